@@ -1,0 +1,68 @@
+"""Failures, sorted by what the caller should do; expected outcomes are returned, never raised.
+
+NightkeepError
+|-- UsageError             mend the call or the policy, then run again (exit status 2)
+|   |-- AddressError       a TABLE that names nothing we can open
+|   `-- PolicyError        tables.yaml says something we do not understand
+|-- RefusedTable           skip this table: it uses a feature we do not handle (exit status 3)
+`-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
+    |-- CorruptMetadata    bytes that do not parse as what they claim to be
+    |-- MissingFile        a file that metadata names is not there
+    `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
+"""
+
+from __future__ import annotations
+
+
+class NightkeepError(Exception):
+    """Root of everything this library raises on purpose."""
+
+
+class UsageError(NightkeepError):
+    """The request itself is wrong; nothing was read or written for it."""
+
+
+class AddressError(UsageError):
+    """A table address that cannot be opened."""
+
+
+class PolicyError(UsageError):
+    """A policy file that cannot be understood; the message starts with file:line."""
+
+
+class RefusedTable(NightkeepError):
+    """The table uses `feature`, which we do not handle; `advice` says what would work."""
+
+    def __init__(self, table: str, feature: str, advice: str) -> None:
+        super().__init__(f"{table}: {feature}; {advice}")
+        self.table = table
+        self.feature = feature
+        self.advice = advice
+
+    def __reduce__(self) -> tuple[type[RefusedTable], tuple[str, str, str]]:
+        return (RefusedTable, (self.table, self.feature, self.advice))
+
+
+class EvidenceError(NightkeepError):
+    """Something contradicts the format's promises: stop, and keep every file as evidence."""
+
+    def __init__(self, subject: str, expected: str, found: str) -> None:
+        super().__init__(f"{subject}: expected {expected}, found {found}")
+        self.subject = subject
+        self.expected = expected
+        self.found = found
+
+    def __reduce__(self) -> tuple[type[EvidenceError], tuple[str, str, str]]:
+        return (type(self), (self.subject, self.expected, self.found))
+
+
+class CorruptMetadata(EvidenceError):
+    """Bytes that do not parse as what they claim to be."""
+
+
+class MissingFile(EvidenceError):
+    """A file that metadata names is not in storage."""
+
+
+class UnknownOutcome(EvidenceError):
+    """A commit whose fate could not be learnt; nothing of it may be deleted."""
