@@ -1,0 +1,52 @@
+"""Snapshot -> Plan. Pure: same snapshot, same request, same rules, same plan."""
+
+from __future__ import annotations
+
+from nightkeep.errors import RefusedTable
+from nightkeep.model import Plan, PlannedUnit, Request
+from nightkeep.protocol import OperationRules, Reads, Snapshot, U
+from nightkeep.where import partition_filter
+
+
+def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
+    """The units of `snapshot` that the format's rules want worked on, largest first.
+
+    Raises RefusedTable for an operation or a table feature we do not handle, before anything is read,
+    and UsageError for a `where` that is not a filter on partition columns.
+    """
+    rules = _rules(table, request)
+    for refuse in rules.refuse:
+        refuse(snapshot, request)
+    selects = partition_filter(request.where, snapshot.partition_columns)
+    units = [
+        unit
+        for candidate in snapshot.units
+        if selects(candidate.partition)
+        for unit in _planned(snapshot, candidate, request, rules)
+    ]
+    units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
+    return Plan(table.address, request.operation, snapshot.version, tuple(units))
+
+
+def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
+    try:
+        return table.operations[request.operation]
+    except KeyError:
+        known = ", ".join(table.operations) or "none"
+        raise RefusedTable(
+            table.address.name,
+            f"operation {request.operation} does not exist for {table.address.format} tables",
+            f"operations that do: {known}",
+        ) from None
+
+
+def _planned(
+    snapshot: Snapshot[U], unit: U, request: Request, rules: OperationRules[U]
+) -> list[PlannedUnit]:
+    answers = (rule(snapshot, unit, request) for rule in rules.rules)
+    work = next((answer for answer in answers if answer is not None), None)
+    if work is None:
+        return []
+    return [
+        PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.task)
+    ]

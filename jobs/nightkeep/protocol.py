@@ -1,0 +1,138 @@
+"""What a format must know, and nothing of how: the stages call these verbs and no format's name.
+
+A table is opened once per run. `U` is the format's unit (a bucket, a partition's files), decoded from metadata.
+Values that tasks need (tables, units, tasks) must pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.model import (
+    Address, Candidate, Committed, Estimate, FileSizes, Operation, Request, Rewrite, Run, UnitKey, View,
+)  # fmt: skip
+
+Positions = Mapping[str, BitMap64]
+"""Row ordinals (0-based, physical) by data file name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a rule wants done to a unit; `reason` is the sentence that the dry run prints."""
+
+    reason: str
+    input_files: tuple[str, ...]
+    input_bytes: int
+    estimate: Estimate
+    task: object
+
+
+class Unit(Protocol):
+    """Files that are read, rewritten and proven together."""
+
+    @property
+    def key(self) -> UnitKey: ...
+
+    @property
+    def partition(self) -> Mapping[str, object]:
+        """Typed partition values by column name; empty for an unpartitioned table."""
+
+
+U = TypeVar("U", bound=Unit)
+U_co = TypeVar("U_co", bound=Unit, covariant=True)
+
+
+class Snapshot(Protocol[U_co]):
+    """One version of one table, from metadata only."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def units(self) -> Sequence[U_co]: ...
+
+    @property
+    def sizes(self) -> FileSizes: ...
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRules(Generic[U]):
+    """One operation of one format: what is refused before any work, and which work a unit deserves.
+
+    `refuse` raises RefusedTable; `rules` are tried in order and the first that answers wins.
+    """
+
+    refuse: tuple[Callable[[Snapshot[U], Request], None], ...]
+    rules: tuple[Callable[[Snapshot[U], U, Request], Work | None], ...]
+
+
+class Reads(Protocol[U]):
+    """Verbs that only read."""
+
+    @property
+    def address(self) -> Address: ...
+
+    @property
+    def operations(self) -> Mapping[Operation, OperationRules[U]]: ...
+
+    def snapshot(self, version: int | None = None) -> Snapshot[U]:
+        """One version, the latest by default. Raises RefusedTable for a feature no operation of ours handles."""
+
+    def survivors(self, unit: U, view: View) -> Positions:
+        """The rows a reader with `view` sees, as positions in the unit's data files. Reads key columns at most."""
+
+    def rows(self, unit: U, positions: Positions) -> Iterator[pa.RecordBatch]:
+        """The rows at `positions`, every column, cast to the table's logical types; order does not matter."""
+
+    def unit_faults(self, base: U, candidate: U) -> tuple[str, ...]:
+        """Broken promises of the candidate's files: statistics, ranges, levels, vectors. Reads bytes, not memory."""
+
+
+class Writes(Protocol[U]):
+    """Verbs that write new files; only `commit` can make them visible."""
+
+    def rewrite(self, task: object, run: Run) -> Rewrite:
+        """Do one unit's work: write data and vectors, reference them nowhere."""
+
+    def stage(self, parent: Snapshot[U], rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+        """Write every byte of a new version on top of `parent`, except the one that makes it visible."""
+
+    def staged(self, candidate: Candidate) -> Snapshot[U]:
+        """The candidate decoded from its staged bytes, as a reader would decode a published version."""
+
+    def faults(
+        self, parent: Snapshot[U], candidate: Snapshot[U], touched: Sequence[UnitKey]
+    ) -> tuple[str, ...]:
+        """Disagreements between independent counts of a whole version, and changes outside the touched units."""
+
+    def shown(self, unit: U) -> Hashable:
+        """Identity of what a raw reader sees of a unit: files, levels and vectors, by name and range."""
+
+    def conflicts(
+        self, planned: Snapshot[U], head: Snapshot[U], rewrites: Sequence[Rewrite]
+    ) -> tuple[tuple[UnitKey, str], ...]:
+        """Units whose inputs are no longer what was planned on, each with the reason."""
+
+    def commit(self, candidate: Candidate) -> bool:
+        """Make the candidate visible, atomically; False where its version exists already."""
+
+    def visible(self, candidate: Candidate) -> bool:
+        """Whether the candidate's version exists and is this very candidate, byte for byte."""
+
+    def committed(self, run: Run) -> Committed | None:
+        """This run's own commit, whichever attempt made it, if readers can see it."""
+
+    def discard(self, names: Sequence[str]) -> None:
+        """Remove staged files that nothing references."""
+
+
+class Table(Reads[U], Writes[U], Protocol[U]):
+    """An opened table of one format."""

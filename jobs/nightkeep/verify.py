@@ -1,0 +1,79 @@
+"""Candidate -> Verified | Mismatch. Reads staged bytes only and shares no kernel with the rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.execute import CostMeter, Mapper
+from nightkeep.kernels.fingerprint import fingerprint
+from nightkeep.model import (
+    Candidate, Fingerprint, Mismatch, Plan, Rewrite, UnitProof, Verified, VerifyLevel, View,
+)  # fmt: skip
+from nightkeep.protocol import Positions, Snapshot, Table, U
+
+
+def verify(
+    table: Table[U], plan: Plan, rewrites: Sequence[Rewrite], candidate: Candidate, *,
+    level: VerifyLevel, mapper: Mapper,
+) -> Verified | Mismatch:  # fmt: skip
+    """Prove every touched unit of the candidate against the planned version, both read from storage.
+
+    Base: the planned version, merged on read. Candidate: the staged version, raw through its vectors.
+    """
+    base, staged = table.snapshot(plan.version), table.staged(candidate)
+    faults = table.faults(base, staged, candidate.units)
+    pairs = _pairs(base, staged, candidate)
+    proofs = tuple(mapper(_ProofTask(table, level), pairs, label="verify"))
+    if faults or not all(proof.proven for proof in proofs):
+        return Mismatch(proofs, faults)
+    return Verified(plan, candidate, tuple(rewrites), proofs, level)
+
+
+def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list[tuple[U, U]]:
+    before = {unit.key: unit for unit in base.units}
+    after = {unit.key: unit for unit in staged.units}
+    return [(before[key], after[key]) for key in candidate.units]
+
+
+@dataclass(frozen=True, slots=True)
+class _ProofTask:
+    table: object
+    level: VerifyLevel
+
+    def __call__(self, pair: tuple[U, U]) -> UnitProof:
+        return prove(self.table, *pair, level=self.level)  # type: ignore[arg-type]
+
+
+def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel) -> UnitProof:
+    """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
+    meter = CostMeter()
+    truth = table.survivors(base, View.MERGED)
+    shown = table.survivors(candidate, View.RAW)
+    common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
+    kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
+    proof = UnitProof(
+        key=base.key,
+        base=kept + _total(table.rows(base, _without(truth, common))),
+        candidate=kept + _total(table.rows(candidate, _without(shown, common))),
+        faults=table.unit_faults(base, candidate),
+        cost=meter.cost(),
+    )
+    return proof
+
+
+def _total(batches: Iterable[pa.RecordBatch]) -> Fingerprint:
+    return reduce(add, (fingerprint(batch) for batch in batches), Fingerprint())
+
+
+def _intersection(left: Positions, right: Positions) -> Mapping[str, BitMap64]:
+    return {name: left[name] & right[name] for name in left.keys() & right.keys()}
+
+
+def _without(positions: Positions, common: Mapping[str, BitMap64]) -> Positions:
+    return {name: bitmap - common[name] if name in common else bitmap for name, bitmap in positions.items()}
