@@ -1,0 +1,133 @@
+"""Sorted runs -> the row each key keeps. Order columns are read only for keys that occur more than once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.kernels.key_order import EncodedKeys, Integers, Rows, encode
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Direction(Enum):
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """The greater value wins; the smaller one when DESCENDING; null loses to every value either way."""
+
+    column: str
+    direction: Direction = Direction.ASCENDING
+
+
+def keep_latest(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]) -> npt.NDArray[np.int64]:
+    """The row each key keeps, in Paimon's key order (nightkeep.kernels.key_order): int64, one per key.
+
+    A key keeps its greatest row by `order`, compared column by column; of equal rows the last in `rows`.
+    `rows` may come in any order; runs sorted by key, the oldest first, are merged without a full sort.
+    Values are compared like keys. Raises ValueError for a null key and for a type without an order.
+    Source: Paimon DeduplicateMergeFunction over SortMergeReader; nulls as in its generated comparators.
+    """
+    arranged = _arrange(rows, keys, order)
+    return arranged.rows[arranged.lasts]
+
+
+def ambiguous_keys(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]) -> npt.NDArray[np.int64]:
+    """The winning row of each key that has two rows equal in all of `order`: int64, in key order.
+
+    Between two such rows the format does not say which comes first. Arguments and errors as keep_latest.
+    """
+    arranged = _arrange(rows, keys, order)
+    tied = np.zeros(len(arranged.lasts), np.bool_)
+    tied[np.searchsorted(arranged.lasts, arranged.ties)] = True
+    return arranged.rows[arranged.lasts[tied]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arranged:
+    """`rows` by key, then order, then place, and ascending positions in it.
+
+    `lasts` are the last of each key; `ties` those whose key and order the next one shares.
+    """
+
+    rows: Rows
+    lasts: Rows
+    ties: Rows
+
+
+def _arrange(rows: pa.Table, keys: Sequence[str], order: Sequence[OrderBy]) -> _Arranged:
+    (encoded,) = encode(rows.select(list(keys)))
+    arranged, repeats = _by_key(encoded)
+    repeated = _members(repeats)
+    pairs = np.flatnonzero(repeats[repeated[:-1]])
+    words = [word for by in order for word in _order_words(rows.column(by.column), by, arranged[repeated])]
+    ascending, ties = _compare(words, pairs)
+    if not ascending:
+        groups = _groups(repeats[repeated[:-1]])
+        sequence = np.lexsort((*reversed(words), groups))
+        arranged[repeated] = arranged[repeated[sequence]]
+        _, ties = _compare([word[sequence] for word in words], pairs)
+    lasts = np.flatnonzero(np.append(~repeats, np.ones(min(1, rows.num_rows), np.bool_)))
+    return _Arranged(arranged, lasts, repeated[ties])
+
+
+def _by_key(keys: EncodedKeys) -> tuple[Rows, Flags]:
+    """The rows in key order, equal keys in their given order, and which have the key of the one before."""
+    # Stable is timsort: it finds the sorted runs and merges them.
+    rows = np.argsort(keys.leading, kind="stable")
+    leading = keys.leading[rows]
+    repeats = leading[1:] == leading[:-1]
+    for k in range(1, len(keys.words)):
+        tied = _members(repeats)
+        if not len(tied):
+            break
+        word, inner = keys.word(k, rows[tied]), repeats[tied[:-1]]
+        if bool((inner & (word[1:] < word[:-1])).any()):
+            sequence = np.lexsort((word, _groups(inner)))
+            rows[tied] = rows[tied[sequence]]
+            word = word[sequence]
+        repeats[tied[:-1]] = inner & (word[1:] == word[:-1])
+    return rows, repeats
+
+
+def _members(repeats: Flags) -> Rows:
+    """The positions that agree with a neighbour."""
+    edge = np.zeros(1, np.bool_)
+    return np.flatnonzero(np.append(repeats, edge) | np.append(edge, repeats))
+
+
+def _groups(repeats: Flags) -> npt.NDArray[np.int64]:
+    return np.append(np.zeros(1, np.int64), np.cumsum(~repeats))
+
+
+def _order_words(column: "pa.ChunkedArray[Any]", by: OrderBy, rows: Rows) -> list[Integers]:
+    """Words of `rows` whose greater value wins."""
+    if column.null_count == len(column):
+        return []
+    present = column if not column.null_count else pc.fill_null(column, column.drop_null()[0])
+    (encoded,) = encode(pa.table({by.column: present}))
+    words = [encoded.word(k, rows) for k in range(len(encoded.words))]
+    if by.direction is Direction.DESCENDING:
+        words = [np.invert(word) for word in words]
+    if not column.null_count:
+        return words
+    valid = pc.is_valid(column).to_numpy()[rows]
+    return [valid.astype(np.uint8), *(np.where(valid, word, word.dtype.type(0)) for word in words)]
+
+
+def _compare(words: Sequence[Integers], pairs: Rows) -> tuple[bool, Rows]:
+    """Whether no pair (i, i + 1) descends, and the pairs that are equal in all words; those only if so."""
+    for word in words:
+        before, after = word[pairs], word[pairs + 1]
+        if bool((after < before).any()):
+            return False, pairs[:0]
+        pairs = pairs[after == before]
+    return True, pairs
