@@ -1,0 +1,74 @@
+"""The text of an address -> Address. Pure: environment and starting folder are arguments."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+
+from nightkeep.errors import AddressError
+from nightkeep.model import Address
+
+FORMATS = ("paimon", "delta", "iceberg")
+
+# NAME as POSIX shells spell it; `:-` gives the value for a variable that is unset or empty, as there.
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
+
+
+def substitute(text: str, environ: Mapping[str, str]) -> str:
+    """`text` with every `${NAME}` and `${NAME:-default}` replaced; a value is not looked into again.
+
+    Raises AddressError for an unset NAME without a default and for any other `${`.
+    """
+    rest = _VARIABLE.sub("", text)
+    if "${" in rest:
+        raise AddressError(f"${{NAME}} or ${{NAME:-default}}, found {text!r}")
+
+    def value(found: re.Match[str]) -> str:
+        name, has_default, default = found[1], found[2], found[3]
+        if has_default:
+            return environ.get(name) or default
+        if name not in environ:
+            raise AddressError(f"environment variable {name} to be set or given a default, found neither")
+        return environ[name]
+
+    return _VARIABLE.sub(value, text)
+
+
+def is_address(text: str) -> bool:
+    """Whether TABLE is meant as an address rather than as a name of the policy file."""
+    return text.partition(":")[0] in FORMATS and ":" in text
+
+
+def parse_address(text: str, folder: str, *, name: str | None = None) -> Address:
+    """The Address `text` spells, its location without trailing slashes and absolute where it is a local path.
+
+    `folder` is where a relative path starts; `name` is what reports call the table, `text` if None.
+    Raises AddressError for a format we do not know or a missing location.
+    """
+    table_format, colon, location = text.partition(":")
+    if not colon or table_format not in FORMATS:
+        nearest = difflib.get_close_matches(table_format, FORMATS, n=1)
+        hint = f"; did you mean {nearest[0]}:?" if colon and nearest else ""
+        raise AddressError(f"paimon:URI, delta:URI or iceberg:CATALOG/NAMESPACE.TABLE, found {text!r}{hint}")
+    if not location.strip("/"):
+        raise AddressError(f"a location after {table_format}:, found {text!r}")
+    is_path = table_format != "iceberg" and "://" not in location and not location.startswith("file:")
+    where = os.path.normpath(os.path.join(folder, location)) if is_path else location.rstrip("/")
+    return Address(table_format, where, name or text)
+
+
+def same_place(address: Address) -> tuple[str, str]:
+    """A key that is equal for two spellings of one local path; other stores compare as they are written."""
+    local = re.fullmatch(r"file:(?://)?(/.*)", address.location)
+    return (address.format, local[1] if local else address.location)
+
+
+def names_of(address: Address) -> tuple[str, ...]:
+    """What patterns match on for a table without a name: `database.table`, then `table` alone."""
+    parts = [part for part in re.split(r"[/\\]", address.location) if part]
+    if address.format == "iceberg":
+        return (parts[-1], parts[-1].rpartition(".")[2])
+    database = parts[-2].removesuffix(".db") if len(parts) > 1 else ""
+    return (f"{database}.{parts[-1]}" if database else parts[-1], parts[-1])

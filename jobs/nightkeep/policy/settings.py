@@ -1,0 +1,167 @@
+"""What a policy can say: one frozen model per block of tables.yaml; a key that is not here is refused.
+
+Every default below is the `balanced` preset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+)
+from pydantic.json_schema import WithJsonSchema
+
+from nightkeep.model import Operation, VerifyLevel
+from nightkeep.policy.address import is_address
+from nightkeep.policy.units import SIZE_PATTERN, WINDOW_PATTERN, Window, parse_size, parse_window
+
+_GB = 1 << 30
+
+
+def _not_an_address(name: str) -> str:
+    if is_address(name):
+        raise ValueError("a name, which does not start like an address")
+    return name
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN}),
+]
+Hours = Annotated[
+    Window,
+    BeforeValidator(parse_window),
+    WithJsonSchema({"type": "string", "pattern": WINDOW_PATTERN}),
+]
+Text = Annotated[StrictStr, Field(min_length=1)]
+
+
+Name = Annotated[StrictStr, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(_not_an_address)]
+
+
+class Preset(StrEnum):
+    """A starting point for a policy of three lines."""
+
+    GENTLE = "gentle"
+    BALANCED = "balanced"
+    THOROUGH = "thorough"
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Check(_Block):
+    """The second opinion on what was published."""
+
+    enabled: StrictBool = Field(default=True, description="Validate the published version after each run.")
+    byte_budget: Size = Field(
+        default=10 * _GB,
+        description="Above this many bytes of touched data, check a rotating sample.",
+        json_schema_extra={"default": "10GB"},
+    )
+
+
+class Settings(_Block):
+    """Everything a layer may set for a table. Sizes are bytes; None is described per field."""
+
+    preset: Preset = Field(
+        default=Preset.BALANCED,
+        description="Values for what no other layer sets: below every explicit value.",
+    )
+    operations: Annotated[tuple[Operation, ...], Field(min_length=1)] | None = Field(
+        default=None, description="What to run, in order. null: what the table's format asks for."
+    )
+    pause: Text | None = Field(
+        default=None, description="Why the table is left alone for now. null: it is not paused."
+    )
+    window: Hours | None = Field(
+        default=None,
+        description="When a run may start: HH:MM-HH:MM and an IANA time zone. null: at any time.",
+    )
+    where: Text | None = Field(
+        default=None, description="Partition filter; never changes rows. null: every partition."
+    )
+    full: StrictBool = Field(default=False, description="Rewrite whole units, not only what needs it.")
+    target_size: Size | None = Field(
+        default=None, description="Size of the files written. null: what the table's own options say."
+    )
+    task_memory: Size = Field(
+        default=2 * _GB,
+        description="Memory one task may use before it spills or splits.",
+        json_schema_extra={"default": "2GB"},
+    )
+    verify: VerifyLevel = Field(
+        default=VerifyLevel.FULL,
+        description="full hashes every row of a touched unit, touched those that moved.",
+    )
+    allow_compacting_writers: StrictBool = Field(
+        default=False, description="Run although a writer of this table compacts it as well."
+    )
+    check: Check = Field(default_factory=Check, description="The check of what was published.")
+
+
+class Defaults(Settings):
+    """The lowest explicit layer, and what holds for a night as a whole."""
+
+    tables_per_session: Annotated[StrictInt, Field(ge=1)] = Field(
+        default=4, description="Tables that share one Spark session."
+    )
+
+
+class PatternEntry(Settings):
+    """A layer for every table whose name matches a glob."""
+
+    match: Text = Field(description="Glob on table names: * any text, ? one character, [ab] one of these.")
+
+
+class TableEntry(Settings):
+    """One table and its own layer, the highest."""
+
+    name: Name = Field(description="What the table is called in commands and reports.")
+    table: Text = Field(
+        description="paimon:URI, delta:URI or iceberg:CATALOG/NAMESPACE.TABLE. ${NAME} and ${NAME:-default} "
+        "are replaced from the environment; a relative path starts at the policy file's folder."
+    )
+
+
+class Document(_Block):
+    """The whole file."""
+
+    version: Literal[1] = Field(description="Version of this file's format.")
+    defaults: Defaults = Field(default_factory=Defaults)
+    patterns: tuple[PatternEntry, ...] = ()
+    tables: tuple[TableEntry, ...] = ()
+
+
+PRESETS: Mapping[Preset, Mapping[str, object]] = MappingProxyType(
+    {
+        Preset.GENTLE: {
+            "verify": VerifyLevel.TOUCHED,
+            "task_memory": _GB,
+            "check.byte_budget": _GB,
+        },
+        Preset.BALANCED: {},
+        Preset.THOROUGH: {"full": True, "check.byte_budget": 1024 * _GB},
+    }
+)
+
+
+def json_schema() -> dict[str, object]:
+    """JSON Schema (2020-12) of tables.yaml, for editors."""
+    schema = Document.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "Nightkeep table policy"
+    return schema

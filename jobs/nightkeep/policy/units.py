@@ -1,0 +1,84 @@
+"""Text people write -> bytes and windows. What is not understood is a ValueError naming what was expected."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import zoneinfo
+from dataclasses import dataclass
+from datetime import datetime, time
+from decimal import Decimal
+
+# Powers of 1024 for both spellings, as in Paimon's MemorySize and Spark's byte strings: a policy may quote
+# their options unchanged.
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+# Also given to editors as JSON Schema patterns: only what ECMA 262 reads the same way.
+SIZE_PATTERN = r"^([0-9]+(?:\.[0-9]+)?)\s*(?:([KMGTkmgt])[Ii]?)?[Bb]$"
+WINDOW_PATTERN = r"^([0-9]{2}):([0-9]{2})-([0-9]{2}):([0-9]{2})\s+(\S+)$"
+
+_SIZE_EXPECTED = "a size with its unit, such as 512MB or 2GB"
+_WINDOW_EXPECTED = "a window with its time zone, such as 02:00-06:00 Europe/Berlin"
+
+
+def parse_size(text: object) -> int:
+    """Bytes of `512MB`, `1.5 GiB`, `100B`; at least 1. MB and MiB are both 2**20.
+
+    Raises ValueError for anything else, a bare number included: its unit would be a guess.
+    """
+    found = re.fullmatch(SIZE_PATTERN, text) if isinstance(text, str) else None
+    size = int(Decimal(found[1]) * _UNITS[f"{found[2] or ''}B".upper()]) if found else 0
+    if size < 1:
+        raise ValueError(_SIZE_EXPECTED)
+    return size
+
+
+def format_size(size: int) -> str:
+    """The shortest text that `parse_size` turns back into exactly `size` bytes."""
+    unit = next(unit for unit, factor in reversed(_UNITS.items()) if size % factor == 0)
+    return f"{size // _UNITS[unit]}{unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of every day: `start` inclusive, `end` exclusive, over midnight if `end` is the earlier one."""
+
+    start: time
+    end: time
+    zone: str
+
+    def contains(self, now: datetime) -> bool:
+        """Whether the wall clock in `zone` is inside at `now`, which must carry a time zone."""
+        if now.tzinfo is None:
+            raise ValueError(f"window {self}: expected a time with a zone, found {now}")
+        local = now.astimezone(zoneinfo.ZoneInfo(self.zone)).time()
+        if self.start < self.end:
+            return self.start <= local < self.end
+        return local >= self.start or local < self.end
+
+    def __str__(self) -> str:
+        return f"{self.start:%H:%M}-{self.end:%H:%M} {self.zone}"
+
+
+def parse_window(text: object) -> Window:
+    """A `Window` from `HH:MM-HH:MM Zone`, the zone an IANA name. Raises ValueError otherwise."""
+    found = re.fullmatch(WINDOW_PATTERN, text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(_WINDOW_EXPECTED)
+    zone = _known_zone(found[5])
+    try:
+        start, end = time(int(found[1]), int(found[2])), time(int(found[3]), int(found[4]))
+    except ValueError as error:
+        raise ValueError(f"times from 00:00 to 23:59 ({error})") from error
+    if start == end:
+        raise ValueError("a window that ends at another time than it starts")
+    return Window(start, end, zone)
+
+
+def _known_zone(zone: str) -> str:
+    try:
+        return zoneinfo.ZoneInfo(zone).key
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        nearest = difflib.get_close_matches(zone, sorted(zoneinfo.available_timezones()), n=1)
+        example = nearest[0] if nearest else "Europe/Berlin"
+        raise ValueError(f"an IANA time zone after the times, such as {example}") from error
