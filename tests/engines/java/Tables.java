@@ -1,0 +1,102 @@
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.paimon.fs.FileIO;
+import org.apache.paimon.fs.Path;
+import org.apache.paimon.fs.local.LocalFileIO;
+import org.apache.paimon.schema.Schema;
+import org.apache.paimon.schema.SchemaChange;
+import org.apache.paimon.schema.SchemaManager;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.FileStoreTableFactory;
+import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.DataTypeJsonParser;
+
+/** Tables by path: opened anew for every request, so that commits of other engines are always seen. */
+final class Tables {
+    static final FileIO FILES = LocalFileIO.create();
+
+    static FileStoreTable open(JsonNode request) {
+        return FileStoreTableFactory.create(FILES, path(request));
+    }
+
+    /** The table with the request's "options" on top, as a query or a job would set them. */
+    static FileStoreTable openWithOptions(JsonNode request) {
+        return open(request).copy(texts(request.path("options")));
+    }
+
+    static JsonNode create(JsonNode request) throws Exception {
+        Schema.Builder schema = Schema.newBuilder();
+        for (JsonNode column : request.required("columns")) {
+            schema.column(column.get(0).asText(), type(column.get(1).asText()));
+        }
+        schema.partitionKeys(list(request.path("partition_keys")));
+        schema.primaryKey(list(request.path("primary_keys")));
+        schema.options(texts(request.path("options")));
+        new SchemaManager(FILES, path(request)).createTable(schema.build());
+        return schema(request);
+    }
+
+    static JsonNode alter(JsonNode request) throws Exception {
+        List<SchemaChange> changes = new ArrayList<>();
+        for (JsonNode change : request.required("changes")) {
+            changes.add(change(change));
+        }
+        new SchemaManager(FILES, path(request)).commitChanges(changes);
+        return schema(request);
+    }
+
+    static JsonNode schema(JsonNode request) throws Exception {
+        // As it is on disk: opening a table adds its path to the options.
+        String text = new SchemaManager(FILES, path(request)).latestOrThrow("no schema in " + path(request)).toString();
+        return PaimonDriver.JSON.readTree(text);
+    }
+
+    private static SchemaChange change(JsonNode change) {
+        String name = change.path("name").asText();
+        switch (change.required("change").asText()) {
+            case "add_column":
+                return SchemaChange.addColumn(name, type(change.required("type").asText()));
+            case "rename_column":
+                return SchemaChange.renameColumn(name, change.required("to").asText());
+            case "drop_column":
+                return SchemaChange.dropColumn(name);
+            case "change_type":
+                return SchemaChange.updateColumnType(name, type(change.required("type").asText()));
+            case "set_option":
+                return SchemaChange.setOption(name, change.required("value").asText());
+            case "remove_option":
+                return SchemaChange.removeOption(name);
+            default:
+                throw new IllegalArgumentException("schema change: unknown kind in " + change);
+        }
+    }
+
+    static DataType type(String text) {
+        return DataTypeJsonParser.parseAtomicTypeSQLString(text);
+    }
+
+    static Path path(JsonNode request) {
+        return new Path(request.required("table").asText());
+    }
+
+    static List<String> list(JsonNode array) {
+        List<String> result = new ArrayList<>();
+        array.forEach(item -> result.add(item.asText()));
+        return result;
+    }
+
+    static Map<String, String> texts(JsonNode object) {
+        Map<String, String> result = new TreeMap<>();
+        for (Iterator<Map.Entry<String, JsonNode>> it = object.fields(); it.hasNext(); ) {
+            Map.Entry<String, JsonNode> entry = it.next();
+            result.put(entry.getKey(), entry.getValue().asText());
+        }
+        return result;
+    }
+
+    private Tables() {}
+}

@@ -1,0 +1,189 @@
+"""Requests -> a long-lived JVM with Paimon Java 2.0.0 -> its answers. Nothing here decodes a table."""
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from os import pathsep
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.engines.json_lines import JsonLines
+from tests.engines.paimon_values import (
+    Compacted,
+    Compaction,
+    Digested,
+    JavaFile,
+    JavaVectors,
+    Layout,
+    RandomRows,
+    Row,
+    Scan,
+    Scanned,
+    Table,
+    Writer,
+)
+from tests.engines.toolchain import compile_java, fetch_jar, program, spark_jars
+
+PAIMON = "org.apache.paimon:paimon-flink-2.0:2.0.0"
+
+
+class PaimonJava:
+    """One JVM, with a method per verb of PaimonDriver.java. A failure of Java's is an EngineError."""
+
+    def __init__(self, *, memory: str = "1500m", timeout: float = 120.0) -> None:
+        jar = str(fetch_jar(PAIMON))
+        class_path = (jar, spark_jars())
+        classes = compile_java(Path(__file__).parent / "java", class_path)
+        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-paimon-java-")
+        command = [
+            program("java", "openjdk-17-jdk-headless"),
+            f"-Xmx{memory}",
+            "-Duser.timezone=UTC",
+            f"-Djava.io.tmpdir={self._scratch.name}",
+            "-cp",
+            pathsep.join((str(classes), *class_path)),
+            "PaimonDriver",
+        ]
+        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._lines.stop()
+        self._scratch.cleanup()
+
+    @property
+    def pid(self) -> int:
+        return self._lines.pid
+
+    def create(self, table: Table, layout: Layout) -> dict[str, Any]:
+        """Creates the table and returns its schema, as every change of it does."""
+        return self._dict("create", table, _given(layout))
+
+    def alter(self, table: Table, *changes: Mapping[str, str]) -> dict[str, Any]:
+        """Each change is {change: add_column|change_type, name, type}, {change: rename_column, name, to},
+        {change: drop_column|remove_option, name} or {change: set_option, name, value}."""
+        return self._dict("alter", table, {"changes": [dict(change) for change in changes]})
+
+    def schema(self, table: Table) -> dict[str, Any]:
+        return self._dict("schema", table, {})
+
+    def write(self, table: Table, rows: Iterable[Row], writer: Writer | None = None) -> int:
+        """One commit; returns the latest snapshot id."""
+        fields = {"rows": [list(row) for row in rows], **_given(writer or Writer())}
+        return self._snapshot_id("write", table, fields)
+
+    def write_random(
+        self, table: Table, rows: RandomRows, writer: Writer | None = None, *, timeout: float | None = None
+    ) -> int:
+        """One commit of many rows; returns the latest snapshot id."""
+        fields = {**_given(rows), **_given(writer or Writer())}
+        return self._snapshot_id("write_random", table, fields, timeout)
+
+    def truncate(self, table: Table, *partitions: Mapping[str, str]) -> int:
+        """Drops the rows of some partitions, or of the table; returns the latest snapshot id."""
+        specs = {"partitions": [dict(spec) for spec in partitions]} if partitions else {}
+        return self._snapshot_id("truncate", table, specs)
+
+    def compact(
+        self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None
+    ) -> Compacted:
+        fields = _given(compaction or Compaction())
+        return Compacted(**self._dict("compact", table, fields, timeout))
+
+    def prepare_compact(
+        self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None
+    ) -> Compacted:
+        """Writes the files and commits nothing: the handle goes to commit_prepared or abort_prepared."""
+        fields = _given(compaction or Compaction())
+        return Compacted(**self._dict("prepare_compact", table, fields, timeout))
+
+    def commit_prepared(self, handle: str) -> Compacted:
+        return Compacted(**self._lines.request("commit_prepared", {"handle": handle}))
+
+    def abort_prepared(self, handle: str) -> None:
+        self._lines.request("abort_prepared", {"handle": handle})
+
+    def compact_manifests(self, table: Table) -> int:
+        return self._snapshot_id("compact_manifests", table, {})
+
+    def read(self, table: Table, scan: Scan | None = None) -> Scanned:
+        result = self._dict("read", table, _given(scan or Scan()))
+        result["columns"] = tuple(result["columns"])
+        result["rows"] = tuple(map(tuple, result["rows"]))
+        return Scanned(**result)
+
+    def read_digest(
+        self, table: Table, scan: Scan | None = None, *, threads: int = 1, timeout: float | None = None
+    ) -> Digested:
+        fields = {**_given(scan or Scan()), "threads": threads}
+        return Digested(**self._dict("read_digest", table, fields, timeout))
+
+    def files(self, table: Table, *, snapshot: int | None = None) -> tuple[JavaFile, ...]:
+        """Live files of a snapshot (default: the latest) by partition, bucket, level, sequence, name."""
+        found = self._lines.request("files", _at(table, snapshot))
+        return tuple(JavaFile(**file) for file in found)
+
+    def vectors(
+        self, table: Table, *, snapshot: int | None = None, positions: bool = True
+    ) -> tuple[JavaVectors, ...]:
+        """Deletion vector index files of a snapshot (default: the latest) by partition and bucket."""
+        found = self._lines.request("vectors", {**_at(table, snapshot), "positions": positions})
+        return tuple(JavaVectors(**entry) for entry in found)
+
+    def snapshot(self, table: Table, *, snapshot: int | None = None) -> dict[str, Any] | None:
+        """The snapshot's JSON as Java parses it; None if the table has none."""
+        found: dict[str, Any] | None = self._lines.request("snapshot", _at(table, snapshot))
+        return found
+
+    def snapshots(self, table: Table) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._lines.request("snapshots", _at(table, None))
+        return found
+
+    def expire(
+        self, table: Table, *, retain_max: int = 1, retain_min: int = 1, retain_millis: int = 0
+    ) -> int:
+        """Expires snapshots as Java does; returns how many."""
+        fields = {"retain_max": retain_max, "retain_min": retain_min, "retain_millis": retain_millis}
+        return int(self._dict("expire", table, fields)["expired"])
+
+    def create_tag(self, table: Table, name: str, *, snapshot: int) -> None:
+        self._dict("create_tag", table, {"name": name, "snapshot": snapshot})
+
+    def delete_tag(self, table: Table, name: str) -> None:
+        self._dict("delete_tag", table, {"name": name})
+
+    def delete_orphans(
+        self, table: Table, *, older_than_millis: int | None = None, dry_run: bool = True
+    ) -> dict[str, Any]:
+        """{count, bytes, files}: what orphan cleaning finds before that time and, unless dry, deletes."""
+        fields = {"older_than_millis": older_than_millis, "dry_run": dry_run}
+        return self._dict("delete_orphans", table, {k: v for k, v in fields.items() if v is not None})
+
+    def _dict(
+        self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = self._lines.request(verb, {**_at(table, None), **fields}, timeout=timeout)
+        return result
+
+    def _snapshot_id(
+        self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None
+    ) -> int:
+        return int(self._dict(verb, table, fields, timeout)["snapshot"])
+
+
+def _at(table: Table, snapshot: int | None) -> dict[str, Any]:
+    path = str(Path(table).absolute())
+    return {"table": path} if snapshot is None else {"table": path, "snapshot": snapshot}
+
+
+def _given(request: Any) -> dict[str, Any]:
+    """The fields a request sets: the driver has its own default for what is None."""
+    return {name: value for name, value in asdict(request).items() if value is not None}

@@ -1,0 +1,81 @@
+"""Coordinates and sources -> jars and classes in the cache. Nothing is built twice from the same input."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+
+_FETCH_SECONDS = 900
+_COMPILE_SECONDS = 300
+
+
+class ToolMissing(RuntimeError):
+    """A program the test engines are built with is not installed; the message names the package."""
+
+
+def cache_dir() -> Path:
+    """$NIGHTKEEP_CACHE, else ~/.cache/nightkeep; created."""
+    chosen = os.environ.get("NIGHTKEEP_CACHE")
+    path = Path(chosen) if chosen else Path.home() / ".cache" / "nightkeep"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def program(name: str, package: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ToolMissing(f"{name}: not on PATH; the test engines need it (Debian and Ubuntu: {package})")
+    return found
+
+
+def fetch_jar(coordinates: str) -> Path:
+    """group:artifact:version -> the jar in the cache, fetched by Maven if it is not there."""
+    _, artifact, version = coordinates.split(":")
+    jars = cache_dir() / "jars"
+    jar = jars / f"{artifact}-{version}.jar"
+    if jar.exists():
+        return jar
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+        options = (f"-Dartifact={coordinates}", f"-DoutputDirectory={scratch}", "-Dtransitive=false")
+        command = [program("mvn", "maven"), "-q", "-B", "dependency:copy", *options]
+        _run(command, f"Maven could not fetch {coordinates}", _FETCH_SECONDS)
+        jars.mkdir(exist_ok=True)
+        (Path(scratch) / jar.name).replace(jar)
+    return jar
+
+
+def spark_jars() -> str:
+    """A class path entry with Spark's own jars: they bring Hadoop, which Paimon and Iceberg expect."""
+    return str(Path(pyspark.__file__).parent / "jars" / "*")
+
+
+def compile_java(sources: Path, class_path: Sequence[str]) -> Path:
+    """Every .java file of a folder -> a folder of classes, named by the hash of sources and class path."""
+    files = sorted(sources.glob("*.java"))
+    digest = hashlib.sha256("\0".join(class_path).encode())
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    classes = cache_dir() / "classes" / digest.hexdigest()[:20]
+    if classes.exists():
+        return classes
+    javac = program("javac", "openjdk-17-jdk-headless")
+    classes.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
+        built = Path(scratch) / "classes"
+        options = ["-nowarn", "-d", str(built), "-cp", os.pathsep.join(class_path)]
+        _run([javac, *options, *map(str, files)], f"javac could not compile {sources}", _COMPILE_SECONDS)
+        # Another session may have been faster: its classes are as good.
+        if not classes.exists():
+            built.rename(classes)
+    return classes
+
+
+def _run(command: Sequence[str], failure: str, seconds: float) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{failure}:\n{(done.stdout + done.stderr)[-4000:]}")
