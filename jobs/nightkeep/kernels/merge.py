@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.key_order import EncodedKeys, Integers, Rows, encode
+from nightkeep.kernels.arrow_buffers import ChunkedArray, Integers, Rows
+from nightkeep.kernels.key_order import EncodedKeys, encode
 
 Flags = npt.NDArray[np.bool_]
 
@@ -108,7 +108,7 @@ def _groups(repeats: Flags) -> npt.NDArray[np.int64]:
     return np.append(np.zeros(1, np.int64), np.cumsum(~repeats))
 
 
-def _order_words(column: "pa.ChunkedArray[Any]", by: OrderBy, rows: Rows) -> list[Integers]:
+def _order_words(column: ChunkedArray, by: OrderBy, rows: Rows) -> list[Integers]:
     """Words of `rows` whose greater value wins."""
     if column.null_count == len(column):
         return []

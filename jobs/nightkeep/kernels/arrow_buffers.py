@@ -1,0 +1,63 @@
+"""An Arrow column -> its buffers as NumPy arrays, sliced to the column's rows; copied only if in chunks."""
+
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Array: TypeAlias = "pa.Array[Any]"
+ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
+Rows = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.signedinteger[Any] | np.unsignedinteger[Any]]
+Words = npt.NDArray[np.uint64]
+
+WORD_BITS = 64
+BYTE_BITS = 8
+WORD_BYTES = WORD_BITS // BYTE_BITS
+# A place in a longer string than its row's own is start + place: below this, it cannot exceed 32 bits.
+_NARROW_OFFSETS_BYTES = 2**30
+
+
+def one_array(column: ChunkedArray) -> Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if is_bytes(column.type):
+        # 64-bit offsets: the chunks together may hold more than 2 GiB. The bytes are not copied.
+        plain = column.num_chunks == 1 and column.type in (pa.string(), pa.binary())
+        column = column if plain else column.cast(pa.large_binary())
+    if column.num_chunks == 1:
+        return cast(Array, column.chunk(0))
+    return cast(Array, pa.concat_arrays([*column.chunks, pa.array([], column.type)]))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def byte_spans(array: Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
+    """The bytes, at least one word of them, and where each row starts and stops in them."""
+    wide = pa.types.is_large_binary(array.type)
+    offsets = buffer_values(array, 1, np.dtype("<i8" if wide else "<i4"))
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    data = buffer_values(array, 2, np.dtype(np.uint8))
+    if len(data) < WORD_BYTES:
+        data = np.concatenate([data, np.zeros(WORD_BYTES, np.uint8)])
+    if len(data) > _NARROW_OFFSETS_BYTES:
+        offsets = offsets.astype(np.int64)
+    return data, offsets[:-1], offsets[1:]
+
+
+def buffer_values(array: Array, position: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    buffer = array.buffers()[position]
+    if buffer is None:
+        return np.zeros(0, kind)
+    return np.frombuffer(memoryview(buffer), kind, buffer.size // kind.itemsize)
