@@ -1,0 +1,55 @@
+"""Every night at 02:00 UTC, every table of tables.yaml: care for it, check it, say how it went.
+
+One Spark job per group of tables for the care and one for the check, in the pool `nightkeep_spark`; then one
+small task per table, which carries the table's outcome and, when a verified commit was published, its asset.
+The chain, and who retries what, is in `nightkeep_airflow.tasks`. One run at a time: two would only race.
+
+A table that has to wait for the next night costs nothing but time, so missed nights are not caught up on.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from airflow.sdk import CronTriggerTimetable, dag, task
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from nightkeep.model import Operation
+from nightkeep.policy import groups, load
+from nightkeep_airflow.alerts import late
+from nightkeep_airflow.settings import from_environment
+from nightkeep_airflow.tasks import care_for
+
+SETTINGS = from_environment(os.environ, Path(__file__).parent)
+
+# Only on request: `airflow dags test` of a DAG with a deadline ends in an error (apache/airflow#73428).
+DEADLINES = [
+    DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval=after, callback=SyncCallback(late))
+    for after in SETTINGS.deadlines
+]
+
+
+@task(retries=0)
+def policy_groups(policy: str) -> list[list[str]]:
+    """Tables that share a Spark session, from the policy as it is when the run starts."""
+    return [list(group) for group in groups(load(policy))]
+
+
+@dag(
+    schedule=CronTriggerTimetable("0 2 * * *", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={"retries": 2, "retry_delay": SETTINGS.retry_delay},
+    deadline=DEADLINES or None,
+    doc_md=__doc__,
+    tags=["nightkeep"],
+)
+def nightly() -> None:
+    care_for(policy_groups(SETTINGS.policy), SETTINGS, operation=Operation.UPGRADE)
+
+
+nightly()

@@ -1,0 +1,70 @@
+"""One table, now: a form for what to do with it. A dry run, the default, plans and changes nothing.
+
+The plan is in the log of `care` and on the run's page. The chain is the nightly one, for a group of one.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+
+from nightkeep.model import Operation
+from nightkeep.policy import load
+from nightkeep_airflow.operators import JOBS
+from nightkeep_airflow.settings import from_environment
+from nightkeep_airflow.tasks import care_for
+
+SETTINGS = from_environment(os.environ, Path(__file__).parent)
+
+PARAMS = {
+    "table": Param(
+        type="string",
+        title="Table",
+        description="A name of tables.yaml, or an address such as paimon:/warehouse/shop.db/orders",
+        examples=[table.name for table in load(SETTINGS.policy).tables],
+        minLength=1,
+        pattern="^[^,]+$",
+    ),
+    "operation": Param(Operation.UPGRADE.value, type="string", enum=[job.value for job in JOBS]),
+    "where": Param(
+        None,
+        type=["null", "string"],
+        title="Partition filter",
+        description="For example dt >= '2026-11-01'; it chooses partitions and never changes rows",
+    ),
+    "dry_run": Param(True, type="boolean", title="Dry run", description="Plan only; change nothing"),  # noqa: FBT003
+    "full": Param(False, type="boolean", title="Full", description="All files, not only new ones"),  # noqa: FBT003
+}
+
+OPTIONS = (
+    "{{ '--where=' ~ params.where if params.where else '' }}",
+    "{{ '--dry-run' if params.dry_run else '' }}",
+    "{{ '--full' if params.full else '' }}",
+)
+
+
+@task(retries=0)
+def asked(*, params: Any = None) -> list[list[str]]:
+    """The table of the form, as a group of one."""
+    return [[params["table"]]]
+
+
+@dag(
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={"retries": 2, "retry_delay": SETTINGS.retry_delay},
+    params=PARAMS,
+    doc_md=__doc__,
+    tags=["nightkeep"],
+)
+def on_demand() -> None:
+    care_for(asked(), SETTINGS, operation="{{ params.operation }}", options=OPTIONS)
+
+
+on_demand()

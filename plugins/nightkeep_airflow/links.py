@@ -1,0 +1,25 @@
+"""Task instance -> the address of its run's report page. Only text: `pages` serves what it points to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from airflow.providers.common.compat.sdk import conf
+from airflow.sdk import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+URL_PREFIX = "/nightkeep"
+
+
+class ReportLink(BaseOperatorLink):
+    """The button on a task's details that opens the report of its run."""
+
+    name = "Nightkeep report"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        base = conf.get("api", "base_url", fallback="").rstrip("/")
+        return f"{base}{URL_PREFIX}/?{urlencode({'dag_id': ti_key.dag_id, 'run_id': ti_key.run_id})}"

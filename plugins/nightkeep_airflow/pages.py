@@ -1,0 +1,77 @@
+"""Reports folder -> pages under /nightkeep, for those who may read the nightly DAG.
+
+Every route, files included, is behind the application's own dependency, and every path ends in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.providers.common.compat.sdk import conf
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import FileResponse, HTMLResponse
+
+from nightkeep_airflow.runs import page_name, run_prefix
+from nightkeep_airflow.settings import from_environment
+
+# A page is one self-contained document: it may style itself and draw, and nothing else.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+SERVED = {".html": "text/html", ".json": "application/json"}
+LISTED = 200
+
+# The DAG is named here and not taken from the request: else reading any DAG would open every report.
+app = FastAPI(
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+    dependencies=[Depends(requires_access_dag("GET", param_dag_id="nightly"))],
+)
+
+
+@app.get("/", response_model=None)
+def index(dag_id: str | None = None, run_id: str | None = None) -> FileResponse | HTMLResponse:
+    """The page of one DAG run, or the list of all pages, newest first."""
+    if dag_id and run_id:
+        return serve(page_name(run_prefix(dag_id, run_id)))
+    pages = sorted(_folder().rglob("*.html"), key=lambda page: page.stat().st_mtime, reverse=True)
+    return HTMLResponse(_listing([page.relative_to(_folder()).as_posix() for page in pages]), headers=HEADERS)
+
+
+@app.get("/files/{name:path}", response_model=None)
+def serve(name: str) -> FileResponse:
+    """One page or document; 404 for whatever else there is, links that lead out of the folder included."""
+    path = _inside(name)
+    if path is None or path.suffix not in SERVED or not path.is_file():
+        raise HTTPException(404, f"no report {name!r}; a run's page is written when its checks are done")
+    return FileResponse(path, media_type=SERVED[path.suffix], headers=HEADERS)
+
+
+def _inside(name: str) -> Path | None:
+    try:
+        path = (_folder() / name).resolve()
+    except ValueError:  # a NUL in the name
+        return None
+    return path if path.is_relative_to(_folder()) else None
+
+
+def _folder() -> Path:
+    dags = Path(conf.get_mandatory_value("core", "dags_folder"))
+    return Path(from_environment(os.environ, dags).reports).resolve()
+
+
+def _listing(names: list[str]) -> str:
+    items = [f'<li><a href="files/{quote(name)}">{escape(name)}</a></li>' for name in names[:LISTED]]
+    body = f"<ul>{''.join(items)}</ul>" if items else "<p>No run has written a page yet.</p>"
+    style = "body{font:16px/1.6 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    return f"<!doctype html><meta charset=utf-8><title>Nightkeep</title><style>{style}</style>" + (
+        f"<h1>Nightkeep reports</h1>{body}"
+    )

@@ -1,0 +1,43 @@
+"""What Airflow loads at start: where the report pages are, and how to get to them. Imports nothing slow."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+from nightkeep_airflow.links import URL_PREFIX
+
+
+class ReportPages:
+    """The pages as an ASGI application, imported by the first request.
+
+    Airflow loads plugins in every one of its processes, and the module that guards the pages takes seconds
+    to import; the API server has it already.
+    """
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await import_module("nightkeep_airflow.pages").app(scope, receive, send)
+
+
+class NightkeepPlugin(AirflowPlugin):
+    """Report pages, an entry in the navigation and a tab on each DAG run."""
+
+    name = "nightkeep"
+    fastapi_apps = [{"app": ReportPages(), "url_prefix": URL_PREFIX, "name": "nightkeep"}]  # noqa: RUF012 (as AirflowPlugin declares it)
+    external_views = [  # noqa: RUF012 (as AirflowPlugin declares it)
+        {
+            "name": "Nightkeep",
+            "href": "nightkeep/",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "nightkeep-reports",
+        },
+        {
+            "name": "Nightkeep",
+            "href": "nightkeep/?dag_id={DAG_ID}&run_id={RUN_ID}",
+            "destination": "dag_run",
+            "url_route": "nightkeep-run",
+        },
+    ]

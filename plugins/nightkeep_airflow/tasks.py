@@ -1,0 +1,112 @@
+"""Groups of tables -> care -> check -> one outcome per table, and a page. Both DAGs are this chain.
+
+            per group (mapped)              per table (mapped)
+    groups -> [ care -> check ] -> settle -> outcome
+                                         `-> page
+
+Who retries what. An outcome is settled by the job that did the work, so nothing downstream can mend it by
+running again: retries belong to `care`. While tries remain, a CareOperator whose result has a `conflicted` or
+`failed` table raises, and Airflow submits the group again under the same run ids, where a table that is
+finished is recognised by its own commit and costs only a look. On the last try it returns what there is, so
+that the group's other tables are still checked. `check` does the same for checks that failed. `outcome`
+shows what was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed
+at once; its own retries are for its own troubles, such as a database that did not answer.
+
+The DAG run fails when one table's outcome does: `page` runs whatever happened, and is no outcome's successor,
+so it cannot turn a failed run green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from nightkeep.model import Outcome
+from nightkeep_airflow.operators import CareOperator, CheckOperator
+from nightkeep_airflow.results import as_json, reported, settled
+from nightkeep_airflow.settings import Settings
+
+POOL = "nightkeep_spark"
+CONNECTION = "nightkeep_spark"
+
+# Mapped tasks share one declaration, so each table's asset is reached through this alias when it is emitted.
+VERIFIED = AssetAlias("nightkeep-verified")
+
+RAISED = {
+    Outcome.REFUSED: AirflowSkipException,
+    Outcome.SKIPPED: AirflowSkipException,
+    Outcome.CONFLICTED: AirflowFailException,
+    Outcome.MISMATCH: AirflowFailException,
+    Outcome.FAILED: AirflowFailException,
+}
+
+
+def table_asset(table: str) -> Asset:
+    """The asset of a table, to schedule on; it has an event for every verified commit and no other."""
+    return Asset(name=f"nightkeep/{table}", uri=f"x-nightkeep://tables/{quote(table, safe='')}")
+
+
+def care_for(groups: XComArg, settings: Settings, *, operation: str, options: Iterable[str] = ()) -> None:
+    """The chain of this module behind `groups`, a task that returns lists of table names.
+
+    `operation` and `options` may be templates; an option that renders blank is left out.
+    """
+    submit = {
+        "conn_id": CONNECTION,
+        "pool": POOL,
+        "jobs": settings.jobs,
+        "policy": settings.policy,
+        "reports": settings.reports,
+    }
+
+    @task_group(group_id="group")
+    def each(tables: Any) -> None:
+        care = CareOperator(
+            task_id="care",
+            name="nightkeep-care",
+            tables=tables,
+            operation=operation,
+            options=[*options],
+            **submit,
+        )
+        CheckOperator(task_id="check", name="nightkeep-check", cared=care.output, **submit)
+
+    results = settle(groups)
+    each.expand(tables=groups) >> results
+    outcome.expand(result=results)
+    results >> page(settings.reports)
+
+
+@task(trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
+def settle(groups: Any, *, ti: Any = None) -> list[dict[str, object]]:
+    """One entry per table, whatever became of its group's tasks; what they did not return is not there.
+
+    The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart.
+    """
+    tables = [table for group in groups for table in group]
+    care, check = (
+        [reported(entry) for group in ti.xcom_pull(task_ids=[name]) if group for entry in group]
+        for name in ("group.care", "group.check")
+    )
+    return [as_json(result) for result in settled(tables, care, check)]
+
+
+@task(outlets=[VERIFIED], map_index_template="{{ task.op_kwargs.result.table }}")
+def outcome(result: Mapping[str, Any], *, outlet_events: Any = None) -> str:
+    """Ends as the table's outcome does; emits the table's asset for a verified commit."""
+    table, found, reason = result["table"], Outcome(result["outcome"]), result["reason"]
+    if found in RAISED:
+        raise RAISED[found](f"{table}: {found}: {reason}")
+    if found is Outcome.VERIFIED:
+        outlet_events[VERIFIED].add(table_asset(table), extra={"documents": list(result["documents"])})
+    return f"{table}: {found}"
+
+
+@task(trigger_rule=TriggerRule.ALL_DONE)
+def page(reports: str, *, dag_run: Any = None) -> str:
+    """Render the run's page from its documents and return its path."""
+    return reports
