@@ -69,9 +69,12 @@ def compile_java(sources: Path, class_path: Sequence[str]) -> Path:
         built = Path(scratch) / "classes"
         options = ["-nowarn", "-d", str(built), "-cp", os.pathsep.join(class_path)]
         _run([javac, *options, *map(str, files)], f"javac could not compile {sources}", _COMPILE_SECONDS)
-        # Another session may have been faster: its classes are as good.
-        if not classes.exists():
+        try:
             built.rename(classes)
+        except OSError:
+            # Another session was faster: its classes are as good.
+            if not classes.exists():
+                raise
     return classes
 
 

@@ -17,6 +17,7 @@ import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
 
 /** Batch reads as an engine does them: the filter is pushed down and then applied again to every row. */
@@ -97,7 +98,13 @@ final class Reads {
         Reads reads = new Reads(request);
         RowDigest digest = new RowDigest();
         InternalRowSerializer serializer = new InternalRowSerializer(reads.type);
-        reads.scan(split, row -> digest.add(serializer.toBinaryRow(row)));
+        reads.scan(
+                split,
+                row -> {
+                    // The kind is part of a BinaryRow's bytes, and differs between a raw and a merged read.
+                    row.setRowKind(RowKind.INSERT);
+                    digest.add(serializer.toBinaryRow(row));
+                });
         return digest;
     }
 
