@@ -56,6 +56,21 @@ def byte_spans(array: Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]
     return data, offsets[:-1], offsets[1:]
 
 
+def words_at(data: npt.NDArray[np.uint8], starts: Integers) -> Words:
+    """The eight bytes from each start, as a little-endian word; what lies beyond the data reads as zero."""
+    last = len(data) - WORD_BYTES
+    windows: Words = np.ndarray(last + 1, "<u8", data, strides=(1,))
+    late = np.flatnonzero(starts > last)
+    if not len(late):
+        return windows[starts]
+    word = windows[np.minimum(starts, last)]
+    beyond = np.minimum(starts[late] - last, WORD_BYTES).astype(np.uint64)
+    # Two shifts, because a shift by the whole word is undefined.
+    half = beyond * np.uint64(BYTE_BITS // 2)
+    word[late] = word[late] >> half >> half
+    return word
+
+
 def buffer_values(array: Array, position: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
     buffer = array.buffers()[position]
     if buffer is None:

@@ -22,6 +22,7 @@ from nightkeep.kernels.arrow_buffers import (
     byte_spans,
     is_bytes,
     one_array,
+    words_at,
 )
 
 
@@ -65,25 +66,11 @@ class Bytes:
 
     def read(self, slot: Slot, rows: Rows | slice) -> Words:
         first, count = slot.start // BYTE_BITS, slot.bits // BYTE_BITS
-        word = self._word_at(self.starts[rows] + self.starts.dtype.type(first))
+        word = words_at(self.data, self.starts[rows] + self.starts.dtype.type(first)).byteswap(inplace=True)
         if self.shortest < first + count:
             word &= _KEPT_BYTES[np.clip(self.lengths[rows] - first, 0, WORD_BYTES)]
         if count < WORD_BYTES:
             word >>= np.uint64(WORD_BITS - slot.bits)
-        return word
-
-    def _word_at(self, starts: Integers) -> Words:
-        """Eight bytes big-endian from each start; what lies beyond the end of the data reads as zero."""
-        last = len(self.data) - WORD_BYTES
-        windows: Words = np.ndarray(last + 1, np.uint64, self.data, strides=(1,))
-        late = np.flatnonzero(starts > last)
-        if not len(late):
-            return windows[starts].byteswap(inplace=True)
-        word = windows[np.minimum(starts, last)].byteswap(inplace=True)
-        beyond = np.minimum(starts[late] - last, WORD_BYTES).astype(np.uint64)
-        # Two shifts, because a shift by the whole word is undefined.
-        half = beyond * np.uint64(BYTE_BITS // 2)
-        word[late] = word[late] << half << half
         return word
 
 

@@ -1,0 +1,75 @@
+"""Rows -> a fingerprint of the multiset they are. Neither row order nor batches nor encodings show in it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nightkeep.kernels.arrow_buffers import Words
+from nightkeep.kernels.row_hash import hash_blocks
+
+_WRAP = 2**64
+_TEXT = re.compile(r"(\d+):([0-9a-f]{16}):([0-9a-f]{16})")
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """How many rows, and the sums modulo 2**64 of two independent hashes of each."""
+
+    rows: int
+    sum_a: int
+    sum_b: int
+
+    def __add__(self, other: "Fingerprint") -> "Fingerprint":
+        """The fingerprint of both parts together."""
+        return Fingerprint(
+            self.rows + other.rows, (self.sum_a + other.sum_a) % _WRAP, (self.sum_b + other.sum_b) % _WRAP
+        )
+
+    def __sub__(self, other: "Fingerprint") -> "Fingerprint":
+        """The fingerprint of what is left when `other`, a part of this, is taken away."""
+        return Fingerprint(
+            self.rows - other.rows, (self.sum_a - other.sum_a) % _WRAP, (self.sum_b - other.sum_b) % _WRAP
+        )
+
+    def __str__(self) -> str:
+        return f"{self.rows}:{self.sum_a:016x}:{self.sum_b:016x}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Fingerprint":
+        """The inverse of str(). Raises ValueError."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"fingerprint {text!r}, expected ROWS:HEX:HEX with 16 digits in each sum")
+        return cls(int(match[1]), int(match[2], 16), int(match[3], 16))
+
+
+NOTHING = Fingerprint(0, 0, 0)
+
+
+def fingerprint(rows: pa.RecordBatch | pa.Table) -> Fingerprint:
+    """The fingerprint of `rows` over all their columns, in column order and whatever the columns are called.
+
+    Equal for equal multisets of rows of one schema; null differs from every value, -0.0 from 0.0, one NaN
+    from another; a map does not depend on the order of its entries. Types that differ only in their encoding
+    (dictionary, views, large offsets) agree; others need not: cast both sides to one schema first.
+    Computed on one machine by one version, it is the same in every process.
+    Raises ValueError for a type without a rule: union and list views.
+    """
+    if isinstance(rows, pa.RecordBatch):
+        return _sum(hash_blocks(rows.columns, rows.num_rows))
+    if rows.num_columns == 0:
+        return _sum(hash_blocks([], rows.num_rows))
+    return sum((fingerprint(batch) for batch in rows.to_batches()), start=NOTHING)
+
+
+def row_hashes(batch: pa.RecordBatch) -> tuple[Words, Words]:
+    """The two hashes of each row, in row order, that a fingerprint sums."""
+    blocks = [*hash_blocks(batch.columns, batch.num_rows), (np.empty(0, np.uint64), np.empty(0, np.uint64))]
+    return np.concatenate([a for a, _ in blocks]), np.concatenate([b for _, b in blocks])
+
+
+def _sum(blocks: Iterable[tuple[Words, Words]]) -> Fingerprint:
+    return sum((Fingerprint(len(a), int(a.sum()), int(b.sum())) for a, b in blocks), start=NOTHING)
