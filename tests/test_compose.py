@@ -1,0 +1,230 @@
+"""docker-compose.yml against what it refers to: files, commands, settings, ports. It starts no container."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+import yaml
+from tests.standalone import standalone, submit
+
+ROOT = Path(__file__).parents[1]
+IMAGE_ROOT = "/opt/nightkeep"
+SERVICE_KEYS = {
+    *("build", "image", "user", "restart", "environment", "volumes", "depends_on", "command", "ports"),
+    *("healthcheck", "hostname"),
+}
+HEALTHCHECK_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
+CONDITIONS = {"service_healthy", "service_completed_successfully"}
+VARIABLE = re.compile(r"\$\{(\w+)(:[?-][^}]*)?\}")
+
+
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return loaded
+
+
+SERVICES: dict[str, dict[str, Any]] = compose()["services"]
+AIRFLOW_SERVICES = ("airflow-init", "apiserver", "scheduler", "dag-processor")
+
+
+def commands() -> list[list[str]]:
+    """Every command line of services and health checks, shell scripts split into theirs."""
+    found = []
+    for service in SERVICES.values():
+        for line in (service.get("command"), service.get("healthcheck", {}).get("test", [])[1:]):
+            match line:
+                case None | []:
+                    continue
+                case ["bash", "-ec", script]:
+                    found += [shlex.split(row) for row in script.splitlines()]
+                case _:
+                    found.append(line)
+    return found
+
+
+def airflow_commands() -> list[list[str]]:
+    return [line for line in commands() if line[0] == "airflow"]
+
+
+def test_top_level_has_services_and_the_volumes_they_use() -> None:
+    document = compose()
+    assert {key for key in document if not key.startswith("x-")} == {"name", "services", "volumes"}
+    named = {m.split(":")[0] for s in SERVICES.values() for m in s.get("volumes", [])}
+    assert {name for name in named if name[0] not in "./$"} == set(document["volumes"])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_service_uses_known_keys(name: str) -> None:
+    service = SERVICES[name]
+    assert set(service) <= SERVICE_KEYS
+    assert set(service.get("healthcheck", {})) <= HEALTHCHECK_KEYS
+    assert "image" in service
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_dependencies_exist_and_can_meet_their_condition(name: str) -> None:
+    for target, dependency in SERVICES[name].get("depends_on", {}).items():
+        assert dependency["condition"] in CONDITIONS
+        runs_on = SERVICES[target]["restart"] != "no"
+        assert runs_on == (dependency["condition"] == "service_healthy"), target
+        assert not runs_on or "healthcheck" in SERVICES[target], target
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_that_keeps_running_has_a_healthcheck(name: str) -> None:
+    assert (SERVICES[name]["restart"] == "no") != ("healthcheck" in SERVICES[name])
+
+
+def test_ports_are_published_on_loopback_only_and_once() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in ports)
+    assert len({port.split(":")[1] for port in ports}) == len(ports) == 2
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_mounted_paths_exist_and_are_those_of_the_image(name: str) -> None:
+    for source, target in (mount.split(":")[:2] for mount in _substituted(SERVICES[name].get("volumes", []))):
+        assert not source.startswith(".") or (ROOT / source).exists(), source
+        if source.startswith("."):
+            assert target == f"{IMAGE_ROOT}/{source.removeprefix('./')}"
+
+
+def test_secrets_come_from_outside_and_are_required() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    required = {name for name, rule in VARIABLE.findall(text) if rule.startswith(":?")}
+    assert required == {
+        *("NIGHTKEEP_WAREHOUSE", "POSTGRES_PASSWORD", "FERNET_KEY", "JWT_SECRET", "API_SECRET_KEY"),
+    }
+    assert all(rule for _, rule in VARIABLE.findall(text)), "a variable without a default must be required"
+    settings = [item for s in SERVICES.values() for item in s.get("environment", {}).items()]
+    secrets = [value for key, value in settings if re.search("PASSWORD|SECRET|FERNET", key)]
+    assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets)
+    assert len(secrets) == 3 * len(AIRFLOW_SERVICES) + 1
+
+
+def test_airflow_services_share_one_environment() -> None:
+    shared = SERVICES["apiserver"]["environment"]
+    for name in AIRFLOW_SERVICES:
+        assert shared.items() <= SERVICES[name]["environment"].items(), name
+
+
+def test_airflow_settings_exist() -> None:
+    # Not through an import: the package configures itself when it is imported.
+    installed = Path(sysconfig.get_path("purelib"), "airflow")
+    config = yaml.safe_load((installed / "config_templates/config.yml").read_text())
+    for key in SERVICES["scheduler"]["environment"]:
+        if key.startswith("AIRFLOW__"):
+            _, section, option = key.lower().split("__")
+            assert option in config[section]["options"], key
+
+
+def test_variables_of_ours_are_read_by_code_or_policy() -> None:
+    sources = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("dags/*"), *ROOT.glob("jobs/nightkeep/**/*.py")]
+    text = "\n".join(path.read_text() for path in sources if path.suffix in {".py", ".yaml"})
+    ours = {k for s in SERVICES.values() for k in s.get("environment", {}) if k.startswith("NIGHTKEEP_")}
+    assert {key for key in ours if key not in text} == set()
+    assert f"AIRFLOW_CONN_{'nightkeep_spark'.upper()}" in SERVICES["scheduler"]["environment"]
+
+
+def test_scheduler_and_worker_see_the_tables_at_the_same_place() -> None:
+    mounts = [
+        {mount for mount in SERVICES[name]["volumes"] if mount.endswith(":/warehouse")}
+        for name in ("scheduler", "spark-worker")
+    ]
+    assert mounts[0] == mounts[1] != set()
+    assert SERVICES["scheduler"]["environment"]["NIGHTKEEP_WAREHOUSE"] == "/warehouse"
+
+
+def test_pages_are_served_from_where_the_scheduler_writes_them() -> None:
+    reports = SERVICES["scheduler"]["environment"]["NIGHTKEEP_REPORTS"]
+    assert all(f"reports:{reports}" in SERVICES[name]["volumes"] for name in ("scheduler", "apiserver"))
+
+
+def test_connection_points_at_the_master() -> None:
+    connection = json.loads(SERVICES["scheduler"]["environment"]["AIRFLOW_CONN_NIGHTKEEP_SPARK"])
+    address = f"{connection['host']}:{connection['port']}"
+    assert address == SERVICES["spark-worker"]["command"][-1]
+    master = SERVICES["spark-master"]
+    assert address == f"spark://{master['hostname']}:{_option(master['command'], '--port')}"
+
+
+def test_executables_are_in_the_environment() -> None:
+    installed = Path(sys.executable).parent
+    outside = {"bash", "pg_isready"}  # the base images'
+    assert {line[0] for line in commands() if not (installed / line[0]).exists()} <= outside
+
+
+def test_airflow_parses_the_commands() -> None:
+    # In a process of its own: the command line's modules configure Airflow when they are imported.
+    script = (
+        "import json, sys; from airflow.cli.cli_parser import get_parser\n"
+        "[get_parser().parse_args(line[1:]) for line in json.loads(sys.argv[1])]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(airflow_commands())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_spark_classes_are_in_the_distribution() -> None:
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        names = set(archive.namelist())
+    classes = [line[1] for line in commands() if line[0] == "spark-class"]
+    assert len(classes) == 2
+    assert {name for name in classes if f"{name.replace('.', '/')}.class" not in names} == set()
+
+
+def test_image_copies_what_exists_and_its_context_lets_it_through() -> None:
+    lines = (ROOT / "docker/Dockerfile").read_text().splitlines()
+    copies = [shlex.split(line)[1:-1] for line in lines if line.startswith("COPY")]
+    sources = [s for s in itertools.chain.from_iterable(copies) if not s.startswith("--")]
+    assert {source for source in sources if not (ROOT / source).exists()} == set()
+    allowed = {
+        line.removeprefix("!")
+        for line in (ROOT / "docker/Dockerfile.dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    assert set(sources) == allowed
+    assert SERVICES["scheduler"]["build"] == {"context": ".", "dockerfile": "docker/Dockerfile"}
+
+
+def test_a_job_runs_on_every_worker_of_a_cluster_of_processes(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import json, os, time\n"
+        "from pyspark.sql import SparkSession\n"
+        "def place(rows):\n"
+        "    time.sleep(1)  # long enough for the other worker to get a task\n"
+        "    yield os.getcwd()\n"
+        "context = SparkSession.builder.getOrCreate().sparkContext\n"
+        "print(json.dumps(context.parallelize(range(4), 4).mapPartitions(place).collect()))\n"
+    )
+    with standalone(tmp_path / "cluster", workers=2) as cluster:
+        places = json.loads(submit(cluster, job).splitlines()[-1])
+    assert {Path(place).relative_to(tmp_path / "cluster").parts[0] for place in places} == {
+        "worker-0",
+        "worker-1",
+    }
+
+
+def _substituted(mounts: list[str]) -> list[str]:
+    return [VARIABLE.sub("/outside", mount) for mount in mounts]
+
+
+def _option(command: list[str], name: str) -> str:
+    return command[command.index(name) + 1]
