@@ -1,7 +1,7 @@
 """The Avro schemas Paimon 2.0.0 writes its manifests with, for a file that follows no earlier one.
 
-Field order, names, types and defaults are on disk: never rearrange. A file that replaces another one is written
-with that one's schema instead, which may have fields that are not known here.
+Field order, names, types and defaults are on disk: never rearrange. A file that replaces another one is
+written with that one's schema instead, which may have fields that are not known here.
 """
 
 from __future__ import annotations
