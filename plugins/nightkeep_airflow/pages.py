@@ -6,16 +6,15 @@ Every route, files included, is behind the application's own dependency, and eve
 from __future__ import annotations
 
 import os
-from html import escape
 from pathlib import Path
-from urllib.parse import quote
 
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from airflow.providers.common.compat.sdk import conf
 from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import FileResponse, RedirectResponse
 
-from nightkeep_airflow.runs import page_name, run_prefix
+from nightkeep_airflow.run_pages import INDEX, page_name
+from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import from_environment
 
 # A page is one self-contained document: it may style itself and draw, and nothing else.
@@ -26,7 +25,6 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 SERVED = {".html": "text/html", ".json": "application/json"}
-LISTED = 200
 
 # The DAG is named here and not taken from the request: else reading any DAG would open every report.
 app = FastAPI(
@@ -38,12 +36,10 @@ app = FastAPI(
 
 
 @app.get("/", response_model=None)
-def index(dag_id: str | None = None, run_id: str | None = None) -> FileResponse | HTMLResponse:
-    """The page of one DAG run, or the list of all pages, newest first."""
-    if dag_id and run_id:
-        return serve(page_name(run_prefix(dag_id, run_id)))
-    pages = sorted(_folder().rglob("*.html"), key=lambda page: page.stat().st_mtime, reverse=True)
-    return HTMLResponse(_listing([page.relative_to(_folder()).as_posix() for page in pages]), headers=HEADERS)
+def index(dag_id: str | None = None, run_id: str | None = None) -> RedirectResponse:
+    """To the page of one DAG run, or to the index; a page's links are relative to the folder it is in."""
+    name = run_prefix(dag_id, run_id) if dag_id and run_id else INDEX
+    return RedirectResponse(f"files/{page_name(name)}", headers=HEADERS)
 
 
 @app.get("/files/{name:path}", response_model=None)
@@ -66,12 +62,3 @@ def _inside(name: str) -> Path | None:
 def _folder() -> Path:
     dags = Path(conf.get_mandatory_value("core", "dags_folder"))
     return Path(from_environment(os.environ, dags).reports).resolve()
-
-
-def _listing(names: list[str]) -> str:
-    items = [f'<li><a href="files/{quote(name)}">{escape(name)}</a></li>' for name in names[:LISTED]]
-    body = f"<ul>{''.join(items)}</ul>" if items else "<p>No run has written a page yet.</p>"
-    style = "body{font:16px/1.6 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    return f"<!doctype html><meta charset=utf-8><title>Nightkeep</title><style>{style}</style>" + (
-        f"<h1>Nightkeep reports</h1>{body}"
-    )

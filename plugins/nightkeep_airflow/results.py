@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from nightkeep.model import Outcome
 
@@ -35,6 +36,9 @@ class Settled:
     reason: str
     documents: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.table}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
+
 
 def parse(text: str) -> tuple[Reported, ...]:
     """Entries of a result file. Raises ValueError or KeyError for anything else."""
@@ -49,6 +53,13 @@ def reported(entry: Mapping[str, str | None]) -> Reported:
         outcome=Outcome(str(entry["outcome"])),
         reason=entry.get("reason") or "",
         document=entry.get("document"),
+    )
+
+
+def settled_result(entry: Mapping[str, Any]) -> Settled:
+    """A Settled as an XCom holds it."""
+    return Settled(
+        entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"]))
     )
 
 

@@ -7,14 +7,10 @@ import re
 
 
 def run_prefix(dag_id: str, run_id: str) -> str:
-    """Letters, digits, `.`, `_` and `-` only: it ends up in file names and in URLs.
+    """Lower case letters, digits, `.`, `_` and `-` only, at most 100: it ends up in file names and in URLs.
 
     The digest keeps two run ids apart that differ only in what is replaced (`+01:00` and `-01:00`).
     """
     digest = hashlib.sha256(f"{dag_id}\n{run_id}".encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', f'{dag_id}-{run_id}')}-{digest}"
-
-
-def page_name(prefix: str) -> str:
-    """Where the page of a run is, relative to the reports folder."""
-    return f"pages/{prefix}.html"
+    readable = re.sub(r"[^a-z0-9._-]+", "-", f"{dag_id}-{run_id}".lower())
+    return f"{readable[:91]}-{digest}"

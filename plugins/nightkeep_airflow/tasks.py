@@ -12,23 +12,29 @@ that the group's other tables are still checked. `check` does the same for check
 shows what was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed
 at once; its own retries are for its own troubles, such as a database that did not answer.
 
-The DAG run fails when one table's outcome does: `page` runs whatever happened, and is no outcome's successor,
-so it cannot turn a failed run green.
+The DAG run fails when one table's outcome does. `settle` runs whatever became of the groups, and `page` comes
+after it but not after the outcomes, so it is always written and never turns a failed run green.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep_airflow.operators import CareOperator, CheckOperator
-from nightkeep_airflow.results import as_json, reported, settled
+from nightkeep_airflow.results import as_json, reported, settled, settled_result
+from nightkeep_airflow.run_pages import RunPage, write_run
+from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 POOL = "nightkeep_spark"
 CONNECTION = "nightkeep_spark"
@@ -78,7 +84,7 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str, options: It
     results = settle(groups)
     each.expand(tables=groups) >> results
     outcome.expand(result=results)
-    results >> page(settings.reports)
+    page(results, settings.reports, operation)
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
@@ -98,15 +104,23 @@ def settle(groups: Any, *, ti: Any = None) -> list[dict[str, object]]:
 @task(outlets=[VERIFIED], map_index_template="{{ task.op_kwargs.result.table }}")
 def outcome(result: Mapping[str, Any], *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit."""
-    table, found, reason = result["table"], Outcome(result["outcome"]), result["reason"]
-    if found in RAISED:
-        raise RAISED[found](f"{table}: {found}: {reason}")
-    if found is Outcome.VERIFIED:
-        outlet_events[VERIFIED].add(table_asset(table), extra={"documents": list(result["documents"])})
-    return f"{table}: {found}"
+    found = settled_result(result)
+    if found.outcome in RAISED:
+        raise RAISED[found.outcome](str(found))
+    if found.outcome is Outcome.VERIFIED:
+        outlet_events[VERIFIED].add(table_asset(found.table), extra={"documents": list(found.documents)})
+    return str(found)
 
 
-@task(trigger_rule=TriggerRule.ALL_DONE)
-def page(reports: str, *, dag_run: Any = None) -> str:
-    """Render the run's page from its documents and return its path."""
-    return reports
+@task
+def page(results: Any, reports: str, operation: str, *, dag_run: Any = None) -> str:
+    """Write the run's page and the index over all runs; the path of the page."""
+    run = RunPage(
+        prefix=run_prefix(dag_run.dag_id, dag_run.run_id),
+        title=f"{dag_run.dag_id}, {dag_run.run_after:%Y-%m-%d %H:%M}",
+        operation=Operation(operation),
+        now=datetime.now(UTC),
+    )
+    written = write_run(reports, run, [settled_result(result) for result in results])
+    _log.info("The report of this run is %s", written)
+    return str(written)

@@ -1,0 +1,77 @@
+"""Settled results and their documents -> the page of a run, and the index over all runs.
+
+Every table of the run is on its page, also one that no document tells of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from nightkeep.model import Operation
+from nightkeep.report import (
+    RunDocument,
+    load_document,
+    load_history,
+    render_index,
+    render_run,
+    slug,
+    write_page,
+)
+from nightkeep_airflow.results import Settled
+
+INDEX = "index"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Whose page it is: `prefix` as `runs.run_prefix` gives it; `now` carries its zone."""
+
+    prefix: str
+    title: str
+    operation: Operation
+    now: datetime
+
+
+def page_name(prefix: str) -> str:
+    """Where a page is, relative to the reports folder."""
+    return f"pages/{slug(prefix)}.html"
+
+
+def write_run(reports: str, run: RunPage, results: Iterable[Settled]) -> Path:
+    """Write the run's page and the index; the path of the former."""
+    documents = [document for result in results for document in _documents(result, run)]
+    page = write_page(reports, run.prefix, render_run(documents, title=run.title, generated_at=run.now))
+    write_page(reports, INDEX, _index(reports, run.now))
+    return page
+
+
+def _documents(result: Settled, run: RunPage) -> list[RunDocument]:
+    """What was written about a table, the settled outcome on it where the documents know less."""
+    found = [load_document(path) for path in result.documents] or [_unreported(result, run)]
+    if all(document.outcome is not result.outcome for document in found):
+        found[0] = replace(found[0], outcome=result.outcome, reason=result.reason)
+    return found
+
+
+def _unreported(result: Settled, run: RunPage) -> RunDocument:
+    return RunDocument(
+        run_id=f"{run.prefix}:{result.table}",
+        table=result.table,
+        format="unknown",
+        operation=run.operation,
+        outcome=result.outcome,
+        reason=result.reason,
+        started_at=run.now,
+        finished_at=run.now,
+    )
+
+
+def _index(reports: str, now: datetime) -> str:
+    def page_of(document: RunDocument) -> str | None:
+        name = page_name(document.run_id.removesuffix(f":{document.table}"))
+        return Path(name).name if (Path(reports) / name).exists() else None
+
+    return render_index(load_history(reports), title="Nightkeep", generated_at=now, page_of=page_of)
