@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 # U+E000 and above sort after surrogate pairs as UTF-16 and before them as bytes.
 TEXT = st.text(st.sampled_from("a\0b\u00e9\ue000\uffff\U00010000\U0001f600"), max_size=20)
-BYTES = st.one_of(
-    st.binary(max_size=4), st.binary(max_size=30), st.sampled_from([b"", b"\0", b"\0\0", b"x" * 25])
-)
+BYTES = st.one_of(st.binary(max_size=4), st.binary(max_size=30), st.sampled_from([b"", b"\0", b"\0\0", b"x" * 25]))
 FLOATS = st.one_of(st.floats(width=32), st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf]))
 
 

@@ -32,9 +32,7 @@ NESTED_TYPES: dict[pa.DataType, st.SearchStrategy] = {
         st.sampled_from("ab"), st.one_of(st.none(), st.integers(0, 1))
     ).map(lambda entries: list(entries.items())),
 }
-TYPES = (
-    KEY_TYPES | NESTED_TYPES | {pa.float64(): st.sampled_from([0.0, -0.0, 1.5, *NANS]), pa.null(): st.none()}
-)
+TYPES = KEY_TYPES | NESTED_TYPES | {pa.float64(): st.sampled_from([0.0, -0.0, 1.5, *NANS]), pa.null(): st.none()}
 
 
 def identity(value: object) -> object:
@@ -85,9 +83,7 @@ def test_batches_and_slices_do_not_show(case: tuple, cut: int, size: int) -> Non
     whole = batch(kinds, rows)
     table = pa.Table.from_batches([whole])
     pieces = [whole.slice(at, size) for at in range(0, len(rows), size)]
-    assert (
-        fingerprint(pa.Table.from_batches(pieces, whole.schema)) == fingerprint(whole) == fingerprint(table)
-    )
+    assert fingerprint(pa.Table.from_batches(pieces, whole.schema)) == fingerprint(whole) == fingerprint(table)
     assert fingerprint(whole.slice(cut)) == fingerprint(batch(kinds, rows[cut:]))
     assert fingerprint(whole.slice(0, cut)) + fingerprint(whole.slice(cut)) == fingerprint(whole)
     assert fingerprint(whole) - fingerprint(whole.slice(cut)) == fingerprint(whole.slice(0, cut))
@@ -153,13 +149,9 @@ def test_what_lies_under_a_null_does_not_show() -> None:
     offsets = pa.py_buffer(np.array([0, 1, 12, 13], np.int32))
     texts = [pa.py_buffer(b"a" + hidden * 11 + b"b") for hidden in (b"x", b"y")]
     strings = [pa.Array.from_buffers(pa.string(), 3, [valid, offsets, text]) for text in texts]
-    assert fingerprint(pa.table({"v": strings[0]})) == fingerprint(
-        pa.table({"v": pa.array(["a", None, "b"])})
-    )
+    assert fingerprint(pa.table({"v": strings[0]})) == fingerprint(pa.table({"v": pa.array(["a", None, "b"])}))
     assert fingerprint(pa.table({"v": strings[0]})) == fingerprint(pa.table({"v": strings[1]}))
-    lists = pa.ListArray.from_arrays(
-        pa.array([0, 1, 2, 3]), pa.array([7, 8, 9]), mask=pa.array([False, True, False])
-    )
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3]), pa.array([7, 8, 9]), mask=pa.array([False, True, False]))
     assert fingerprint(pa.table({"v": lists})) == fingerprint(pa.table({"v": pa.array([[7], None, [9]])}))
 
 

@@ -82,9 +82,7 @@ def test_more_wanted_than_held() -> None:
 
 def test_nan_payloads_are_one_key() -> None:
     other_nan = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
-    assert find_keys(
-        table([pa.float64()], [(other_nan,)]), table([pa.float64()], [(math.nan,)])
-    ).tolist() == [0]
+    assert find_keys(table([pa.float64()], [(other_nan,)]), table([pa.float64()], [(math.nan,)])).tolist() == [0]
 
 
 def test_dictionary_columns_are_read_as_their_values() -> None:

@@ -58,9 +58,7 @@ def merges(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[OrderBy], list[in
     directions = [draw(st.sampled_from(Direction)) for _ in order_kinds]
     key_pool = draw(st.lists(st.tuples(*(KEY_TYPES[kind] for kind in kinds)), min_size=1, max_size=6))
     order_pools = [draw(st.lists(KEY_TYPES[kind], min_size=1, max_size=3)) for kind in order_kinds]
-    row = st.tuples(
-        st.sampled_from(key_pool), *(st.one_of(st.none(), st.sampled_from(pool)) for pool in order_pools)
-    )
+    row = st.tuples(st.sampled_from(key_pool), *(st.one_of(st.none(), st.sampled_from(pool)) for pool in order_pools))
     rows = [(*key, *values) for key, *values in draw(st.lists(row, max_size=25))]
     names = [f"c{i}" for i in range(len(kinds) + len(order_kinds))]
     columns = {
@@ -103,9 +101,7 @@ def runs(count: int, seed: int) -> pa.Table:
 @pytest.mark.parametrize("direction", Direction)
 def test_sorted_runs(keys: list[str], direction: Direction) -> None:
     table = runs(500, seed=7)
-    rows = list(
-        zip(*(table.column(name).to_pylist() for name in [*keys, "changed", "sequence"]), strict=True)
-    )
+    rows = list(zip(*(table.column(name).to_pylist() for name in [*keys, "changed", "sequence"]), strict=True))
     by = [(len(keys), direction), (len(keys) + 1, Direction.ASCENDING)]
     order = [OrderBy("changed", direction), OrderBy("sequence")]
     assert keep_latest(table, keys=keys, order=order).tolist() == twin(rows, len(keys), by)[0]

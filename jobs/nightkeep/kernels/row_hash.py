@@ -159,9 +159,7 @@ def _source(column: Array) -> _Source:
         return _Fixed((np.zeros(len(column), np.uint64),), np.ones(len(column), np.bool_))
     if is_bytes(kind):
         data, starts, stops = byte_spans(column)
-        return _Bytes(
-            data, starts, stops - starts if nulls is None else np.where(nulls, 0, stops - starts), nulls
-        )
+        return _Bytes(data, starts, stops - starts if nulls is None else np.where(nulls, 0, stops - starts), nulls)
     if pa.types.is_struct(kind):
         return _Nested(_hashes(cast(pa.StructArray, column).flatten(), len(column)), nulls)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):

@@ -1,0 +1,182 @@
+"""A column -> its file statistics. A reader that skips files by them never skips a row it was asked for."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.kernels.arrow_buffers import is_bytes
+
+Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
+Scalar: TypeAlias = "pa.Scalar[Any]"
+Bound: TypeAlias = "pa.Scalar[Any] | None"
+
+LAST_CODE_POINT = 0x10FFFF
+SURROGATES = range(0xD800, 0xE000)
+_TRUNCATE = re.compile(r"TRUNCATE\((\d+)\)")
+
+
+class Detail(Enum):
+    """How much Paimon's `metadata.stats-mode` asks for."""
+
+    NONE = "NONE"
+    COUNTS = "COUNTS"
+    TRUNCATE = "TRUNCATE"
+    FULL = "FULL"
+
+
+@dataclass(frozen=True, slots=True)
+class StatsMode:
+    """`length` counts code points of strings and bytes of binary values; it is there for TRUNCATE only."""
+
+    detail: Detail
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.detail is Detail.TRUNCATE) != (self.length is not None):
+            raise ValueError(f"stats mode {self.detail.value} with length {self.length}, expected for TRUNCATE")
+        if self.length is not None and self.length < 1:
+            raise ValueError(f"stats mode truncate({self.length}), expected a length of 1 or more")
+
+
+# Paimon's default for value columns, and what it keeps of keys and system columns (StatsCollectorFactories).
+DEFAULT_MODE = StatsMode(Detail.TRUNCATE, 16)
+KEY_MODE = StatsMode(Detail.TRUNCATE, 128)
+
+
+def parse_mode(text: str) -> StatsMode:
+    """`none`, `counts`, `full` or `truncate(N)`, in any case. Raises ValueError naming the text."""
+    upper = text.upper()
+    match = _TRUNCATE.fullmatch(upper)
+    if match is not None:
+        return StatsMode(Detail.TRUNCATE, int(match[1]))
+    if upper not in {Detail.NONE.value, Detail.COUNTS.value, Detail.FULL.value}:
+        raise ValueError(f"stats mode {text!r}, expected none, counts, full or truncate(N)")
+    return StatsMode(Detail(upper))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """Bounds of all values that are not null, and how many are null; None claims nothing.
+
+    A bound has the column's type; that of any string or binary type is string() or binary().
+    """
+
+    min: Bound
+    max: Bound
+    null_count: int | None
+
+
+def column_stats(column: Column, mode: StatsMode = DEFAULT_MODE) -> ColumnStats:
+    """The statistics of one column of one file.
+
+    Without bounds are nested types, a float column with any NaN, a column of nulls, and one whose truncated
+    maximum cannot be rounded up. A bound of zero is -0.0 below and 0.0 above, as in Parquet, because readers
+    differ in whether the two are equal. Times and timestamps keep their unit.
+    Source: TruncateSimpleColStatsCollector and ParquetSimpleStatsExtractor, which give a timestamp of more
+    than six digits no bounds (here it has exact ones) and round U+D7FF up to a surrogate (here to U+E000).
+    """
+    if mode.detail is Detail.NONE:
+        return ColumnStats(None, None, None)
+    plain = _plain(column)
+    if mode.detail is Detail.COUNTS or not _is_ordered(plain):
+        return ColumnStats(None, None, column.null_count)
+    bounds = pc.min_max(plain)
+    low, high = bounds["min"], bounds["max"]
+    if is_bytes(plain.type):
+        low, high = _cut(low, mode.length), _raised(high, mode.length)
+    elif pa.types.is_floating(plain.type):
+        low, high = _signed_zero(low, -0.0), _signed_zero(high, 0.0)
+    if not (low.is_valid and high.is_valid):
+        return ColumnStats(None, None, column.null_count)
+    return ColumnStats(low, high, column.null_count)
+
+
+def contains(stats: ColumnStats, column: Column) -> str | None:
+    """None when every claim of `stats` holds for `column`, otherwise what does not.
+
+    Every value is compared with the bounds again, whatever computed them.
+    """
+    if stats.null_count is not None and stats.null_count != column.null_count:
+        return f"null count {stats.null_count}, expected {column.null_count}"
+    if stats.min is None and stats.max is None:
+        return None
+    plain = _plain(column)
+    if not _is_ordered(plain):
+        return f"bounds {stats.min} to {stats.max}, expected none for {plain.type} without an order or with NaN"
+    if pa.types.is_floating(plain.type) and (narrow := _narrow_zero(stats, plain)):
+        return narrow
+    if stats.min is not None and _any(pc.less(plain, stats.min)):
+        return f"minimum {stats.min}, expected at most {pc.min_max(plain)['min']}"
+    if stats.max is not None and _any(pc.greater(plain, stats.max)):
+        return f"maximum {stats.max}, expected at least {pc.min_max(plain)['max']}"
+    return None
+
+
+def _plain(column: Column) -> Column:
+    """The same values in a type that Arrow can compare."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.cast(pa.large_binary())
+    return column
+
+
+def _is_ordered(plain: Column) -> bool:
+    if pa.types.is_floating(plain.type):
+        return not _any(pc.is_nan(plain))
+    return pa.types.is_primitive(plain.type) or pa.types.is_decimal(plain.type) or is_bytes(plain.type)
+
+
+def _any(flags: Column) -> bool:
+    return pc.any(flags).as_py() is True
+
+
+def _signed_zero(bound: Scalar, zero: float) -> Scalar:
+    return cast(Scalar, pa.scalar(zero, bound.type)) if bound.as_py() == 0 else bound
+
+
+def _cut(bound: Scalar, length: int | None) -> Scalar:
+    """At most `bound`: its first `length` code points or bytes."""
+    value = bound.as_py()
+    return _text(None if value is None else value[:length], bound.type)
+
+
+def _raised(bound: Scalar, length: int | None) -> Scalar:
+    """At least `bound`, of at most `length` code points or bytes; null when there is no such value."""
+    value = bound.as_py()
+    if value is None or length is None or len(value) <= length:
+        return _text(value, bound.type)
+    if isinstance(value, bytes):
+        kept = value[:length].rstrip(b"\xff")
+        return _text(kept[:-1] + bytes([kept[-1] + 1]) if kept else None, bound.type)
+    kept = value[:length].rstrip(chr(LAST_CODE_POINT))
+    return _text(kept[:-1] + _next_character(kept[-1]) if kept else None, bound.type)
+
+
+def _next_character(character: str) -> str:
+    following = ord(character) + 1
+    return chr(SURROGATES.stop if following in SURROGATES else following)
+
+
+def _text(value: str | bytes | None, kind: pa.DataType) -> Scalar:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return pa.scalar(value, pa.string() if is_text else pa.binary())
+
+
+def _narrow_zero(stats: ColumnStats, plain: Column) -> str | None:
+    """Arrow and NumPy take the zeros for equal; Paimon takes -0.0 for the smaller."""
+    values = np.asarray(plain.drop_null())
+    zeros = np.signbit(values[values == 0])
+    if stats.min is not None and stats.min.as_py() == 0 and not np.signbit(stats.min.as_py()) and zeros.any():
+        return "minimum 0.0, expected at most -0.0"
+    if stats.max is not None and stats.max.as_py() == 0 and np.signbit(stats.max.as_py()) and not zeros.all():
+        return "maximum -0.0, expected at least 0.0"
+    return None
