@@ -1,0 +1,123 @@
+"""SQL literals -> Python values, and any such value <-> the value of a column. Nothing is rounded to fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeAlias
+
+from sqlglot import exp
+
+Literal: TypeAlias = str | Decimal | bool | bytes | date | datetime | time | None
+"""A number is a Decimal however it is written."""
+
+
+def read_literal(node: object) -> Literal:
+    """The value of a literal of the syntax tree. Raises ValueError for any other node and for DATE 'soon'."""
+    read = _READ.get(type(node))
+    if read is None:
+        raise ValueError(f"expected a literal, found {type(node).__name__}")
+    try:
+        return read(node)
+    except InvalidOperation as failure:
+        raise ValueError(str(failure)) from failure
+
+
+def alike(value: object, literal: Literal) -> tuple[Any, Any]:
+    """A column's value and the literal it meets as two objects that Python compares the way Spark would.
+
+    The literal becomes a value of the column's type, NaN a number above all others; neither may be None.
+    Raises ValueError where the literal cannot be such a value.
+    """
+    if (type(value), type(literal)) == (date, datetime):
+        # The wider type decides, as in SQL: a date is its midnight.
+        value = datetime.combine(value, time())  # type: ignore[arg-type]
+    convert = _CONVERT.get((type(value), type(literal)))
+    if convert is None and type(value) is not type(literal):
+        raise ValueError(f"expected a {type(value).__name__}, found a {type(literal).__name__}")
+    try:
+        return _ordered(value), _ordered(convert(literal) if convert else literal)
+    except InvalidOperation as failure:
+        raise ValueError(f"expected a number, found {literal!r}") from failure
+
+
+def _written(node: exp.Literal) -> Literal:
+    return str(node.this) if node.is_string else Decimal(node.this)
+
+
+def _negative(node: exp.Neg) -> Literal:
+    number = read_literal(node.this)
+    if not isinstance(number, Decimal):
+        raise ValueError(f"expected a number after -, found {number!r}")
+    return -number
+
+
+def _typed(node: exp.Cast) -> Literal:
+    parse = _TYPED.get(node.to.this)
+    if parse is None or not isinstance(node.this, exp.Literal) or not node.this.is_string:
+        raise ValueError("expected DATE, TIME or TIMESTAMP and a text, found a cast")
+    return parse(node.this.this)
+
+
+def _time(text: str) -> time:
+    found = time.fromisoformat(text)
+    if found.tzinfo is not None:
+        raise ValueError(f"expected a time of day without a zone, found {text}")
+    return found
+
+
+_TYPED: Final[Mapping[exp.DType, Callable[[str], Literal]]] = {
+    exp.DType.DATE: date.fromisoformat,
+    exp.DType.TIME: _time,
+    exp.DType.TIMESTAMP: datetime.fromisoformat,
+    exp.DType.TIMESTAMPTZ: datetime.fromisoformat,
+    exp.DType.TIMESTAMPNTZ: datetime.fromisoformat,
+}
+
+_READ: Final[Mapping[type, Callable[[Any], Literal]]] = {
+    exp.Literal: _written,
+    exp.Neg: _negative,
+    exp.Cast: _typed,
+    exp.Boolean: lambda node: bool(node.this),
+    exp.HexString: lambda node: bytes.fromhex(node.this),
+    exp.Null: lambda node: None,
+}
+
+
+def _ordered(value: object) -> object:
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _number(text: str) -> Decimal:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError(f"expected a finite number, found {text}")
+    return number
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"expected true or false, found {text}")
+    return text.lower() == "true"
+
+
+_CONVERT: Final[Mapping[tuple[type, type], Callable[[Any], object]]] = {
+    (int, Decimal): Decimal,
+    (float, Decimal): float,
+    (int, str): _number,
+    (Decimal, str): _number,
+    (float, str): float,
+    (bool, str): _truth,
+    (bytes, str): str.encode,
+    (date, str): date.fromisoformat,
+    (datetime, str): datetime.fromisoformat,
+    (datetime, date): lambda day: datetime.combine(day, time()),
+    (time, str): _time,
+}
+"""(type of the value, type of the literal) -> the literal as such a value; equal types need none."""
