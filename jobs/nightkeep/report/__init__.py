@@ -1,0 +1,54 @@
+"""What happened -> documents -> files, pages and text. All three are made from documents alone."""
+
+from nightkeep.report.document import (
+    CheckStatus,
+    CommitResult,
+    ExpectationResult,
+    Expectations,
+    Metrics,
+    PlanSection,
+    PlanUnit,
+    RunDocument,
+    UnitEstimate,
+    UnitResult,
+    Verification,
+)
+from nightkeep.report.pages import render_index, render_run
+from nightkeep.report.store import (
+    Hold,
+    held,
+    hold,
+    load_document,
+    load_history,
+    release,
+    slug,
+    store,
+    write_page,
+)
+from nightkeep.report.summary import summary_text
+
+__all__ = [
+    "CheckStatus",
+    "CommitResult",
+    "ExpectationResult",
+    "Expectations",
+    "Hold",
+    "Metrics",
+    "PlanSection",
+    "PlanUnit",
+    "RunDocument",
+    "UnitEstimate",
+    "UnitResult",
+    "Verification",
+    "held",
+    "hold",
+    "load_document",
+    "load_history",
+    "release",
+    "render_index",
+    "render_run",
+    "slug",
+    "store",
+    "summary_text",
+    "write_page",
+]

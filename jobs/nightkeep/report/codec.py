@@ -1,0 +1,99 @@
+"""Frozen dataclasses <-> JSON values. Keys come out in field order; keys we do not know survive a round trip.
+
+A dataclass that keeps unknown keys has a field `extra: Mapping[str, object]`; its entries stand beside the
+others in JSON, after them. Handles str, int, float, bool, datetime, enums, tuples, mappings and `X | None`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from nightkeep.errors import CorruptMetadata
+
+T = TypeVar("T")
+_EXTRA = "extra"
+
+
+def encode(value: object) -> Any:
+    """The JSON value of a dataclass, or of what it holds. Times become ISO 8601 with their offset."""
+    if is_dataclass(value) and not isinstance(value, type):
+        known = {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.name != _EXTRA}
+        extra = encode(getattr(value, _EXTRA, {}))
+        return known | {key: found for key, found in extra.items() if key not in known}
+    if isinstance(value, Mapping):
+        return {str(key): encode(found) for key, found in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(found) for found in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def decode(kind: type[T], value: object, subject: str) -> T:
+    """A `kind` from its JSON value. Raises CorruptMetadata naming the place below `subject`."""
+    decoded: T = _decode(kind, value, subject)
+    return decoded
+
+
+def _decode(kind: Any, value: object, subject: str) -> Any:
+    origin = get_origin(kind)
+    if origin is types.UnionType:
+        inner = next(arg for arg in get_args(kind) if arg is not types.NoneType)
+        return None if value is None else _decode(inner, value, subject)
+    if origin is tuple:
+        items = _expect(list, value, subject)
+        return tuple(_decode(get_args(kind)[0], item, f"{subject}[{i}]") for i, item in enumerate(items))
+    if origin is not None:
+        entries = _expect(dict, value, subject).items()
+        return {key: _decode(get_args(kind)[1], found, f"{subject}.{key}") for key, found in entries}
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, _expect(dict, value, subject), subject)
+    return _decode_scalar(kind, value, subject)
+
+
+def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> Any:
+    hints = _hints(kind)
+    known = {f.name: f for f in fields(kind) if f.name != _EXTRA}
+    missing = [name for name, f in known.items() if name not in value and not _has_default(f)]
+    if missing:
+        raise CorruptMetadata(subject, f"the keys {', '.join(missing)}", "none")
+    values = {k: _decode(hints[k], value[k], f"{subject}.{k}") for k in known if k in value}
+    extra = {key: found for key, found in value.items() if key not in known}
+    return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
+
+
+def _decode_scalar(kind: Any, value: object, subject: str) -> Any:
+    if kind is object:
+        return value
+    if kind is float:
+        return float(
+            _expect(int, value, subject) if isinstance(value, int) else _expect(float, value, subject)
+        )
+    if kind in (str, int, bool):
+        return _expect(kind, value, subject)
+    text = _expect(str, value, subject)
+    try:
+        return datetime.fromisoformat(text) if kind is datetime else kind(text)
+    except ValueError:
+        expected = ", ".join(kind) if issubclass(kind, StrEnum) else "an ISO 8601 time"
+        raise CorruptMetadata(subject, expected, repr(text)) from None
+
+
+def _expect(kind: type[T], value: object, subject: str) -> T:
+    # JSON's true is no number although Python's True is an int.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise CorruptMetadata(subject, kind.__name__, f"{type(value).__name__} {value!r:.80}")
+    return value
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

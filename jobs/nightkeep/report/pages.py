@@ -1,0 +1,253 @@
+"""Documents -> static pages. A page is one file that loads nothing; every text in it is escaped."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Generic, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from nightkeep.model import Outcome, UnitKey, VerifyLevel
+from nightkeep.report import figures
+from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
+
+T = TypeVar("T")
+
+STAGES = ("plan", "rewrite", "verify", "publish", "check")
+
+# Beyond this a page is slow to open and nobody reads on; the document has everything.
+_MOST_ROWS = 200
+_LATELY = 20
+
+_DRAWN = ("file_sizes_before", "file_sizes_after", "levels_before", "levels_after")
+_MEANING = {
+    Outcome.VERIFIED: "Published, and proven to show readers the same rows.",
+    Outcome.UNCHANGED: "There was nothing to do, so nothing was committed.",
+    Outcome.SKIPPED: "Left alone this time.",
+    Outcome.REFUSED: "Not supported, so nothing was done.",
+    Outcome.CONFLICTED: "Another writer was first; the next run plans again.",
+    Outcome.MISMATCH: "The rows differ.",
+    Outcome.FAILED: "Something broke on the way.",
+}
+_LEVEL_MEANING = {
+    VerifyLevel.FULL: "Every logical row of each touched unit was hashed on both sides",
+    VerifyLevel.TOUCHED: "Rows that moved were hashed on both sides, rows left in place proven by position",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt(Generic[T]):
+    """The first rows of a list that may be too long for a page."""
+
+    shown: tuple[T, ...]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        return self.total - len(self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One document, prepared for its part of a page; `number` names the part."""
+
+    number: int
+    document: RunDocument
+    meaning: str
+    verification: str
+    stages: tuple[figures.Bar, ...]
+    sizes: figures.Pair | None
+    levels: figures.Pair | None
+    plan: Excerpt[PlanUnit]
+    files: Excerpt[str]
+    proofs: Excerpt[UnitResult]
+    measured: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table on the index: its newest document and its latest outcomes, newest last."""
+
+    table: str
+    last: RunDocument
+    verified_at: datetime | None
+    lately: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A document on the index and where its page is, if it has one."""
+
+    document: RunDocument
+    href: str | None
+
+
+def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: datetime) -> str:
+    """The page of one run: all its tables in the order given. `generated_at` carries its zone."""
+    stages = stage_names(documents)
+    return _environment().get_template("run.html.j2").render(
+        title=title,
+        generated_at=generated_at,
+        worst=Outcome.worst(document.outcome for document in documents),
+        lede=tally(documents),
+        sections=[_section(number, document) for number, document in enumerate(documents, 1)],
+        stage_names=stages,
+        stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
+        rows_proven=sum(document.rows_proven for document in documents),
+        total_seconds=sum(document.total_seconds for document in documents),
+    )  # fmt: skip
+
+
+def render_index(
+    history: Sequence[RunDocument],
+    *,
+    title: str,
+    generated_at: datetime,
+    page_of: Callable[[RunDocument], str | None] | None = None,
+) -> str:
+    """The page over all runs: one row per table, then every run. `history` is oldest first.
+
+    `page_of` gives a document's page as a relative link, None where it has none.
+    """
+    newest = [*reversed(history)][:_MOST_ROWS]
+    return _environment().get_template("index.html.j2").render(
+        title=title,
+        generated_at=generated_at,
+        lede=tally(history) if history else "No run has left a report yet.",
+        tables=_table_rows(history),
+        runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
+        hidden=len(history) - len(newest),
+    )  # fmt: skip
+
+
+def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
+    """Stages that any document measured, in the order of the flow, others after them by name."""
+    found = {stage for document in documents for stage in document.metrics.seconds}
+    return (*(s for s in STAGES if s in found), *sorted(found - set(STAGES)))
+
+
+def tally(documents: Sequence[RunDocument]) -> str:
+    """`7 runs on 6 tables: 1 mismatch, 4 verified, 2 unchanged. 48,000 rows proven.`, worst first."""
+    outcomes = Counter(document.outcome for document in documents)
+    counts = ", ".join(f"{outcomes[o]} {o}" for o in reversed(Outcome) if outcomes[o]) or "nothing"
+    tables = _plural(len({document.table for document in documents}), "table")
+    runs = (
+        "" if len(documents) == len({d.table for d in documents}) else f"{_plural(len(documents), 'run')} on "
+    )
+    proven = _plural(sum(document.rows_proven for document in documents), "row")
+    return f"{runs}{tables}: {counts}. {proven} proven."
+
+
+def _section(number: int, document: RunDocument) -> Section:
+    extra = document.metrics.extra
+    files = [name for unit in document.plan.units for name in unit.input_files]
+    worst_first = sorted(document.units, key=lambda unit: -[*Outcome].index(unit.outcome))
+    ordered = {s: document.metrics.seconds[s] for s in stage_names([document])}
+    return Section(
+        number=number,
+        document=document,
+        meaning=_MEANING[document.outcome],
+        verification=_verification(document),
+        stages=figures.stages(ordered),
+        sizes=figures.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
+        levels=figures.levels(_levels(extra, "levels_before"), _levels(extra, "levels_after")),
+        plan=_excerpt(document.plan.units),
+        files=_excerpt(files),
+        proofs=_excerpt(worst_first),
+        measured=tuple((_words(key), _value(found)) for key, found in extra.items() if key not in _DRAWN),
+    )
+
+
+def _verification(document: RunDocument) -> str:
+    found = document.verification
+    if found is None:
+        return ""
+    share = found.share_of_rewrite
+    cost = "" if share is None else f", for {share:.0%} of the rewrite's cost"
+    return f"{_LEVEL_MEANING[found.level]}{cost}."
+
+
+def _table_rows(history: Sequence[RunDocument]) -> list[TableRow]:
+    by_table: dict[str, list[RunDocument]] = {}
+    for document in history:
+        by_table.setdefault(document.table, []).append(document)
+    rows = []
+    for table, found in sorted(by_table.items()):
+        verified = [d.started_at for d in found if d.outcome is Outcome.VERIFIED]
+        lately = tuple(d.outcome for d in found[-_LATELY:])
+        rows.append(TableRow(table, found[-1], verified[-1] if verified else None, lately))
+    return rows
+
+
+def _excerpt(rows: Sequence[T]) -> Excerpt[T]:
+    return Excerpt(tuple(rows[:_MOST_ROWS]), len(rows))
+
+
+def _sizes(extra: Mapping[str, object], key: str) -> list[int]:
+    """File sizes in `extra`, which may hold anything: what is no list of counts is not drawn."""
+    found = extra.get(key)
+    return [size for size in found if _is_count(size)] if isinstance(found, list | tuple) else []
+
+
+def _levels(extra: Mapping[str, object], key: str) -> dict[str, int]:
+    found = extra.get(key)
+    return {str(k): n for k, n in found.items() if _is_count(n)} if isinstance(found, Mapping) else {}
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ").capitalize()
+
+
+def _value(found: object) -> str:
+    text = found if isinstance(found, str) else json.dumps(found, default=str)
+    return text if len(text) <= 120 else f"{text[:120]} ..."
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _unit_name(unit: PlanUnit | UnitResult) -> str:
+    return str(UnitKey(unit.partition, unit.bucket))
+
+
+def _stage_colour(stage: str) -> int:
+    return STAGES.index(stage) if stage in STAGES else len(STAGES)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("nightkeep"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "clock": _clock,
+        "unit_name": _unit_name,
+        "stage_colour": _stage_colour,
+        "shell": shlex.quote,
+    }
+    environment.globals |= {
+        "bytes": figures.show_bytes,
+        "count": "{:,}".format,
+        "plain": str,
+        "seconds": figures.show_seconds,
+    }
+    return environment

@@ -1,0 +1,149 @@
+"""Documents <-> files below a reports folder. A file is replaced whole or not at all.
+
+<reports>/<table>/<run id>-<operation>.json    one document
+<reports>/holds/<table>.json                   a table on hold: only a release removes it
+<reports>/pages/<name>.html                    what people open
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Operation
+from nightkeep.report.codec import decode, encode
+from nightkeep.report.document import Extra, RunDocument, to_text
+
+_HOLDS, _PAGES = "holds", "pages"
+# Upper case is escaped because some file systems fold it; a leading dot because it hides the file.
+_UNSAFE = re.compile(rb"^\.|[^a-z0-9._-]")
+# File names hold 255 bytes on common file systems; the rest is for the operation and suffixes.
+_LONGEST = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Why a table must not be touched: a published version that failed its check, and how to undo it."""
+
+    table: str
+    run_id: str
+    operation: Operation
+    since: datetime
+    reason: str | None = None
+    base_version: int | None = None
+    committed_version: int | None = None
+    go_back: str | None = None
+    extra: Extra = field(default_factory=dict)
+
+
+def store(document: RunDocument, reports_dir: str | Path) -> Path:
+    """Write or replace the document of its run, table and operation; its path."""
+    name = f"{slug(document.run_id)}-{document.operation}.json"
+    return _replace(Path(reports_dir) / _folder(document.table) / name, to_text(document))
+
+
+def load_document(path: str | Path) -> RunDocument:
+    """One stored document. Raises CorruptMetadata naming the file."""
+    return RunDocument.from_json(_read(Path(path)), str(path))
+
+
+def load_history(reports_dir: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
+    """Every document, or those of one table, oldest start first. Raises CorruptMetadata naming the file."""
+    root = Path(reports_dir)
+    folders = [root / _folder(table)] if table is not None else _document_folders(root)
+    documents = [load_document(path) for folder in folders for path in folder.glob("*.json")]
+    return tuple(sorted(documents, key=lambda d: (d.started_at, d.table, d.run_id, d.operation)))
+
+
+def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
+    """Put `table` on hold because of `document`, replacing an earlier hold."""
+    reason = Hold(
+        table=table,
+        run_id=document.run_id,
+        operation=document.operation,
+        since=document.finished_at,
+        reason=document.reason,
+        base_version=document.base_version,
+        committed_version=document.committed_version,
+        go_back=document.go_back,
+    )
+    _replace(_hold_path(reports_dir, table), json.dumps(encode(reason), indent=2) + "\n")
+    return reason
+
+
+def held(reports_dir: str | Path, table: str) -> Hold | None:
+    """The hold on `table`, if there is one. An unreadable marker holds too: it raises CorruptMetadata."""
+    path = _hold_path(reports_dir, table)
+    try:
+        return decode(Hold, _read(path), str(path))
+    except FileNotFoundError:
+        return None
+
+
+def release(reports_dir: str | Path, table: str) -> Hold | None:
+    """Lift the hold on `table` and return it; None where there is none."""
+    found = held(reports_dir, table)
+    _hold_path(reports_dir, table).unlink(missing_ok=True)
+    return found
+
+
+def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
+    """Write or replace a page; its path."""
+    return _replace(Path(reports_dir) / _PAGES / f"{slug(name)}.html", html)
+
+
+def slug(text: str) -> str:
+    """A file name for any text: lower case letters, digits and `._-~`. Two texts never share one.
+
+    Other UTF-8 bytes become `~` and two hex digits. A long text is cut and its SHA-256 added after `~~`,
+    which nothing else produces.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    escaped = _UNSAFE.sub(lambda found: b"~%02x" % found[0][0], raw).decode("ascii")
+    if raw and len(escaped) <= _LONGEST:
+        return escaped
+    return f"{escaped[: _LONGEST - 66]}~~{hashlib.sha256(raw).hexdigest()}"
+
+
+def _folder(table: str) -> str:
+    name = slug(table)
+    # Escaping a letter that needs no escape keeps the name apart from every other table's.
+    return f"~{ord(name[0]):02x}{name[1:]}" if name in (_HOLDS, _PAGES) else name
+
+
+def _document_folders(root: Path) -> list[Path]:
+    return [path for path in root.glob("*") if path.is_dir() and path.name not in (_HOLDS, _PAGES)]
+
+
+def _hold_path(reports_dir: str | Path, table: str) -> Path:
+    return Path(reports_dir) / _HOLDS / f"{slug(table)}.json"
+
+
+def _read(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise CorruptMetadata(str(path), "JSON", str(error)) from error
+
+
+def _replace(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as sink:
+            sink.write(text)
+            sink.flush()
+            os.fsync(sink.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path

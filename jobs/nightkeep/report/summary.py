@@ -1,0 +1,55 @@
+"""Documents -> the plain text that a run ends with. Safe for a terminal: control characters never pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nightkeep.report.document import RunDocument
+from nightkeep.report.figures import show_bytes
+from nightkeep.report.pages import stage_names, tally
+
+_LEFT = ("table", "operation", "outcome")
+
+
+def summary_text(documents: Sequence[RunDocument]) -> str:
+    """Aligned columns, one row per document, then reasons and a tally. Ends without a newline."""
+    stages = stage_names(documents)
+    head = (*_LEFT, "files", "bytes", "rows proven", *(f"{stage} s" for stage in stages), "total s")
+    rows = [head, *(_row(document, stages) for document in documents)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    rule = "  ".join("-" * width for width in widths)
+    lines = [_aligned(row, widths) for row in rows]
+    reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
+    return "\n".join([lines[0], rule, *lines[1:], *([""] if reasons else []), *reasons, "", tally(documents)])
+
+
+def _row(document: RunDocument, stages: Sequence[str]) -> tuple[str, ...]:
+    metrics = document.metrics
+    spent = [f"{metrics.seconds[s]:.1f}" if s in metrics.seconds else "-" for s in stages]
+    return (
+        _printable(document.table),
+        document.operation,
+        document.outcome,
+        _change(metrics.files_before, metrics.files_after, "{:,}".format),
+        _change(metrics.bytes_before, metrics.bytes_after, show_bytes),
+        f"{document.rows_proven:,}",
+        *spent,
+        f"{document.total_seconds:.1f}",
+    )
+
+
+def _change(before: int | None, after: int | None, show: Callable[[int], str]) -> str:
+    known = [show(value) for value in (before, after) if value is not None]
+    return " -> ".join(dict.fromkeys(known)) or "-"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell.ljust(width) if i < len(_LEFT) else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
