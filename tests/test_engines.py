@@ -21,9 +21,7 @@ def orders(paimon_java: PaimonJava, tmp_path: Path) -> Path:
     return table
 
 
-def test_a_failure_of_the_engine_is_an_error_and_the_engine_lives_on(
-    paimon_java: PaimonJava, orders: Path
-) -> None:
+def test_a_failure_of_the_engine_is_an_error_and_the_engine_lives_on(paimon_java: PaimonJava, orders: Path) -> None:
     with pytest.raises(EngineError, match="zz"):
         paimon_java.read(orders, Scan(projection=["zz"]))
     assert paimon_java.read(orders).rows == ()

@@ -92,9 +92,7 @@ class PaimonJava:
         specs = {"partitions": [dict(spec) for spec in partitions]} if partitions else {}
         return self._snapshot_id("truncate", table, specs)
 
-    def compact(
-        self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None
-    ) -> Compacted:
+    def compact(self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None) -> Compacted:
         fields = _given(compaction or Compaction())
         return Compacted(**self._dict("compact", table, fields, timeout))
 
@@ -131,9 +129,7 @@ class PaimonJava:
         found = self._lines.request("files", _at(table, snapshot))
         return tuple(JavaFile(**file) for file in found)
 
-    def vectors(
-        self, table: Table, *, snapshot: int | None = None, positions: bool = True
-    ) -> tuple[JavaVectors, ...]:
+    def vectors(self, table: Table, *, snapshot: int | None = None, positions: bool = True) -> tuple[JavaVectors, ...]:
         """Deletion vector index files of a snapshot (default: the latest) by partition and bucket."""
         found = self._lines.request("vectors", {**_at(table, snapshot), "positions": positions})
         return tuple(JavaVectors(**entry) for entry in found)
@@ -147,9 +143,7 @@ class PaimonJava:
         found: list[dict[str, Any]] = self._lines.request("snapshots", _at(table, None))
         return found
 
-    def expire(
-        self, table: Table, *, retain_max: int = 1, retain_min: int = 1, retain_millis: int = 0
-    ) -> int:
+    def expire(self, table: Table, *, retain_max: int = 1, retain_min: int = 1, retain_millis: int = 0) -> int:
         """Expires snapshots as Java does; returns how many."""
         fields = {"retain_max": retain_max, "retain_min": retain_min, "retain_millis": retain_millis}
         return int(self._dict("expire", table, fields)["expired"])
@@ -167,15 +161,11 @@ class PaimonJava:
         fields = {"older_than_millis": older_than_millis, "dry_run": dry_run}
         return self._dict("delete_orphans", table, {k: v for k, v in fields.items() if v is not None})
 
-    def _dict(
-        self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None
-    ) -> dict[str, Any]:
+    def _dict(self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None) -> dict[str, Any]:
         result: dict[str, Any] = self._lines.request(verb, {**_at(table, None), **fields}, timeout=timeout)
         return result
 
-    def _snapshot_id(
-        self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None
-    ) -> int:
+    def _snapshot_id(self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None) -> int:
         return int(self._dict(verb, table, fields, timeout)["snapshot"])
 
 

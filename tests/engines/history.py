@@ -1,0 +1,151 @@
+"""Seed -> a table's definition and life -> the rows it must hold. The model is a dict; no engine is asked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.engines.paimon_java import PaimonJava
+from tests.engines.paimon_values import Compaction, Layout, Writer
+
+Values = tuple[Any, ...]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One batch of (kind, value, ...) rows by one writer; a key may occur more than once."""
+
+    rows: tuple[Values, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """A seam: here, and after the last step, any compaction of the whole table may run, or none."""
+
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Schema changes in PaimonJava.alter's form."""
+
+    changes: tuple[Mapping[str, str], ...]
+
+
+Step = Commit | Compact | Alter
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    seed: int
+    layout: Layout
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        keys = f"key {', '.join(self.layout.primary_keys)}"
+        names = " ".join(f"{name}={value}" for name, value in sorted(self.layout.options.items()))
+        return f"history {self.seed}: {keys}; {names}; " + ", ".join(map(_title, self.steps))
+
+
+def _title(step: Step) -> str:
+    match step:
+        case Commit():
+            return f"commit {len(step.rows)}"
+        case Compact():
+            return "compact full" if step.full else "compact"
+        case Alter():
+            return " + ".join(f"{change['change']} {change['name']}" for change in step.changes)
+
+
+def play(engine: PaimonJava, table: Path, steps: Iterable[Step]) -> None:
+    """Runs steps on a created table. The writer never compacts; compactions are another user's."""
+    for step in steps:
+        match step:
+            case Commit():
+                engine.write(table, step.rows, Writer(user="writer"))
+            case Compact():
+                engine.compact(table, Compaction(full=step.full, user="compactor"))
+            case Alter():
+                engine.alter(table, *step.changes)
+
+
+def expected(history: History, steps: Sequence[Step] | None = None) -> dict[Key, Values]:
+    """Primary key -> row after the steps (default: all of them), deduplicated as the table's options ask."""
+    state = State(history.layout)
+    for step in history.steps if steps is None else steps:
+        state.apply(step)
+    return state.rows()
+
+
+def rows_by_key(history: History, rows: Iterable[Values]) -> dict[Key, Values]:
+    """What an engine read, in the form of `expected`. ValueError names a key that is there twice."""
+    keys = _positions(history.layout, history.layout.primary_keys)
+    found: dict[Key, Values] = {}
+    for row in rows:
+        key = tuple(row[i] for i in keys)
+        if key in found:
+            raise ValueError(f"key {key}: expected once, found {found[key]} and {row}")
+        found[key] = row
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The order in which a table's rows of one key replace each other; equal ranks go by time of writing."""
+
+    positions: tuple[int, ...]
+    descending: bool
+
+    @classmethod
+    def of(cls, layout: Layout) -> "Ranking":
+        fields = layout.options.get("sequence.field")
+        positions = _positions(layout, fields.split(",")) if fields else ()
+        return cls(positions, layout.options.get("sequence.field.sort-order") == "descending")
+
+    def rank(self, values: Values) -> tuple[tuple[int, int], ...]:
+        """Null is lowest, in both sort orders."""
+        return tuple(self._one(values[i]) for i in self.positions)
+
+    def _one(self, value: Any) -> tuple[int, int]:
+        if value is None:
+            return (0, 0)
+        # Digits of one type's ISO texts order as the texts do.
+        number = value if isinstance(value, int) else int("".join(filter(str.isdigit, value)))
+        return (1, -number if self.descending else number)
+
+
+class State:
+    """The rows of a deduplicate table, deleted ones kept with the rank that deleted them."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._keys = _positions(layout, layout.primary_keys)
+        self._ranking = Ranking.of(layout)
+        self._winners: dict[Key, tuple[str, Values]] = {}
+
+    def apply(self, step: Step) -> None:
+        match step:
+            case Commit():
+                for kind, *values in step.rows:
+                    self._offer(kind, tuple(values))
+            case Alter():
+                added = sum(change["change"] == "add_column" for change in step.changes)
+                self._winners = {key: (kind, row + (None,) * added) for key, (kind, row) in self._winners.items()}
+
+    def rows(self) -> dict[Key, Values]:
+        return {key: row for key, (kind, row) in self._winners.items() if kind in ("+I", "+U")}
+
+    def tombstones(self) -> dict[Key, Values]:
+        """Deleted keys -> the row that deleted them."""
+        return {key: row for key, (kind, row) in self._winners.items() if kind in ("-D", "-U")}
+
+    def _offer(self, kind: str, row: Values) -> None:
+        key = tuple(row[i] for i in self._keys)
+        held = self._winners.get(key)
+        if held is None or self._ranking.rank(row) >= self._ranking.rank(held[1]):
+            self._winners[key] = (kind, row)
+
+
+def _positions(layout: Layout, names: Iterable[str]) -> tuple[int, ...]:
+    columns = [name for name, _ in layout.columns]
+    return tuple(columns.index(name) for name in names)

@@ -1,0 +1,185 @@
+"""Seed -> a history: tables that differ in keys, buckets and compaction options, with eventful lives."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from tests.engines.history import Alter, Commit, Compact, History, Key, Ranking, State, Step, Values
+from tests.engines.paimon_values import Layout
+from tests.engines.random_values import PRIMITIVES, nth_value, random_value
+
+# Columns of a key. In every shape one of them can tell any two rows apart.
+KEY_SHAPES: tuple[tuple[str, ...], ...] = (
+    ("BIGINT",),
+    ("STRING",),
+    ("INT",),
+    ("DECIMAL(12, 2)",),
+    ("INT", "STRING"),
+    ("STRING", "TIMESTAMP(6)"),
+    ("SMALLINT", "BIGINT"),
+    ("BOOLEAN", "DATE"),
+    ("TIMESTAMP(3)", "VARBINARY(8)"),
+    ("TINYINT", "DECIMAL(25, 3)"),
+)
+PARTITION_SHAPES: tuple[tuple[str, ...], ...] = ((), (), (), ("STRING",), ("INT",), ("DATE", "STRING"))
+SEQUENCE_TYPES = ("INT", "BIGINT", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)")
+
+# Each option's values and how often it is set at all. Together they reach every branch of the level picking.
+OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+    ("deletion-vectors.bitmap64", 0.4, ("true",)),
+    ("lookup-compact", 0.2, ("gentle",)),
+    ("num-sorted-run.compaction-trigger", 0.4, ("2", "3", "4")),
+    ("num-levels", 0.15, ("3", "4", "7")),
+    ("compaction.size-ratio", 0.2, ("0", "50")),
+    ("compaction.max-size-amplification-percent", 0.4, ("50", "1000", "1000")),
+    ("compaction.total-size-threshold", 0.08, ("4 kb", "20 kb")),
+    ("compaction.incremental-size-threshold", 0.08, ("2 kb", "8 kb")),
+    ("target-file-size", 0.5, ("1 kb", "1 kb", "4 kb", "16 kb")),
+    ("changelog-producer", 0.1, ("input",)),
+    ("file.compression", 0.6, ("none", "none", "snappy")),
+    ("metadata.stats-mode", 0.2, ("none", "counts", "full", "truncate(4)")),
+    ("metadata.stats-dense-store", 0.1, ("false",)),
+)
+
+
+def random_history(seed: int) -> History:
+    """The same seed makes the same history, whatever ran before."""
+    random = Random(seed)
+    layout = _layout(random)
+    return History(seed, layout, _steps(layout, random))
+
+
+def _layout(random: Random) -> Layout:
+    partitions = [(f"p{i}", f"{t} NOT NULL") for i, t in enumerate(random.choice(PARTITION_SHAPES))]
+    keys = [(f"k{i}", f"{t} NOT NULL") for i, t in enumerate(random.choice(KEY_SHAPES))]
+    sequence = [(f"s{i}", random.choice(SEQUENCE_TYPES)) for i in range(random.choice((0, 0, 1, 1, 2)))]
+    values = [(f"v{i}", t) for i, t in enumerate(random.choices(PRIMITIVES, k=random.randrange(1, 5)))]
+    columns = [*partitions, *keys, *sequence, *values]
+    random.shuffle(columns)
+    primary = [name for name, _ in (*partitions, *keys)]
+    options = _options(random, [name for name, _ in keys], [name for name, _ in sequence])
+    return Layout(
+        columns=columns,
+        primary_keys=primary,
+        partition_keys=[name for name, _ in partitions],
+        options=options,
+    )
+
+
+def _options(random: Random, keys: Sequence[str], sequence: Sequence[str]) -> dict[str, str]:
+    options = {
+        "bucket": str(random.choice((1, 1, 1, 2, 3))),
+        "deletion-vectors.enabled": "true",
+        "write-only": "true",
+        **{name: random.choice(values) for name, share, values in OPTIONS if random.random() < share},
+    }
+    if len(keys) > 1 and random.random() < 0.3:
+        options["bucket-key"] = keys[0]
+    if sequence:
+        options["sequence.field"] = ",".join(sequence)
+        if random.random() < 0.2:
+            options["sequence.field.sort-order"] = "descending"
+    return options
+
+
+def _steps(layout: Layout, random: Random) -> tuple[Step, ...]:
+    life = _Life(layout, random)
+    life.commit(share_of_keys=random.choice((0.3, 0.9, 0.9)))
+    if random.random() < 0.7:
+        life.compact(full=random.random() < 0.6)
+    share = 0.25
+    for _ in range(random.randrange(2, 8)):
+        happening = random.random()
+        if happening < 0.55:
+            # Ever smaller batches: a level stays below the next one only while it is the smaller of the two.
+            life.commit(share_of_keys=share)
+            share *= random.choice((0.2, 0.4, 1.0))
+        elif happening < 0.92:
+            life.compact(full=random.random() < 0.15)
+        else:
+            life.alter()
+    if random.random() < 0.9:
+        life.commit(share_of_keys=share)
+    return tuple(life.steps)
+
+
+class _Life:
+    """Makes steps one after the other, with an eye on the state they lead to."""
+
+    def __init__(self, layout: Layout, random: Random) -> None:
+        self._layout = layout
+        self._random = random
+        self.steps: list[Step] = []
+        self._columns = list(self._layout.columns)
+        self._state = State(self._layout)
+        self._ranking = Ranking.of(self._layout)
+        self._forgotten: dict[Key, Values] = {}
+        self._keyspace = self._random.choice((60, 600, 1200, 2400))
+        self._narrow = self._random.random() < 0.4
+
+    def commit(self, *, share_of_keys: float) -> None:
+        count = max(1, int(self._keyspace * share_of_keys))
+        # A narrow batch leaves most files alone, so that whole files can move up a level.
+        window = max(count, self._keyspace // 6) if self._narrow else self._keyspace
+        start = self._random.randrange(self._keyspace - window + 1)
+        numbers = self._random.choices(range(start, start + window), k=count)
+        # A file without deletes may be lifted as it is.
+        kinds = ("+I", "+U", "-D", "-U") if self._random.random() < 0.6 else ("+I", "+U")
+        self._add(Commit(tuple(row for number in numbers for row in self._rows(number, kinds))))
+
+    def compact(self, *, full: bool) -> None:
+        self._forgotten = self._state.tombstones()
+        self._add(Compact(full))
+
+    def alter(self) -> None:
+        plain = [name for name, _ in self._columns if name.startswith("v")]
+        if self._random.random() < 0.3:
+            old = self._random.choice(plain)
+            new = f"{old}r"
+            self._columns = [(new if name == old else name, text) for name, text in self._columns]
+            self._add(Alter(({"change": "rename_column", "name": old, "to": new},)))
+        else:
+            column = (f"va{len(self._columns)}", self._random.choice(PRIMITIVES))
+            self._columns.append(column)
+            self._add(Alter(({"change": "add_column", "name": column[0], "type": column[1]},)))
+
+    def _add(self, step: Step) -> None:
+        self._state.apply(step)
+        self.steps.append(step)
+
+    def _rows(self, number: int, kinds: Sequence[str]) -> list[Values]:
+        row = self._row(number)
+        kind = self._random.choices(kinds, weights=(50, 30, 18, 2)[: len(kinds)])[0]
+        return [(kind, *row)] if kind != "+U" else [("-U", *row), ("+U", *row)]
+
+    def _row(self, number: int) -> Values:
+        row = tuple(self._value(name, text, number) for name, text in self._columns)
+        key = tuple(row[self._index(name)] for name in self._layout.primary_keys)
+        forgotten = self._forgotten.get(key)
+        if forgotten is None or self._ranking.rank(row) >= self._ranking.rank(forgotten):
+            return row
+        # A compaction forgets deletes, so a later row that is older than one would live or not by its timing.
+        fields = set(self._ranking.positions)
+        return tuple(forgotten[i] if i in fields else value for i, value in enumerate(row))
+
+    def _index(self, name: str) -> int:
+        return [column for column, _ in self._columns].index(name)
+
+    def _value(self, name: str, type_text: str, number: int) -> Any:
+        bare = type_text.removesuffix(" NOT NULL")
+        if name.startswith("p"):
+            return nth_value(bare, number % 3) if name == "p0" else nth_value(bare, number % 2)
+        if name.startswith("k"):
+            return self._key(bare, number)
+        if name.startswith("s"):
+            return None if self._random.random() < 0.1 else nth_value(bare, self._random.randrange(100))
+        return None if self._random.random() < 0.15 else random_value(bare, self._random)
+
+    def _key(self, bare: str, number: int) -> Any:
+        match bare:
+            case "BOOLEAN":
+                return number % 2 == 0
+            case "TINYINT" | "SMALLINT":
+                return number % 5
+            case _:
+                return nth_value(bare, number)
