@@ -76,7 +76,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, order=True)
 class UnitKey:
-    """A unit of work: a partition (`dt=2026-01-01`, empty if unpartitioned) and a bucket, if buckets exist."""
+    """A unit of work: a partition (`dt=2026-01-01`, or empty) and a bucket, where buckets exist."""
 
     partition: str
     bucket: int | None = None
@@ -96,14 +96,10 @@ class Fingerprint:
     sum_b: int = 0
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
-        return Fingerprint(
-            self.rows + other.rows, (self.sum_a + other.sum_a) & _U64, (self.sum_b + other.sum_b) & _U64
-        )
+        return Fingerprint(self.rows + other.rows, (self.sum_a + other.sum_a) & _U64, (self.sum_b + other.sum_b) & _U64)
 
     def __sub__(self, other: Fingerprint) -> Fingerprint:
-        return Fingerprint(
-            self.rows - other.rows, (self.sum_a - other.sum_a) & _U64, (self.sum_b - other.sum_b) & _U64
-        )
+        return Fingerprint(self.rows - other.rows, (self.sum_a - other.sum_a) & _U64, (self.sum_b - other.sum_b) & _U64)
 
     def __str__(self) -> str:
         return f"{self.rows}:{self.sum_a:016x}:{self.sum_b:016x}"
@@ -119,6 +115,7 @@ class Request:
     """What the caller asks of one table; `where` is a partition filter and never changes rows."""
 
     operation: Operation
+    now_ms: int
     where: str | None = None
     full: bool = False
     target_bytes: int | None = None
@@ -257,9 +254,7 @@ class Verified:
         unproven = [str(p.key) for p in self.proofs if not p.proven]
         missing = set(self.candidate.units) - {p.key for p in self.proofs}
         if unproven or missing:
-            raise ValueError(
-                f"{self.plan.table.name}: expected every unit proven, found {unproven or missing}"
-            )
+            raise ValueError(f"{self.plan.table.name}: expected every unit proven, found {unproven or missing}")
 
 
 @dataclass(frozen=True, slots=True)

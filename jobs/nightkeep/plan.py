@@ -40,13 +40,9 @@ def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
         ) from None
 
 
-def _planned(
-    snapshot: Snapshot[U], unit: U, request: Request, rules: OperationRules[U]
-) -> list[PlannedUnit]:
+def _planned(snapshot: Snapshot[U], unit: U, request: Request, rules: OperationRules[U]) -> list[PlannedUnit]:
     answers = (rule(snapshot, unit, request) for rule in rules.rules)
     work = next((answer for answer in answers if answer is not None), None)
     if work is None:
         return []
-    return [
-        PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.task)
-    ]
+    return [PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.task)]

@@ -14,7 +14,17 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.model import (
-    Address, Candidate, Committed, Estimate, FileSizes, Operation, Request, Rewrite, Run, UnitKey, View,
+    Address,
+    Candidate,
+    Committed,
+    Estimate,
+    FileSizes,
+    Operation,
+    Request,
+    Rewrite,
+    Run,
+    UnitKey,
+    View,
 )  # fmt: skip
 
 Positions = Mapping[str, BitMap64]
@@ -108,9 +118,7 @@ class Writes(Protocol[U]):
     def staged(self, candidate: Candidate) -> Snapshot[U]:
         """The candidate decoded from its staged bytes, as a reader would decode a published version."""
 
-    def faults(
-        self, parent: Snapshot[U], candidate: Snapshot[U], touched: Sequence[UnitKey]
-    ) -> tuple[str, ...]:
+    def faults(self, parent: Snapshot[U], candidate: Snapshot[U], touched: Sequence[UnitKey]) -> tuple[str, ...]:
         """Disagreements between independent counts of a whole version, and changes outside the touched units."""
 
     def shown(self, unit: U) -> Hashable:

@@ -1,4 +1,4 @@
-"""Verified -> Committed | Conflicted. Every step re-validates against the newest version; in doubt, nothing is deleted."""
+"""Verified -> Committed | Conflicted. Every step validates against the newest version; in doubt, nothing goes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bytes in and out of one table's folder; every other module reads and writes through here.
 
-Names are relative to the table's root. Nothing is ever overwritten: every write creates a new file or fails.
+Names are relative to the table's root. Nothing but a hint is ever overwritten: a write creates a file or fails.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -43,7 +43,7 @@ class Storage(Protocol):
     def list(self, folder: str) -> tuple[Stored, ...]:
         """Files directly in `folder`, by name; empty where the folder does not exist."""
 
-    def create(self, name: str) -> _Sink:
+    def create(self, name: str) -> AbstractContextManager[BinaryIO]:
         """A sink for a new file, durable once its context is left without an error."""
 
     def put(self, name: str, data: bytes) -> None:
@@ -52,14 +52,11 @@ class Storage(Protocol):
     def put_if_absent(self, name: str, data: bytes) -> bool:
         """Create `name` with `data` atomically; False, and nothing changed, where it exists already."""
 
+    def replace(self, name: str, data: bytes) -> None:
+        """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
+
     def delete(self, name: str) -> bool:
         """Remove one file; False where it was gone."""
-
-
-class _Sink(Protocol):
-    def __enter__(self) -> BinaryIO: ...
-
-    def __exit__(self, *failure: object) -> bool | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +114,11 @@ class LocalStorage:
             os.unlink(self._path(temporary))
         _sync_folder(self._path(name).parent)
         return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        temporary = f"{name}.{uuid.uuid4().hex}.tmp"
+        self.put(temporary, data)
+        os.replace(self._path(temporary), self._path(name))
 
     def delete(self, name: str) -> bool:
         try:

@@ -13,7 +13,15 @@ from pyroaring import BitMap64
 from nightkeep.execute import CostMeter, Mapper
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
-    Candidate, Fingerprint, Mismatch, Plan, Rewrite, UnitProof, Verified, VerifyLevel, View,
+    Candidate,
+    Fingerprint,
+    Mismatch,
+    Plan,
+    Rewrite,
+    UnitProof,
+    Verified,
+    VerifyLevel,
+    View,
 )  # fmt: skip
 from nightkeep.protocol import Positions, Snapshot, Table, U
 

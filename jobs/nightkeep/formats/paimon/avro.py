@@ -60,8 +60,9 @@ def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec:
     """Encode `records` under `schema`, which the header carries unchanged.
 
     `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments
-    give equal bytes. Raises ValueError for a codec we cannot write and for records that lack a field of the
-    schema or have one it does not name: either would be data lost without a word.
+    give equal bytes. A field that a record lacks takes the schema's default. Raises ValueError for a codec we
+    cannot write, a field that is missing without a default and one the schema does not name: data would be
+    lost without a word.
     """
     name = _CODEC_NAMES.get(codec.lower(), codec.lower())
     if name not in _CODECS:
@@ -217,7 +218,7 @@ def _decode(schema: Any, data: io.BytesIO) -> Any:
 
 def _encode(schema: Any, value: Any) -> bytes:
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, schema, value, strict=True)
+    fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
     return out.getvalue()
 
 

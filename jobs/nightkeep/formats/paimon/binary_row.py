@@ -37,15 +37,15 @@ def encode_row(values: Sequence[Value | pa.Scalar[Any]], types: Sequence[PaimonT
     tail = bytearray()
     start = len(null_bits) + _WORD * len(types)
     for position, (value, kind) in enumerate(zip(values, types, strict=True)):
-        plain = canonical(value, kind) if isinstance(value, pa.Scalar) else value
-        if plain is None:
-            null_bits[(position + _KIND_BITS) // 8] |= 1 << (position + _KIND_BITS) % 8
         try:
+            plain = canonical(value, kind) if isinstance(value, pa.Scalar) else value
             slot, part = _encode_field(plain, kind, start + len(tail))
-        except (TypeError, AttributeError, OverflowError, ValueError, struct.error) as error:
-            raise ValueError(
-                f"BinaryRow field {position}: expected a value of {kind}, found {value!r}"
-            ) from error
+        except (TypeError, ArithmeticError, ValueError, struct.error) as error:
+            subject = f"BinaryRow field {position}"
+            raise ValueError(f"{subject}: expected a value of {kind}, found {value!r}") from error
+        if plain is None:
+            bit = position + _KIND_BITS
+            null_bits[bit // 8] |= 1 << bit % 8
         slots.append(slot)
         tail += part
     return _ARITY.pack(len(types)) + bytes(null_bits) + b"".join(slots) + bytes(tail)
@@ -86,8 +86,7 @@ def sort_key(values: Sequence[Value], types: Sequence[PaimonType]) -> SortKey:
     by unsigned bytes, a prefix first; everything else by value (ComparatorCodeGenerator, GenerateUtils).
     """
     return tuple(
-        () if value is None else (_comparable(value, kind),)
-        for value, kind in zip(values, types, strict=True)
+        () if value is None else (_comparable(value, kind),) for value, kind in zip(values, types, strict=True)
     )
 
 

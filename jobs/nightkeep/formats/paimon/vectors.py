@@ -25,6 +25,7 @@ Vector: TypeAlias = BitMap | BitMap64
 MAX_POSITION_32: Final = 2**31 - 1
 # OptimizedRoaringBitmap64.MAX_VALUE.
 MAX_POSITION_64: Final = (2**31 - 2) << 32 | 1 << 31
+MAX_FILE_BYTES: Final = 2**31 - 1
 
 
 class VectorKind(Enum):
@@ -48,14 +49,12 @@ class VectorRange:
     cardinality: int | None
 
 
-def encode_vectors(
-    vectors: Sequence[tuple[str, Vector]], kind: VectorKind
-) -> tuple[bytes, tuple[VectorRange, ...]]:
+def encode_vectors(vectors: Sequence[tuple[str, Vector]], kind: VectorKind) -> tuple[bytes, tuple[VectorRange, ...]]:
     """A whole index file of (data file name, deleted positions), and the ranges in the same order.
 
     Equal sets give equal bytes: those of a Java vector filled row by row, except that Java's BITMAP64 lists
     an empty bitmap for every high word it skips; the format allows both. The arguments are not changed.
-    Raises ValueError naming the data file for a position that `kind` cannot hold.
+    Raises ValueError naming the data file for a position that `kind` cannot hold, and for too large a file.
     """
     content = bytearray([_VERSION])
     ranges: list[VectorRange] = []
@@ -64,6 +63,9 @@ def encode_vectors(
         layout = _LAYOUTS[kind]
         ranges.append(VectorRange(data_file, len(content), len(body) + layout.extra_length, len(vector)))
         content += _INT.pack(len(body)) + body + _CRC.pack(zlib.crc32(body))
+        # Index manifests hold offsets as Avro ints.
+        if len(content) > MAX_FILE_BYTES:
+            raise ValueError(f"index file: expected up to {MAX_FILE_BYTES} bytes, found {len(content)}")
     return bytes(content), tuple(ranges)
 
 
@@ -122,9 +124,7 @@ _LAYOUTS: Final[Mapping[VectorKind, _Layout]] = {
 def _body(data_file: str, vector: Vector, kind: VectorKind) -> bytes:
     layout = _LAYOUTS[kind]
     if vector and vector.max() > layout.max_position:
-        raise ValueError(
-            f"vector of {data_file}: expected positions up to {layout.max_position}, found {vector.max()}"
-        )
+        raise ValueError(f"vector of {data_file}: expected positions up to {layout.max_position}, found {vector.max()}")
     # Through an array: run_optimize leaves a run as it finds it where a run and an array are of equal size.
     stored: Vector = BitMap(vector.to_array()) if kind is VectorKind.BITMAP32 else BitMap64(vector.to_array())
     stored.run_optimize()

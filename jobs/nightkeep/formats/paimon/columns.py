@@ -1,0 +1,148 @@
+"""Data file bytes -> Arrow columns of the table's logical types, older schemas mapped by field id.
+
+Positions are physical row ordinals of the file. Java class: C/io/KeyValueFileReaderFactory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.paimon.metadata import Bucket, DataFile
+from nightkeep.formats.paimon.schema import Field
+from nightkeep.formats.paimon.types import PaimonType, TypeRoot, evolves
+from nightkeep.storage import Storage
+
+SEQUENCE = "_SEQUENCE_NUMBER"
+KIND = "_VALUE_KIND"
+KEY_PREFIX = "_KEY_"
+RETRACT_KINDS = (1, 3)
+"""-U and -D of RowKind.java."""
+BATCH_ROWS = 1 << 16
+_SYSTEM = {SEQUENCE: pa.int64(), KIND: pa.int8()}
+_NANOSECOND_PRECISION = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column to read: `name` as the caller knows it, `stored` as this file calls it (None: filled with nulls)."""
+
+    name: str
+    stored: str | None
+    written: PaimonType | None
+    logical: pa.DataType
+
+
+def key_columns(bucket: Bucket) -> tuple[str, ...]:
+    return tuple(KEY_PREFIX + name for name in bucket.schemas.current.trimmed_keys)
+
+
+def value_columns(bucket: Bucket) -> tuple[str, ...]:
+    return tuple(field.name for field in bucket.schemas.current.fields)
+
+
+class FileReader:
+    """One open data file of a bucket; columns are asked for by their current names."""
+
+    def __init__(self, storage: Storage, bucket: Bucket, file: DataFile) -> None:
+        self.subject = bucket.path(file)
+        self._bucket, self._file = bucket, file
+        try:
+            self.parquet = pq.ParquetFile(storage.local_path(self.subject), memory_map=True)
+        except (pa.ArrowInvalid, OSError) as failure:
+            raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
+        footer = self.parquet.metadata
+        if footer.num_rows != file.rows:
+            raise CorruptMetadata(self.subject, f"{file.rows} rows as its manifest says", str(footer.num_rows))
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    def read(self, names: Sequence[str], groups: Sequence[int] | None = None) -> pa.Table:
+        """The columns of whole row groups (all by default), concatenated in file order."""
+        columns = [self._column(name) for name in names]
+        wanted = list(range(len(self.starts) - 1)) if groups is None else list(groups)
+        stored = [c.stored for c in columns if c.stored is not None]
+        found = self.parquet.read_row_groups(wanted, columns=stored, use_threads=False)
+        return self._logical(columns, found)
+
+    def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
+        """The same in file order, at most BATCH_ROWS rows at a time."""
+        columns = [self._column(name) for name in names]
+        stored = [c.stored for c in columns if c.stored is not None]
+        for batch in self.parquet.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=stored, use_threads=False):
+            yield self._logical(columns, pa.Table.from_batches([batch]))
+
+    def stored_name(self, name: str) -> str:
+        """What this file calls a column that every file has."""
+        return self._column(name).stored or name
+
+    def groups_holding(self, positions: npt.NDArray[np.int64]) -> list[int]:
+        """Row groups that hold at least one of the ascending `positions`."""
+        edges = np.searchsorted(positions, self.starts)
+        return [int(group) for group in np.flatnonzero(edges[1:] > edges[:-1])]
+
+    def taken(self, names: Sequence[str], positions: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
+        """The rows at the ascending `positions`, in file order, in pieces of at most BATCH_ROWS rows."""
+        for group in self.groups_holding(positions):
+            start = int(self.starts[group])
+            for piece in self.batches(names, [group]):
+                low, high = np.searchsorted(positions, (start, start + piece.num_rows))
+                if high - low == piece.num_rows:
+                    yield piece
+                elif high > low:
+                    yield piece.take(pa.array(positions[low:high] - start))
+                start += piece.num_rows
+
+    def _logical(self, columns: Sequence[Column], found: pa.Table) -> pa.Table:
+        arrays = [self._cast(column, found) for column in columns]
+        return pa.table(dict(zip((c.name for c in columns), arrays, strict=True)))
+
+    def _cast(self, column: Column, found: pa.Table) -> pa.ChunkedArray:
+        if column.stored is None:
+            return pa.chunked_array([pa.nulls(found.num_rows, column.logical)])
+        array = found.column(column.stored)
+        if array.type == column.logical:
+            return array
+        try:
+            written = array.type if column.written is None else column.written.arrow
+            return array.cast(written).cast(column.logical)
+        except pa.ArrowInvalid as failure:
+            subject = f"{self.subject} column {column.name}"
+            raise CorruptMetadata(subject, f"values of {column.logical}", str(failure)) from failure
+
+    def _column(self, name: str) -> Column:
+        if name in _SYSTEM:
+            return Column(name, name, None, _SYSTEM[name])
+        plain = name.removeprefix(KEY_PREFIX) if name in key_columns(self._bucket) else name
+        prefix = name[: len(name) - len(plain)]
+        wanted = self._bucket.schemas.current.field(plain)
+        held = self._written_field(wanted)
+        if held is None:
+            return Column(name, None, None, wanted.type.arrow)
+        if evolves(held.type, wanted.type) is None and held.type.root != wanted.type.root:
+            raise RefusedTable(
+                self.subject,
+                f"column {plain} was written as {held.type} and is now {wanted.type}",
+                "rewrite the file with the engine that changed the type",
+            )
+        return Column(name, prefix + held.name, held.type, wanted.type.arrow)
+
+    def _written_field(self, wanted: Field) -> Field | None:
+        try:
+            schema = self._bucket.schemas.by_id[self._file.schema_id]
+        except KeyError:
+            known = sorted(self._bucket.schemas.by_id)
+            raise CorruptMetadata(self.subject, f"a schema among {known}", f"schema {self._file.schema_id}") from None
+        return next((field for field in schema.fields if field.id == wanted.id), None)
+
+
+def beyond_nanoseconds(kind: PaimonType) -> bool:
+    """Whether the type stores nanoseconds, which Arrow holds for the years 1678 to 2261 only."""
+    times = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+    return kind.root in times and (kind.precision or 0) >= _NANOSECOND_PRECISION

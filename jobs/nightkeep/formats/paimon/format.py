@@ -1,0 +1,102 @@
+"""A Paimon table behind the protocol: an address and a store -> snapshots, rewrites, candidates, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.paimon import audit, commit, scan
+from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, load, read_schemas, snapshot_ids
+from nightkeep.formats.paimon.refusals import (
+    compacting_writers,
+    refuse_append_table,
+    refuse_modified_vectors,
+    refuse_schema,
+    refuse_without_vectors,
+)  # fmt: skip
+from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
+from nightkeep.formats.paimon.upgrade import lift_level0
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.protocol import OperationRules, Positions
+from nightkeep.storage import Storage, open_storage
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonTable:
+    """One opened table; picklable, so that tasks can read and rewrite."""
+
+    address: Address
+    storage: Storage
+
+    @property
+    def operations(self) -> Mapping[Operation, OperationRules[Bucket]]:
+        refusals = (
+            refuse_append_table, refuse_without_vectors, refuse_modified_vectors,
+            compacting_writers(self.storage),
+        )  # fmt: skip
+        return {Operation.UPGRADE: OperationRules(refusals, (lift_level0,))}
+
+    def snapshot(self, version: int | None = None) -> PaimonSnapshot:
+        if version is None:
+            version = max(snapshot_ids(self.storage), default=None)
+        if version is None:
+            raise MissingFile(f"{self.storage.root}/snapshot", "a snapshot of a Paimon table", "none")
+        return self._load(f"snapshot/snapshot-{version}")
+
+    def staged(self, candidate: Candidate) -> PaimonSnapshot:
+        return self._load(candidate.metadata)
+
+    def _load(self, name: str) -> PaimonSnapshot:
+        schemas = read_schemas(self.storage)
+        refuse_schema(self.address.name, schemas[max(schemas)])
+        return load(self.address, self.storage, name, schemas=schemas)
+
+    def survivors(self, unit: Bucket, view: View) -> Positions:
+        return scan.survivors(self.storage, unit, view)
+
+    def rows(self, unit: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
+        return scan.rows(self.storage, unit, positions)
+
+    def unit_faults(self, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
+        return audit.unit_faults(self.storage, base, candidate)
+
+    def rewrite(self, task: object, run: Run) -> Rewrite:
+        assert isinstance(task, UpgradeTask)
+        return rewrite(self.storage, task, run)
+
+    def stage(self, parent: PaimonSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+        return commit.stage(self.storage, parent, rewrites, run)
+
+    def faults(self, parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+        return audit.version_faults(parent, candidate, touched)
+
+    def shown(self, unit: Bucket) -> Hashable:
+        """Files above level 0 with the exact vectors that hide rows of them."""
+        files = frozenset((file.name, file.level, file.bytes) for file in unit.files if file.level > 0)
+        return (files, unit.index_file, unit.vectors)
+
+    def conflicts(
+        self, planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite]
+    ) -> tuple[tuple[UnitKey, str], ...]:
+        return commit.conflicts(planned, head, rewrites)
+
+    def commit(self, candidate: Candidate) -> bool:
+        return commit.commit(self.storage, candidate)
+
+    def visible(self, candidate: Candidate) -> bool:
+        return commit.visible(self.storage, candidate)
+
+    def committed(self, run: Run) -> Committed | None:
+        return commit.committed(self.storage, run)
+
+    def discard(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.storage.delete(name)
+
+
+def open_table(address: Address) -> PaimonTable:
+    """Open the table at `address.location`. Raises AddressError where there is no folder."""
+    return PaimonTable(address, open_storage(address.location))

@@ -1,0 +1,305 @@
+"""Bucket -> Pick -> Steps: which runs a compaction takes and what happens to each file. Pure, metadata only.
+
+Follows Paimon Java 2.0.0: ForceUpLevel0Compaction, UniversalCompaction, EarlyFullCompaction, IntervalPartition,
+MergeTreeCompactTask and LookupMergeTreeCompactRewriter.upgradeStrategy (C/mergetree/compact).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from nightkeep.formats.paimon.binary_row import sort_key
+from nightkeep.formats.paimon.metadata import Bucket, DataFile
+from nightkeep.formats.paimon.schema import TableSchema, option_bytes, option_map, option_millis
+from nightkeep.formats.paimon.types import PaimonType
+
+DEFAULT_TARGET_BYTES = 128 << 20
+"""target-file-size of a primary-key table (CoreOptions.targetFileSize)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A sorted run: one level-0 file, or all files of one level >= 1."""
+
+    level: int
+    files: tuple[DataFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The files to compact and the level they go to; `one_by_one` rewrites each alone (FileRewriteCompactTask)."""
+
+    files: tuple[DataFile, ...]
+    output_level: int
+    reason: str
+    one_by_one: bool = False
+
+
+class StepKind(Enum):
+    """What happens to a step's files."""
+
+    MERGE = "merge and rewrite"
+    UPGRADE = "upgrade in place"
+    """Only the level changes. A level-0 file is read all the same: its keys mark what they replace below, and
+    a file that holds retracts after all is rewritten, because deleteRowCount of some writers is always 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: StepKind
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A table's compaction options with their defaults applied. Sizes in bytes, times in milliseconds."""
+
+    trigger: int
+    num_levels: int
+    max_amplification_percent: int
+    size_ratio_percent: int
+    gentle_interval: int | None
+    small_file_bytes: int
+    full_interval_ms: int | None
+    total_size_threshold: int | None
+    incremental_size_threshold: int | None
+    sequence_fields: bool
+    formats: tuple[str, ...]
+
+    @staticmethod
+    def of(schema: TableSchema, *, now_ms: int, target_bytes: int | None = None) -> Rules:
+        option = schema.options.get
+        trigger = int(option("num-sorted-run.compaction-trigger", "5"))
+        num_levels = int(option("num-levels", str(trigger + 1)))
+        target = target_bytes or target_file_bytes(schema)
+        return Rules(
+            trigger=trigger,
+            num_levels=num_levels,
+            max_amplification_percent=int(option("compaction.max-size-amplification-percent", "200")),
+            size_ratio_percent=int(option("compaction.size-ratio", "1")) + _offpeak_percent(schema, now_ms),
+            gentle_interval=_gentle_interval(schema, trigger),
+            small_file_bytes=int(target * float(option("compaction.small-file-ratio", "0.7"))),
+            full_interval_ms=option_millis(schema, "compaction.optimization-interval"),
+            total_size_threshold=option_bytes(schema, "compaction.total-size-threshold"),
+            incremental_size_threshold=option_bytes(schema, "compaction.incremental-size-threshold"),
+            sequence_fields=bool(option("sequence.field")),
+            formats=level_formats(schema, num_levels),
+        )
+
+
+def target_file_bytes(schema: TableSchema) -> int:
+    return option_bytes(schema, "target-file-size", DEFAULT_TARGET_BYTES) or DEFAULT_TARGET_BYTES
+
+
+def level_formats(schema: TableSchema, num_levels: int) -> tuple[str, ...]:
+    """File format by level."""
+    per_level = option_map(schema, "file.format.per.level")
+    default = schema.options.get("file.format", "parquet")
+    return tuple(per_level.get(str(level), default).lower() for level in range(num_levels))
+
+
+def _gentle_interval(schema: TableSchema, trigger: int) -> int | None:
+    if schema.options.get("lookup-compact", "radical").lower() != "gentle":
+        return None
+    return max(trigger, int(schema.options.get("lookup-compact.max-interval", str(2 * trigger))))
+
+
+def _offpeak_percent(schema: TableSchema, now_ms: int) -> int:
+    start, end = (int(schema.options.get(f"compaction.offpeak.{side}.hour", "-1")) for side in ("start", "end"))
+    if -1 in (start, end) or start == end:
+        return 0
+    hour = datetime.fromtimestamp(now_ms / 1000).hour
+    inside = start <= hour < end if start <= end else hour < end or start <= hour
+    return int(schema.options.get("compaction.offpeak-ratio", "0")) if inside else 0
+
+
+def sorted_runs(files: Sequence[DataFile]) -> tuple[Run, ...]:
+    """Level-0 files newest first, then levels 1.. in order (Levels.java)."""
+    newest_first = sorted(
+        (file for file in files if file.level == 0),
+        key=lambda f: (-f.max_sequence, f.min_sequence, f.created_ms, f.name),
+    )
+    levels = sorted({file.level for file in files} - {0})
+    upper = (Run(level, tuple(f for f in files if f.level == level)) for level in levels)
+    return (*(Run(0, (file,)) for file in newest_first), *upper)
+
+
+def max_level(files: Sequence[DataFile], rules: Rules) -> int:
+    return max(rules.num_levels, 1 + max((file.level for file in files), default=-1)) - 1
+
+
+def pick(bucket: Bucket, rules: Rules, *, now_ms: int) -> Pick | None:
+    """ForceUpLevel0Compaction.pick, then the filter of MergeTreeCompactManager.triggerCompaction."""
+    runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
+    found = _universal(runs, top, rules, now_ms=now_ms) or _force_level0(runs, top, rules)
+    if found is None or (len(found.files) == 1 and found.files[0].level == found.output_level):
+        return None
+    return found
+
+
+def pick_full(bucket: Bucket, rules: Rules) -> Pick | None:
+    """CompactStrategy.pickFullCompaction: everything to the top; if only the top is left, files with a vector."""
+    runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
+    if not runs:
+        return None
+    if len(runs) == 1 and runs[0].level == top:
+        marked = {vector.data_file for vector in bucket.vectors}
+        files = tuple(file for file in runs[0].files if file.name in marked)
+        reason = f"full compaction of {len(files)} top-level files with deletion vectors"
+        return Pick(files, top, reason, one_by_one=True) if files else None
+    return _unit(runs, len(runs), top, reason="full compaction asked for")
+
+
+def _universal(runs: Sequence[Run], top: int, rules: Rules, *, now_ms: int) -> Pick | None:
+    early = _early_full(runs, top, rules, now_ms=now_ms)
+    if early:
+        return _unit(runs, len(runs), top, reason=early)
+    if len(runs) < rules.trigger:
+        return None
+    newer, oldest = sum(run.bytes for run in runs[:-1]), runs[-1].bytes
+    if newer * 100 > rules.max_amplification_percent * oldest:
+        reason = f"size amplification: {newer:,} bytes above a last run of {oldest:,}"
+        return _unit(runs, len(runs), top, reason=reason)
+    count = _extended(runs, 1, rules)
+    if count > 1:
+        return _unit(runs, count, top, reason=f"size ratio: {count} of {len(runs)} runs of like size")
+    if len(runs) > rules.trigger:
+        count = _extended(runs, len(runs) - rules.trigger + 1, rules)
+        return _unit(runs, count, top, reason=f"{len(runs)} sorted runs, more than {rules.trigger}")
+    return None
+
+
+def _early_full(runs: Sequence[Run], top: int, rules: Rules, *, now_ms: int) -> str | None:
+    if len(runs) == 1:
+        return None
+    if rules.full_interval_ms is not None:
+        last = max((f.created_ms for run in runs if run.level == top for f in run.files), default=None)
+        if last is None or now_ms - last > rules.full_interval_ms:
+            return "full compaction is due (compaction.optimization-interval)"
+    total = sum(run.bytes for run in runs)
+    if rules.total_size_threshold is not None and total < rules.total_size_threshold:
+        return f"bucket of {total:,} bytes is below compaction.total-size-threshold"
+    above = sum(run.bytes for run in runs if run.level != top)
+    if rules.incremental_size_threshold is not None and above > rules.incremental_size_threshold:
+        return f"{above:,} bytes above the top level exceed compaction.incremental-size-threshold"
+    return None
+
+
+def _force_level0(runs: Sequence[Run], top: int, rules: Rules) -> Pick | None:
+    level0 = sum(run.level == 0 for run in runs)
+    # A writer counts its flushes since the last forced pick; each leaves one level-0 file, which a job can count.
+    if level0 == 0 or (rules.gentle_interval is not None and level0 < rules.gentle_interval):
+        return None
+    count = level0
+    # Level 1 goes along, or the output would have to be level 0; its size takes part in the ratio below.
+    if count < len(runs) and runs[count].level == 1:
+        count += 1
+    return _unit(runs, _extended(runs, count, rules), top, reason=f"{level0} level-0 files to lift")
+
+
+def _extended(runs: Sequence[Run], count: int, rules: Rules) -> int:
+    """Extend the first `count` runs while they are at least about as large as the next one."""
+    size = sum(run.bytes for run in runs[:count])
+    while count < len(runs) and size * (100.0 + rules.size_ratio_percent) / 100.0 >= runs[count].bytes:
+        size += runs[count].bytes
+        count += 1
+    return count
+
+
+def _unit(runs: Sequence[Run], count: int, top: int, *, reason: str) -> Pick:
+    """UniversalCompaction.createUnit: the level below the next run, never level 0."""
+    output = top if count == len(runs) else max(0, runs[count].level - 1)
+    while output == 0 and count < len(runs):
+        output = runs[count].level
+        count += 1
+    if count == len(runs):
+        output = top
+    return Pick(tuple(f for run in runs[:count] for f in run.files), output, reason)
+
+
+def steps(found: Pick, rules: Rules, *, top: int, key_types: Sequence[PaimonType]) -> tuple[Step, ...]:
+    """What MergeTreeCompactTask does with each file, in key order; files that stay as they are do not appear."""
+    if found.one_by_one:
+        return tuple(Step(StepKind.MERGE, (file,)) for file in found.files)
+    result: list[Step] = []
+    waiting: list[tuple[tuple[DataFile, ...], ...]] = []
+    for section in sections(found.files, key_types):
+        if len(section) > 1:
+            waiting.append(section)
+            continue
+        for file in section[0]:
+            if file.bytes < rules.small_file_bytes:
+                waiting.append(((file,),))
+            else:
+                result += _flush(waiting, found, rules, top=top)
+                result += _lift(file, found, rules, top=top)
+                waiting = []
+    return tuple(result + _flush(waiting, found, rules, top=top))
+
+
+def _flush(waiting: Sequence[tuple[tuple[DataFile, ...], ...]], found: Pick, rules: Rules, *, top: int) -> list[Step]:
+    if not waiting:
+        return []
+    if len(waiting) == 1 and len(waiting[0]) == 1:
+        return [step for file in waiting[0][0] for step in _lift(file, found, rules, top=top)]
+    files = tuple(file for section in waiting for run in section for file in run)
+    return [Step(StepKind.MERGE, files)]
+
+
+def _lift(file: DataFile, found: Pick, rules: Rules, *, top: int) -> list[Step]:
+    if found.output_level == top and file.deletes_unknown_or_some:
+        return [Step(StepKind.MERGE, (file,))]
+    if file.level == found.output_level:
+        return []
+    return [Step(StepKind.MERGE if _must_rewrite(file, found, rules, top=top) else StepKind.UPGRADE, (file,))]
+
+
+def _must_rewrite(file: DataFile, found: Pick, rules: Rules, *, top: int) -> bool:
+    if file.level != 0:
+        return False
+    formats = rules.formats + rules.formats[-1:] * (found.output_level + 1 - len(rules.formats))
+    if formats[0] != formats[found.output_level] or file.deletes_unknown_or_some:
+        return True
+    # With a sequence field an older row may win, and must then be written here.
+    return found.output_level != top and rules.sequence_fields
+
+
+def sections(
+    files: Sequence[DataFile], key_types: Sequence[PaimonType]
+) -> tuple[tuple[tuple[DataFile, ...], ...], ...]:
+    """Key-disjoint sections, each of as few sorted runs as possible (IntervalPartition.java)."""
+    low = {file.name: sort_key(file.min_key, key_types) for file in files}
+    high = {file.name: sort_key(file.max_key, key_types) for file in files}
+    found: list[list[DataFile]] = []
+    bound = None
+    for file in sorted(files, key=lambda f: (low[f.name], high[f.name])):
+        if bound is None or low[file.name] > bound:
+            found.append([])
+            bound = high[file.name]
+        found[-1].append(file)
+        bound = max(bound, high[file.name])
+    return tuple(_section_runs(section, low, high) for section in found)
+
+
+def _section_runs(
+    files: Sequence[DataFile], low: dict[str, tuple[object, ...]], high: dict[str, tuple[object, ...]]
+) -> tuple[tuple[DataFile, ...], ...]:
+    runs: list[list[DataFile]] = []
+    ends: list[tuple[tuple[object, ...], int]] = []
+    for file in files:
+        if ends and low[file.name] > ends[0][0]:
+            _, number = heapq.heappop(ends)
+            runs[number].append(file)
+        else:
+            number = len(runs)
+            runs.append([file])
+        heapq.heappush(ends, (high[file.name], number))
+    return tuple(tuple(run) for run in runs)

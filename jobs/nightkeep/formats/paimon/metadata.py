@@ -1,0 +1,327 @@
+"""snapshot-<n> -> manifest lists -> manifests -> buckets: one version of a table, from metadata bytes only.
+
+Raw Avro records are kept beside what is decoded from them, so that fields we do not know survive a commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import cached_property
+
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.formats.paimon.avro import Container, Record, Schema, read_container
+from nightkeep.formats.paimon.binary_row import decode_row, sort_key
+from nightkeep.formats.paimon.paths import partition_path
+from nightkeep.formats.paimon.schema import TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.types import PaimonType, TypeRoot
+from nightkeep.formats.paimon.values import Value
+from nightkeep.formats.paimon.vectors import VectorRange
+from nightkeep.model import Address, FileSizes, UnitKey
+from nightkeep.storage import Storage
+
+MAX_SNAPSHOT_VERSION = 3
+ADD, DELETE = 0, 1
+EPOCH = date(1970, 1, 1)
+VECTORS_INDEX = "DELETION_VECTORS"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file of a bucket. Keys are decoded values of the trimmed primary key, in key order.
+
+    `record` is the file's raw Avro record; `schema_id` is the schema it was written with.
+    """
+
+    name: str
+    bytes: int
+    rows: int
+    level: int
+    min_key: tuple[object, ...]
+    max_key: tuple[object, ...]
+    min_sequence: int
+    max_sequence: int
+    schema_id: int
+    delete_rows: int | None
+    created_ms: int
+    record: Record = field(repr=False)
+
+    @property
+    def deletes_unknown_or_some(self) -> bool:
+        return self.delete_rows is None or self.delete_rows > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """The schema a version is read with (`current`, the latest on disk) and every one its files were written with."""
+
+    current: TableSchema
+    by_id: Mapping[int, TableSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Everything of one bucket at one version; picklable, so that tasks need no metadata of their own.
+
+    `folder` is relative to the table's root. `index_record` is the raw entry of its deletion-vector file, if any.
+    """
+
+    key: UnitKey
+    partition: Mapping[str, object]
+    partition_bytes: bytes
+    folder: str
+    total_buckets: int
+    files: tuple[DataFile, ...]
+    vectors: tuple[VectorRange, ...]
+    index_record: Record | None
+    schemas: Schemas
+
+    @property
+    def index_file(self) -> str | None:
+        return None if self.index_record is None else str(self.index_record["_FILE_NAME"])
+
+    def path(self, file: DataFile) -> str:
+        return f"{self.folder}/{file.name}"
+
+
+@dataclass(frozen=True)
+class PaimonSnapshot:
+    """One version. `raw` is its JSON; `index_records` the whole index manifest; all records are raw.
+
+    The `*_schemas` are the distinct Avro schemas they were read with, the newest file's first.
+    """
+
+    table: Address
+    raw: Mapping[str, object]
+    schemas: Schemas
+    units: tuple[Bucket, ...]
+    index_records: tuple[Record, ...]
+    index_schemas: tuple[Schema, ...]
+    entry_schemas: tuple[Schema, ...]
+    list_schemas: tuple[Schema, ...]
+    base_manifests: tuple[Record, ...]
+    delta_manifests: tuple[Record, ...]
+    delta_entries: tuple[Record, ...]
+
+    @property
+    def version(self) -> int:
+        return int(str(self.raw["id"]))
+
+    @property
+    def schema(self) -> TableSchema:
+        return self.schemas.current
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.schema.partition_keys
+
+    @cached_property
+    def buckets(self) -> Mapping[UnitKey, Bucket]:
+        return {unit.key: unit for unit in self.units}
+
+    @property
+    def sizes(self) -> FileSizes:
+        files = [file for unit in self.units for file in unit.files]
+        return FileSizes(tuple(f.bytes for f in files), tuple(f.level for f in files))
+
+
+def snapshot_ids(storage: Storage) -> tuple[int, ...]:
+    """Ids of the snapshots that exist, ascending. The listing is the truth; LATEST and EARLIEST are hints."""
+    names = (stored.name.rpartition("/")[2] for stored in storage.list("snapshot"))
+    return tuple(sorted(int(n[9:]) for n in names if n.startswith("snapshot-") and n[9:].isdigit()))
+
+
+def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
+    """Every schema on disk by id; a table has at least one."""
+    names = [s.name for s in storage.list("schema") if s.name.rpartition("-")[2].isdigit()]
+    schemas = [parse_schema(storage.read(name), subject=name) for name in names]
+    if not schemas:
+        raise MissingFile(f"{storage.root}/schema", "schema-<n> files of a Paimon table", "none")
+    return {schema.id: schema for schema in schemas}
+
+
+def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
+    """Snapshot JSON (A/Snapshot.java); unknown fields are kept. Raises CorruptMetadata."""
+    try:
+        raw = json.loads(data)
+        missing = {"id", "schemaId", "baseManifestList", "deltaManifestList", "commitUser"} - raw.keys()
+    except (ValueError, AttributeError) as failure:
+        raise CorruptMetadata(subject, "the JSON object of a snapshot", str(failure)) from failure
+    if missing:
+        raise CorruptMetadata(subject, f"fields {', '.join(sorted(missing))}", "none of that name")
+    if int(raw.get("version", 1)) > MAX_SNAPSHOT_VERSION:
+        raise RefusedTable(
+            subject, f"snapshot version {raw['version']} is unknown", f"we read up to {MAX_SNAPSHOT_VERSION}"
+        )
+    found: Mapping[str, object] = raw
+    return found
+
+
+def load(table: Address, storage: Storage, name: str, *, schemas: Mapping[int, TableSchema]) -> PaimonSnapshot:
+    """The version whose snapshot JSON is stored as `name`, whether readers can see it yet or not."""
+    raw = parse_snapshot(storage.read(name), subject=f"{table.name}/{name}")
+    current = Schemas(schemas[max(schemas)], schemas)
+    base, delta = (_read_list(storage, str(raw[k])) for k in ("baseManifestList", "deltaManifestList"))
+    base_containers = [(m, _read_manifest(storage, m)) for m in base.records]
+    delta_containers = [(m, _read_manifest(storage, m)) for m in delta.records]
+    containers = [c for _, c in (*base_containers, *delta_containers)]
+    live = merge_entries(record for container in containers for record in container.records)
+    index = _read_index(storage, raw.get("indexManifest"))
+    return PaimonSnapshot(
+        table=table,
+        raw=raw,
+        schemas=current,
+        units=tuple(_buckets(live, index.records if index else (), schemas=current)),
+        index_records=tuple(index.records) if index else (),
+        index_schemas=_distinct([index] if index else []),
+        entry_schemas=_distinct(reversed(containers)),
+        list_schemas=_distinct([delta, base]),
+        base_manifests=tuple(base.records),
+        delta_manifests=tuple(delta.records),
+        delta_entries=tuple(r for _, c in delta_containers for r in c.records),
+    )
+
+
+def merge_entries(records: Iterable[Record]) -> list[Record]:
+    """Live entries after applying ADD and DELETE in order (FileEntry.mergeEntries).
+
+    Raises CorruptMetadata for an ADD of a live file or a DELETE of a file that is not.
+    """
+    live: dict[object, Record] = {}
+    for record in records:
+        identity = entry_identity(record)
+        if (record["_KIND"] == ADD) == (identity in live):
+            verb = "a new file" if record["_KIND"] == ADD else "a live file"
+            raise CorruptMetadata(f"manifest entry {record['_FILE']['_FILE_NAME']}", verb, "the opposite")
+        if record["_KIND"] == ADD:
+            live[identity] = record
+        else:
+            del live[identity]
+    return list(live.values())
+
+
+def entry_identity(record: Record) -> tuple[object, ...]:
+    """What makes two entries the same file (FileEntry.Identifier): an upgrade changes the level, hence it."""
+    file = record["_FILE"]
+    extra = tuple(file.get("_EXTRA_FILES") or ())
+    return (
+        record["_PARTITION"], record["_BUCKET"], file["_LEVEL"], file["_FILE_NAME"],
+        extra, file.get("_EMBEDDED_FILE_INDEX"), file.get("_EXTERNAL_PATH"),
+    )  # fmt: skip
+
+
+def _distinct(containers: Iterable[Container]) -> tuple[Schema, ...]:
+    return tuple({json.dumps(c.schema): c.schema for c in containers}.values())
+
+
+def _read_list(storage: Storage, name: str) -> Container:
+    container = read_container(storage.read(f"manifest/{name}"), subject=f"manifest/{name}")
+    _require_version(container.records, 2, subject=f"manifest/{name}")
+    return container
+
+
+def _read_manifest(storage: Storage, meta: Record) -> Container:
+    name = f"manifest/{meta['_FILE_NAME']}"
+    container = read_container(storage.read(name), subject=name)
+    _require_version(container.records, 2, subject=name)
+    adds = sum(record["_KIND"] == ADD for record in container.records)
+    found = (adds, len(container.records) - adds)
+    expected = (meta["_NUM_ADDED_FILES"], meta["_NUM_DELETED_FILES"])
+    if found != expected:
+        raise CorruptMetadata(name, f"{expected} added and deleted entries", str(found))
+    return container
+
+
+def _read_index(storage: Storage, name: object) -> Container | None:
+    if name is None:
+        return None
+    container = read_container(storage.read(f"manifest/{name}"), subject=f"manifest/{name}")
+    _require_version(container.records, 1, subject=f"manifest/{name}")
+    return container
+
+
+def _require_version(records: Sequence[Record], version: int, *, subject: str) -> None:
+    for record in records:
+        if record.get("_VERSION") != version:
+            raise RefusedTable(
+                subject, f"record version {record.get('_VERSION')} is unknown", f"we read version {version}"
+            )
+
+
+def _buckets(live: Sequence[Record], index: Sequence[Record], *, schemas: Schemas) -> Iterator[Bucket]:
+    entries: dict[tuple[object, object], list[Record]] = {}
+    for record in live:
+        entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
+    vectors = {(r["_PARTITION"], r["_BUCKET"]): r for r in index if r["_INDEX_TYPE"] == VECTORS_INDEX}
+    for place in sorted(entries.keys() | vectors.keys(), key=lambda p: (bytes(p[0]), int(str(p[1])))):  # type: ignore[call-overload]
+        yield _bucket(place, entries.get(place, []), vectors.get(place), schemas=schemas)
+
+
+def _bucket(
+    place: tuple[object, object], records: Sequence[Record], index: Record | None, *, schemas: Schemas
+) -> Bucket:
+    schema = schemas.current
+    partition_bytes, bucket = place
+    assert isinstance(partition_bytes, bytes)
+    columns = schema.select(schema.partition_keys)
+    values = decode_row(partition_bytes, [column.type for column in columns])
+    partition = partition_path(
+        schema.partition_keys, values, [column.type for column in columns],
+        legacy=option_bool(schema, "partition.legacy-name", default=True),
+        default_name=schema.options.get("partition.default-name", "__DEFAULT_PARTITION__"),
+    )  # fmt: skip
+    prefix = schema.options.get("data-file.path-directory", "")
+    key_types = [column.type for column in schema.select(schema.trimmed_keys)]
+    files = [data_file(record["_FILE"], key_types) for record in records]
+    return Bucket(
+        key=UnitKey(partition.rstrip("/"), int(str(bucket))),
+        partition={c.name: python_value(v, c.type) for c, v in zip(columns, values, strict=True)},
+        partition_bytes=partition_bytes,
+        folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),
+        total_buckets=int(str(records[0]["_TOTAL_BUCKETS"])) if records else -1,
+        files=tuple(sorted(files, key=lambda f: (f.level, sort_key(f.min_key, key_types), f.name))),
+        vectors=_ranges(index),
+        index_record=index,
+        schemas=schemas,
+    )
+
+
+def python_value(value: Value, kind: PaimonType) -> object:
+    """A canonical value as the Python object a filter compares with: dates and times are such objects."""
+    if value is None or not isinstance(value, int):
+        return value
+    if kind.root is TypeRoot.DATE:
+        return EPOCH + timedelta(days=value)
+    if kind.root is TypeRoot.TIME:
+        return (datetime.min + timedelta(milliseconds=value)).time()
+    if kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+        return datetime.min.replace(year=1970) + timedelta(microseconds=value // 1000)
+    return value
+
+
+def data_file(record: Record, key_types: Sequence[PaimonType]) -> DataFile:
+    """Decode a raw _FILE record (C/io/DataFileMeta.java)."""
+    deletes = record.get("_DELETE_ROW_COUNT")
+    return DataFile(
+        name=str(record["_FILE_NAME"]),
+        bytes=int(record["_FILE_SIZE"]),
+        rows=int(record["_ROW_COUNT"]),
+        level=int(record["_LEVEL"]),
+        min_key=decode_row(record["_MIN_KEY"], key_types),
+        max_key=decode_row(record["_MAX_KEY"], key_types),
+        min_sequence=int(record["_MIN_SEQUENCE_NUMBER"]),
+        max_sequence=int(record["_MAX_SEQUENCE_NUMBER"]),
+        schema_id=int(record["_SCHEMA_ID"]),
+        delete_rows=deletes,
+        created_ms=int(record.get("_CREATION_TIME") or 0),
+        record=record,
+    )
+
+
+def _ranges(index: Record | None) -> tuple[VectorRange, ...]:
+    if index is None:
+        return ()
+    items = index.get("_DELETIONS_VECTORS_RANGES") or []
+    return tuple(VectorRange(item["f0"], item["f1"], item["f2"], item.get("_CARDINALITY")) for item in items)

@@ -1,0 +1,46 @@
+"""Names of the files we create: kind-nk-<run>-<unit>-<attempt>-<n>, so that every leftover tells whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import count
+
+from nightkeep.model import Run, UnitKey
+
+MARK = "nk"
+
+
+class Naming:
+    """Fresh names for one attempt at one unit; no two calls give the same name."""
+
+    def __init__(self, run: Run, key: UnitKey | None = None) -> None:
+        unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
+        self._stem = f"{MARK}-{run.token}-{unit}-{run.attempt}"
+        self._numbers = count()
+
+    def data(self, extension: str) -> str:
+        return f"data-{self._next()}.{extension}"
+
+    def index(self) -> str:
+        return f"index-{self._next()}"
+
+    def manifest(self) -> str:
+        return f"manifest-{self._next()}"
+
+    def manifest_list(self) -> str:
+        return f"manifest-list-{self._next()}"
+
+    def index_manifest(self) -> str:
+        return f"index-manifest-{self._next()}"
+
+    def snapshot(self) -> str:
+        """A staged snapshot: not `snapshot-<id>`, so no reader takes it for one."""
+        return f"staged-{self._next()}"
+
+    def _next(self) -> str:
+        return f"{self._stem}-{next(self._numbers)}"
+
+
+def commit_user(run: Run) -> str:
+    """What a snapshot calls us; the same for every attempt of a run, and for no other run."""
+    return f"nightkeep-{run.token}"

@@ -1,0 +1,160 @@
+"""Schema and history -> RefusedTable, by name and before any data is read, for what we do not handle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.levels import level_formats
+from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, parse_snapshot, snapshot_ids
+from nightkeep.formats.paimon.schema import TableSchema, option_bool
+from nightkeep.model import Request
+from nightkeep.protocol import Snapshot
+from nightkeep.storage import Storage
+
+WRITER_HISTORY = 20
+"""Snapshots that are looked at for a writer that also compacts."""
+
+_VALUES: dict[str, tuple[frozenset[str], str, str]] = {
+    # option: (values we handle, default, advice)
+    "merge-engine": (frozenset({"deduplicate"}), "deduplicate", "only deduplicate keeps whole rows"),
+    "changelog-producer": (
+        frozenset({"none", "input"}), "none",
+        "compacting without writing that changelog would lose changes for streaming readers",
+    ),
+    "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
+    "branch": (frozenset({"main"}), "main", "name the main branch"),
+    "file.format": (frozenset({"parquet"}), "parquet", "only Parquet files are rewritten"),
+}  # fmt: skip
+_FLAGS = {
+    "pk-clustering-override": "files are not sorted by key",
+    "data-file.thin-mode": "files without key columns are not read yet",
+    "row-tracking.enabled": "row ids would have to move with their rows",
+    "data-evolution.enabled": "rows are spread over files by column",
+    "lookup.remote-file.enabled": "lookup files of rewritten files would be lost",
+    "ignore-delete": "engines disagree on what a retract then deletes below it",
+    "sequence.snapshot-ordering": "sequence numbers are overridden by snapshot ids",
+    "query-auth.enabled": "rows may be hidden from us",
+    "chain-table.enabled": "deletes must survive compaction",
+    "compaction.force-rewrite-all-files": "an upgrade in place would not be what the table asks for",
+}
+_PRESENT = {
+    "record-level.expire-time": "rows expire by time during compaction, so content is meant to change",
+    "commit.callbacks": "callbacks run in the engine's own committer only",
+    "data-file.external-paths": "files outside the table's folder are not read yet",
+    "global-index.external-path": "files outside the table's folder are not read yet",
+    "file.format.per.level": "only Parquet files are rewritten",
+}
+_PREFIXES = {
+    "pk-vector.": "the index must be rebuilt with every file",
+    "pk-btree.": "the index must be rebuilt with every file",
+    "pk-bitmap.": "the index must be rebuilt with every file",
+    "pk-full-text.": "the index must be rebuilt with every file",
+    "metadata.iceberg.": "Iceberg metadata comes from the engine's own commit callbacks",
+    "visibility-callback": "callbacks run in the engine's own committer only",
+}
+
+
+def refuse_schema(table: str, schema: TableSchema) -> None:
+    """Raise RefusedTable for the first feature of `schema` that we do not handle."""
+    for feature, advice in _schema_features(schema):
+        raise RefusedTable(table, feature, advice)
+
+
+def _schema_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    options = schema.options
+    for key, (handled, default, advice) in _VALUES.items():
+        value = options.get(key, default).lower()
+        if value not in handled:
+            yield f"option {key} = {value} is not handled", advice
+    for key, advice in _FLAGS.items():
+        if option_bool(schema, key):
+            yield f"option {key} = true is not handled", advice
+    for key in options:
+        advice = _named_advice(schema, key)
+        if advice:
+            yield f"option {key} is not handled", advice
+    for field in schema.fields:
+        if not field.type.is_primitive:
+            yield f"column {field.name} of type {field.type} is not handled", "only primitive types are"
+    yield from _bucket_features(schema)
+
+
+def _named_advice(schema: TableSchema, key: str) -> str | None:
+    if key in _PRESENT:
+        return None if _all_parquet(key, schema) else _PRESENT[key]
+    on = schema.options[key].lower() != "disabled"
+    return next((advice for prefix, advice in _PREFIXES.items() if on and key.startswith(prefix)), None)
+
+
+def _all_parquet(key: str, schema: TableSchema) -> bool:
+    return key == "file.format.per.level" and set(level_formats(schema, num_levels=32)) == {"parquet"}
+
+
+def _bucket_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    bucket = int(schema.options.get("bucket", "-1"))
+    crosses = not set(schema.partition_keys) <= set(schema.primary_keys)
+    if bucket == -2:
+        yield "bucket = -2 (postponed buckets) is not handled", "rows have no bucket yet"
+    if bucket == -1 and schema.primary_keys:
+        why = "keys move between partitions" if crosses else "only fixed buckets are handled yet"
+        yield "bucket = -1 (dynamic buckets) is not handled", why
+
+
+def refuse_append_table(snapshot: Snapshot[Bucket], request: Request) -> None:
+    """`upgrade` lifts sorted runs, which only primary-key tables have."""
+    schema = _paimon(snapshot).schema
+    if not schema.primary_keys:
+        raise RefusedTable(_name(snapshot), "a table without primary key has no levels", "use optimize")
+
+
+def refuse_without_vectors(snapshot: Snapshot[Bucket], request: Request) -> None:
+    """Without vectors, readers merge level 0 themselves, and lifting it would need deletes kept in files."""
+    if not option_bool(_paimon(snapshot).schema, "deletion-vectors.enabled"):
+        raise RefusedTable(
+            _name(snapshot),
+            "option deletion-vectors.enabled is not true",
+            "upgrade marks replaced rows in deletion vectors; set deletion-vectors.enabled = true first",
+        )
+
+
+def refuse_modified_vectors(snapshot: Snapshot[Bucket], request: Request) -> None:
+    """A table that got its vectors later may hold a key on two levels until its first full compaction."""
+    if option_bool(_paimon(snapshot).schema, "deletion-vectors.modifiable") and not request.full:
+        raise RefusedTable(
+            _name(snapshot),
+            "option deletion-vectors.modifiable = true: levels may still repeat keys",
+            "run a full upgrade (--full)",
+        )
+
+
+def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request], None]:
+    """A guard against writers that keep a bucket's levels in memory: our commit would break their next one."""
+
+    def refuse(snapshot: Snapshot[Bucket], request: Request) -> None:
+        if request.allow_compacting_writers:
+            return
+        kinds: defaultdict[str, set[str]] = defaultdict(set)
+        for version in snapshot_ids(storage)[-WRITER_HISTORY:]:
+            name = f"snapshot/snapshot-{version}"
+            raw = parse_snapshot(storage.read(name), subject=name)
+            kinds[str(raw["commitUser"])].add(str(raw["commitKind"]))
+        for user, found in kinds.items():
+            if {"APPEND", "COMPACT"} <= found:
+                raise RefusedTable(
+                    _name(snapshot),
+                    f"writer {user} also compacts",
+                    "set write-only = true for writers, or allow it with --allow-compacting-writers",
+                )
+
+    return refuse
+
+
+def _paimon(snapshot: Snapshot[Bucket]) -> PaimonSnapshot:
+    assert isinstance(snapshot, PaimonSnapshot)
+    return snapshot
+
+
+def _name(snapshot: Snapshot[Bucket]) -> str:
+    return _paimon(snapshot).table.name

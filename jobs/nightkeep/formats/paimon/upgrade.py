@@ -1,0 +1,67 @@
+"""The upgrade rule: a bucket's runs -> the work that lifts its level-0 files, with the reason and the cost."""
+
+from __future__ import annotations
+
+from nightkeep.formats.paimon.levels import (
+    Pick,
+    Rules,
+    Step,
+    StepKind,
+    max_level,
+    pick,
+    pick_full,
+    steps,
+    target_file_bytes,
+)
+from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.rewrite import UpgradeTask
+from nightkeep.formats.paimon.sequence import sequence_fields
+from nightkeep.model import Estimate, Request
+from nightkeep.protocol import Snapshot, Work
+
+
+def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) -> Work | None:
+    """ForceUpLevel0Compaction for one bucket, or the full compaction that `request.full` asks for."""
+    assert isinstance(snapshot, PaimonSnapshot)
+    schema = snapshot.schema
+    rules = Rules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
+    found = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=request.now_ms)
+    if found is None:
+        return None
+    top = max_level(bucket.files, rules)
+    key_types = [field.type for field in schema.select(schema.trimmed_keys)]
+    todo = steps(found, rules, top=top, key_types=key_types)
+    if not todo:
+        return None
+    values_needed = bool(sequence_fields(schema))
+    target = request.target_bytes or target_file_bytes(schema)
+    return Work(
+        reason=_reason(found, todo, values_needed=values_needed),
+        input_files=tuple(file.name for file in found.files),
+        input_bytes=sum(file.bytes for file in found.files),
+        estimate=_estimate(bucket, found, todo),
+        task=UpgradeTask(bucket, todo, found.output_level, target, values_needed),
+    )
+
+
+def _reason(found: Pick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
+    merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
+    kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
+    how = "full rows of replaced keys (sequence.field)" if values_needed else "key-only lookup"
+    return f"{found.reason}; to level {found.output_level}: {merged} files merged, {kept} upgraded in place; {how}"
+
+
+def _estimate(bucket: Bucket, found: Pick, todo: tuple[Step, ...]) -> Estimate:
+    merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
+    upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
+    deeper = sum(file.bytes for file in bucket.files if file.level > found.output_level)
+    level0 = sum(file.level == 0 for file in found.files)
+    hidden = sum(file.rows for file in found.files if file.level == 0)
+    return Estimate(
+        read_bytes=sum(file.bytes for file in found.files) + deeper,
+        written_bytes=sum(file.bytes for file in merged),
+        files_after=len(bucket.files) - len(merged) + bool(merged) if merged else len(bucket.files),
+        benefit=f"{hidden:,} rows of {level0} level-0 files become visible to batch readers"
+        if level0
+        else f"{upgraded + len(merged)} files compacted",
+    )
