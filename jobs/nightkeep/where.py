@@ -60,9 +60,11 @@ class _Filter:
 
     def test(self, node: exp.Expression) -> _Test:
         build = _TESTS.get(type(node))
-        if build is None:
+        # What the parser keeps beside the operands changes the meaning: SYMMETRIC, a subquery of IN.
+        if build is None or {name for name, value in node.args.items() if value} - _UNDERSTOOD:
             raise self.wrong(node, "comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT of partition columns")
-        return build(self, node)
+        test = build(self, node)
+        return _negation(test) if node.args.get("negate") else test
 
     def column(self, node: object) -> str:
         if not isinstance(node, exp.Column) or len(node.parts) != 1 or node.name not in self.columns:
@@ -94,7 +96,10 @@ def _or(scope: _Filter, node: exp.Expression) -> _Test:
 
 
 def _not(scope: _Filter, node: exp.Expression) -> _Test:
-    test = scope.test(node.this)
+    return _negation(scope.test(node.this))
+
+
+def _negation(test: _Test) -> _Test:
     return lambda values: _negated(test(values))
 
 
@@ -135,8 +140,6 @@ def _compared(scope: _Filter, left: object, right: object, compare: Callable[[An
 
 
 def _between(scope: _Filter, node: exp.Expression) -> _Test:
-    if node.args.get("symmetric"):
-        raise scope.wrong(node, "BETWEEN low AND high")
     low = _compared(scope, node.this, node.args["low"], operator.ge)
     high = _compared(scope, node.this, node.args["high"], operator.le)
     return lambda values: _both(low(values), high(values))
@@ -203,3 +206,5 @@ _TESTS: Final[Mapping[type, Callable[[_Filter, Any], _Test]]] = {
     exp.Like: _like,
     **dict.fromkeys(_COMPARE, _comparison),
 }
+
+_UNDERSTOOD: Final = frozenset({"this", "expression", "expressions", "low", "high", "negate"})
