@@ -1,0 +1,562 @@
+"""Documents, their files, and what people see of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nightkeep.report
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import (
+    Address,
+    Estimate,
+    Fingerprint,
+    Operation,
+    Outcome,
+    Plan,
+    PlannedUnit,
+    TaskCost,
+    UnitKey,
+    UnitProof,
+    VerifyLevel,
+)
+from nightkeep.report import (
+    CheckStatus,
+    CommitResult,
+    ExpectationResult,
+    Expectations,
+    Metrics,
+    PlanSection,
+    PlanUnit,
+    RunDocument,
+    UnitEstimate,
+    UnitResult,
+    Verification,
+    held,
+    hold,
+    load_document,
+    load_history,
+    release,
+    render_index,
+    render_run,
+    slug,
+    store,
+    summary_text,
+    write_page,
+)
+from nightkeep.report.figures import levels, show_bytes, show_seconds, size_bins, stages
+
+NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
+PROOF = UnitProof(UnitKey("dt=1", 0), Fingerprint(9, 1, 2), Fingerprint(9, 1, 2), (), TaskCost(1.0, 1.0, 1, "e"))
+
+
+def document(table: str = "shop.orders", outcome: Outcome = Outcome.VERIFIED) -> RunDocument:
+    """A document in which every field is filled."""
+    return RunDocument(
+        run_id="nightly-1",
+        table=table,
+        format="paimon",
+        operation=Operation.UPGRADE,
+        outcome=outcome,
+        reason="because",
+        base_version=41,
+        parent_version=42,
+        committed_version=43,
+        commits=(CommitResult(43, 42, (UnitKey("dt=1", 0), UnitKey("", None))),),
+        plan=PlanSection(
+            41,
+            (PlanUnit("dt=1", 0, "2 L0 files", ("a.parquet", "b.parquet"), 2048, UnitEstimate(2048, 1024, 1, "less")),),
+            ("key-only lookup",),
+        ),
+        units=(
+            UnitResult.of(PROOF, Outcome.VERIFIED),
+            UnitResult("dt=1", 1, Outcome.CONFLICTED, "snapshot 42 compacted it"),
+        ),
+        verification=Verification(VerifyLevel.FULL, 0.5),
+        metrics=Metrics(
+            files_before=14,
+            files_after=9,
+            bytes_before=3 << 20,
+            bytes_after=2 << 20,
+            rows=9,
+            deleted_rows_marked=3,
+            deletion_vectors=1,
+            peak_task_memory=300 << 20,
+            seconds={"rewrite": 2.0, "plan": 0.05, "check": 1.0},
+            extra={
+                "file_sizes_before": [10, 5000, 5000],
+                "file_sizes_after": [10010],
+                "levels_before": {"0": 2, "5": 1},
+                "levels_after": {"5": 1},
+                "lookup": "key columns",
+            },
+        ),
+        expectations=Expectations(
+            CheckStatus.ERRORED,
+            (
+                ExpectationResult("rows are as many", CheckStatus.PASSED, "9"),
+                ExpectationResult("sums agree", CheckStatus.FAILED, "1 of 2 units"),
+                ExpectationResult("no key twice", CheckStatus.ERRORED, "no such column"),
+            ),
+            docs="docs/index.html",
+            coverage="1 of 2 touched units",
+        ),
+        versions={"nightkeep": "0.1.0"},
+        address="paimon:/w/shop.db/orders",
+        started_at=NIGHT,
+        finished_at=NIGHT + timedelta(seconds=9),
+        go_back="CALL sys.rollback_to('shop.orders', 41)",
+    )
+
+
+BARE = RunDocument(
+    run_id="r",
+    table="t",
+    format="paimon",
+    operation=Operation.UPGRADE,
+    outcome=Outcome.UNCHANGED,
+    started_at=NIGHT,
+    finished_at=NIGHT,
+)
+
+
+class TestDocument:
+    @pytest.mark.parametrize("value", [document(), BARE])
+    def test_json_and_back(self, value: RunDocument) -> None:
+        assert RunDocument.from_json(json.loads(json.dumps(value.to_json()))) == value
+
+    def test_the_contract_names_come_first_and_in_order(self) -> None:
+        found = document().to_json()
+        assert list(found)[:15] == [
+            "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
+            "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations",
+        ]  # fmt: skip
+        assert found["commits"] == [
+            {
+                "version": 43,
+                "parent_version": 42,
+                "units": [{"partition": "dt=1", "bucket": 0}, {"partition": "", "bucket": None}],
+            }
+        ]
+        plain = json.loads(json.dumps(found))
+        assert list(plain["plan"]["units"][0]) == [
+            "partition", "bucket", "reason", "input_files", "input_bytes", "estimate",
+        ]  # fmt: skip
+        assert list(plain["units"][0])[:8] == [
+            "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",
+        ]  # fmt: skip
+        assert list(plain["verification"]) == ["level", "share_of_rewrite"]
+        assert list(plain["expectations"])[:3] == ["status", "results", "docs"]
+
+    def test_what_an_operation_measures_stands_beside_the_other_metrics(self) -> None:
+        found = document().to_json()["metrics"]
+        assert isinstance(found, dict)
+        assert found["lookup"] == "key columns"
+        assert "extra" not in found
+
+    @pytest.mark.parametrize(
+        "path",
+        [(), ("plan",), ("plan", "units", 0), ("plan", "units", 0, "estimate"), ("units", 0), ("commits", 0),
+         ("verification",), ("metrics",), ("expectations",), ("expectations", "results", 0)],
+    )  # fmt: skip
+    def test_unknown_keys_survive_at_every_place(self, path: tuple[str | int, ...]) -> None:
+        text = json.loads(json.dumps(document().to_json()))
+        place = text
+        for part in path:
+            place = place[part]
+        place["from_the_future"] = {"deep": [1, None, "x"]}
+        assert json.loads(json.dumps(RunDocument.from_json(text).to_json())) == text
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"outcome": "fine"}, "report.outcome: expected unchanged, skipped, verified"),
+            ({"started_at": "yesterday"}, "report.started_at: expected an ISO 8601 time, found 'yesterday'"),
+            ({"started_at": "2026-11-21T02:00:00"}, "started_at: expected a time with a zone"),
+            ({"base_version": "41"}, "report.base_version: expected int, found str '41'"),
+            ({"base_version": True}, "report.base_version: expected int, found bool True"),
+            ({"units": {}}, "report.units: expected list, found dict {}"),
+            ({"units": [{}]}, "report.units[0]: expected the keys partition, bucket, outcome, found none"),
+            ({"metrics": {"seconds": {"plan": "1"}}}, "report.metrics.seconds.plan: expected float, found str"),
+            ({"metrics": {"seconds": {"plan": True}}}, "report.metrics.seconds.plan: expected int, found bool"),
+            ({"table": None}, "report.table: expected str, found NoneType"),
+        ],
+    )
+    def test_what_is_no_report_is_named(self, change: dict[str, object], message: str) -> None:
+        with pytest.raises(CorruptMetadata) as caught:
+            RunDocument.from_json(document().to_json() | change)
+        assert message in str(caught.value)
+
+    def test_whole_numbers_are_seconds_too(self) -> None:
+        text = BARE.to_json() | {"metrics": {"seconds": {"plan": 1}}}
+        assert RunDocument.from_json(text).metrics.seconds == {"plan": 1.0}
+
+    def test_times_without_a_zone_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="finished_at: expected a time with a zone"):
+            replace(BARE, finished_at=datetime(2026, 1, 1))
+
+    def test_rows_are_proven_only_where_nothing_is_at_fault(self) -> None:
+        wrong = UnitResult.of(replace(PROOF, candidate=Fingerprint(9, 1, 3)), Outcome.MISMATCH)
+        faulty = UnitResult.of(replace(PROOF, faults=("max of price is too small",)), Outcome.MISMATCH)
+        good = UnitResult.of(PROOF, Outcome.VERIFIED)
+        assert (wrong.equal, faulty.equal, good.equal) == (False, True, True)
+        assert replace(BARE, units=(wrong, faulty, good)).rows_proven == 9
+
+    def test_a_plan_becomes_its_section(self) -> None:
+        unit = PlannedUnit(UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible"), task=object())
+        plan = Plan(Address("paimon", "/w", "t"), Operation.UPGRADE, 4, (unit,), ("a note",))
+        estimate = UnitEstimate(7, 5, 1, "visible")
+        assert PlanSection.of(plan) == PlanSection(
+            4, (PlanUnit("dt=1", 2, "3 L0 files", ("a",), 7, estimate),), ("a note",)
+        )
+
+
+class TestStore:
+    def test_storing_twice_leaves_one_file(self, tmp_path: Path) -> None:
+        first = store(document(), tmp_path)
+        assert store(document(), tmp_path) == first
+        assert first == tmp_path / "shop.orders" / "nightly-1-upgrade.json"
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == [first]
+        assert load_document(first) == document()
+
+    def test_a_later_word_replaces_an_earlier_one(self, tmp_path: Path) -> None:
+        store(document(), tmp_path)
+        store(document(outcome=Outcome.MISMATCH), tmp_path)
+        assert [d.outcome for d in load_history(tmp_path)] == [Outcome.MISMATCH]
+
+    def test_a_failed_write_leaves_the_old_document_and_nothing_else(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = store(document(), tmp_path)
+
+        def no_space(descriptor: int) -> None:
+            raise OSError("No space left on device")
+
+        monkeypatch.setattr(os, "fsync", no_space)
+        with pytest.raises(OSError, match="No space"):
+            store(document(outcome=Outcome.FAILED), tmp_path)
+        assert load_document(path) == document()
+        assert list(path.parent.iterdir()) == [path]
+
+    def test_history_is_sorted_by_time_and_filtered_by_table(self, tmp_path: Path) -> None:
+        late = replace(document("b"), run_id="x", started_at=NIGHT.astimezone(timezone(timedelta(hours=9))))
+        early = replace(document("b"), run_id="y", started_at=NIGHT - timedelta(seconds=1))
+        other = replace(document("a"), started_at=NIGHT + timedelta(seconds=1))
+        for found in (late, other, early):
+            store(found, tmp_path)
+        hold(tmp_path, "b", late)
+        write_page(tmp_path, "x", "<p>")
+        assert load_history(tmp_path) == (early, late, other)
+        assert load_history(tmp_path, "b") == (early, late)
+        assert load_history(tmp_path, "nobody") == ()
+        assert load_history(tmp_path / "nowhere") == ()
+
+    def test_a_damaged_document_is_named(self, tmp_path: Path) -> None:
+        path = store(document(), tmp_path)
+        path.write_text(path.read_text()[:100])
+        with pytest.raises(CorruptMetadata, match=r"nightly-1-upgrade\.json: expected JSON"):
+            load_history(tmp_path)
+
+    @pytest.mark.parametrize(
+        "table", ["holds", "pages", "Holds", "../../etc", ".", "..", "", "a/b", "a\udcffb", "x" * 4000]
+    )
+    def test_every_table_has_a_folder_of_its_own(self, tmp_path: Path, table: str) -> None:
+        path = store(document(table), tmp_path)
+        assert path.parent.parent == tmp_path
+        assert load_history(tmp_path, table) == load_history(tmp_path) == (document(table),)
+        assert hold(tmp_path, table, document(table)) == held(tmp_path, table)
+
+    def test_pages_are_files_too(self, tmp_path: Path) -> None:
+        assert write_page(tmp_path, "Night 1", "<p>\u00e9\udcff</p>").read_bytes() == b"<p>\xc3\xa9\\udcff</p>"
+
+
+class TestHolds:
+    def test_a_hold_stays_until_it_is_released(self, tmp_path: Path) -> None:
+        assert held(tmp_path, "shop.orders") is None
+        placed = hold(tmp_path, "shop.orders", document(outcome=Outcome.MISMATCH))
+        assert held(tmp_path, "shop.orders") == placed
+        assert (placed.base_version, placed.committed_version) == (41, 43)
+        assert placed.go_back == "CALL sys.rollback_to('shop.orders', 41)"
+        assert held(tmp_path, "shop.order") is None
+        assert release(tmp_path, "shop.orders") == placed
+        assert held(tmp_path, "shop.orders") is None
+        assert release(tmp_path, "shop.orders") is None
+
+    def test_an_unreadable_marker_still_holds(self, tmp_path: Path) -> None:
+        hold(tmp_path, "t", document("t"))
+        (tmp_path / "holds" / "t.json").write_text("{")
+        with pytest.raises(CorruptMetadata):
+            held(tmp_path, "t")
+
+
+class TestSlugs:
+    names = st.text(alphabet=st.characters(), max_size=40) | st.text(alphabet="aA~.%/ -5f", max_size=200)
+
+    @given(names, names)
+    def test_two_texts_never_share_a_file_even_where_case_is_folded(self, one: str, other: str) -> None:
+        assert (slug(one).casefold() == slug(other).casefold()) == (one == other)
+
+    @given(names)
+    def test_names_are_safe_everywhere(self, text: str) -> None:
+        assert re.fullmatch(r"[a-z0-9_~-][a-z0-9._~-]{0,159}", slug(text))
+
+    def test_plain_names_stay_readable(self) -> None:
+        assert slug("shop.events_input") == "shop.events_input"
+        assert slug("a B/\u00e9%") == "a~20~42~2f~c3~a9~25"
+
+
+class TestFigures:
+    @given(st.lists(st.integers(0, 1 << 50), min_size=1), st.lists(st.integers(0, 1 << 50)))
+    def test_bins_count_every_file_once_below_their_bound(self, before: list[int], after: list[int]) -> None:
+        pair = size_bins(before, after)
+        assert pair is not None
+        assert (sum(pair.before), sum(pair.after)) == (len(before), len(after))
+        assert (pair.before[0] or pair.after[0]) and (pair.before[-1] or pair.after[-1])
+        bounds = [1024 * 4**i for i in range(24)]
+        first = next(i for i, bound in enumerate(bounds) if min(before + after) <= bound)
+        for i, count in enumerate(pair.before, first):
+            low = bounds[i - 1] if i else -1
+            assert count == sum(low < size <= bounds[i] for size in before)
+
+    def test_bins_are_labelled_by_their_upper_bound(self) -> None:
+        pair = size_bins([1024, 1025, 100_000], [5 << 20])
+        assert pair is not None
+        assert pair.labels == ("1 KB", "4 KB", "16 KB", "64 KB", "256 KB", "1 MB", "4 MB", "16 MB")
+        assert pair.sentence(pair.before) == "1 at 1 KB, 1 at 4 KB, 1 at 256 KB"
+        assert size_bins([], []) is None
+
+    def test_levels_are_in_numeric_order(self) -> None:
+        pair = levels({"10": 1, "9": 2}, {"0": 3})
+        assert pair is not None
+        assert (pair.labels, pair.before, pair.after) == (("L0", "L9", "L10"), (0, 2, 1), (3, 0, 0))
+        assert levels({}, {}) is None
+
+    @given(st.dictionaries(st.text(), st.floats(0, 1e6), min_size=1))
+    def test_stages_lie_end_to_end(self, seconds: dict[str, float]) -> None:
+        bars = stages(seconds)
+        assert [bar.label for bar in bars] == list(seconds)
+        for one, following in itertools.pairwise(bars):
+            assert following.start == pytest.approx(one.start + one.size)
+        assert sum(bar.size for bar in bars) == pytest.approx(1.0 if sum(seconds.values()) else 0.0)
+
+    def test_numbers_are_short(self) -> None:
+        sizes = [0, 999, 1000, 1023, 1024, 102_200, 999_999, 1 << 20, 1 << 60]
+        assert [show_bytes(size) for size in sizes] == [
+            "0 B", "999 B", "1.0 KB", "1.0 KB", "1.0 KB", "99.8 KB", "977 KB", "1.0 MB", "1024 PB",
+        ]  # fmt: skip
+        assert [show_seconds(s) for s in (0, 0.04, 0.1, 75.25)] == ["0.0 s", "40 ms", "0.1 s", "75.2 s"]
+
+
+class Page(HTMLParser):
+    """A page as a browser's parser sees it: elements with their attributes, nesting checked on the way."""
+
+    VOID = frozenset({"meta", "link", "br", "path", "rect", "circle", "line"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> Iterator[dict[str, str | None]]:
+        return (attrs for found, attrs in self.elements if found == tag)
+
+
+def run_page(*documents: RunDocument) -> str:
+    return render_run(documents, title="Nightly run", generated_at=NIGHT)
+
+
+def index_page(*history: RunDocument) -> str:
+    return render_index(history, title="History", generated_at=NIGHT, page_of=lambda d: f"pages/{d.run_id}.html")
+
+
+EVERYTHING = [document(f"t-{outcome}", outcome) for outcome in Outcome]
+HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}"
+
+
+def hostile() -> RunDocument:
+    """A document in which every text comes from somebody who means ill."""
+    text = json.dumps(document(outcome=Outcome.MISMATCH).to_json())
+    known = {*Operation, *Outcome, *VerifyLevel, *CheckStatus, NIGHT.isoformat(), document().finished_at.isoformat()}
+
+    def poisoned(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: poisoned(found) for key, found in value.items()} | {HOSTILE: HOSTILE}
+        if isinstance(value, list):
+            return [poisoned(found) for found in value]
+        return HOSTILE if isinstance(value, str) and value not in known else value
+
+    found = poisoned(json.loads(text))
+    assert isinstance(found, dict)
+    found["metrics"]["seconds"].pop(HOSTILE)
+    found["metrics"]["seconds"][HOSTILE] = 1.0
+    return RunDocument.from_json(found)
+
+
+class TestPages:
+    @pytest.mark.parametrize(
+        "html", [run_page(*EVERYTHING, BARE), index_page(*EVERYTHING, BARE), run_page(), index_page()]
+    )
+    def test_a_page_asks_nobody_for_anything(self, html: str) -> None:
+        assert not re.search(r"(?i)https?:|//[a-z]|@import|url\(|<script|<iframe|<img|<object|<embed|srcset", html)
+        links = [attrs["href"] for attrs in Page(html).all("link")]
+        assert links == ["data:,"]
+        policy = next(attrs["content"] for attrs in Page(html).all("meta") if "http-equiv" in attrs)
+        assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+    @pytest.mark.parametrize("html", [run_page(hostile()), index_page(hostile())])
+    def test_every_text_is_escaped(self, html: str) -> None:
+        page = Page(html)
+        assert "<script" not in html
+        assert "alert(1)" in page.text
+        assert "49" not in page.text.replace("{{ 7 * 7 }}", "")
+        allowed = {"html", "head", "meta", "link", "title", "style", "body", "header", "p", "h1", "main", "span", "svg",
+                   "path", "circle", "rect", "line", "text", "div", "table", "caption", "thead", "tbody", "tfoot", "tr",
+                   "th", "td", "a", "section", "h2", "h3", "strong", "code", "pre", "dl", "dt", "dd", "figure", "ul",
+                   "li", "b", "br", "mark", "details", "summary", "footer"}  # fmt: skip
+        assert {tag for tag, _ in page.elements} <= allowed
+        assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
+
+    @pytest.mark.parametrize("html", [run_page(*EVERYTHING), index_page(*EVERYTHING)])
+    def test_a_page_can_be_read_without_seeing_it(self, html: str) -> None:
+        page = Page(html)
+        assert next(page.all("html"))["lang"] == "en"
+        assert all("scope" in attrs for attrs in page.all("th"))
+        for attrs in page.all("svg"):
+            assert attrs.get("aria-hidden") == "true" or (attrs["role"] == "img" and attrs["aria-label"])
+        assert all(attrs.get("aria-label") for _, attrs in page.elements if attrs.get("role") == "region")
+        for outcome in Outcome:
+            assert outcome in page.text
+
+    def test_a_page_fits_phones_dark_rooms_and_paper(self) -> None:
+        html = run_page(document())
+        assert any(attrs.get("name") == "viewport" for attrs in Page(html).all("meta"))
+        for media in ("(prefers-color-scheme: dark)", "(max-width: 40rem)", "print"):
+            assert f"@media {media}" in html
+
+    def test_links_lead_to_parts_of_the_page(self) -> None:
+        page = Page(run_page(*EVERYTHING))
+        ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+        assert len(ids) == len(set(ids))
+        assert {f"#{found}" for found in ids} >= {attrs["href"] for attrs in page.all("a")}
+
+    def test_a_run_shows_plan_proof_check_and_versions(self) -> None:
+        text = Page(run_page(document())).text
+        for expected in (
+            "1 table: 1 verified. 9 rows proven.",
+            "Base version 41 Parent version 42 Committed version 43",
+            "14 \u2192 9",
+            "3.0 MB \u2192 2.0 MB",
+            "dt=1/bucket-0 2 L0 files 2 2.0 KB 1.0 KB less",
+            "key-only lookup",
+            "a.parquet b.parquet",
+            "base 9:0000000000000001:0000000000000002 candidate 9:0000000000000001:0000000000000002",
+            "snapshot 42 compacted it",
+            "not compared",
+            "for 50% of the rewrite's cost",
+            "rows are as many passed 9",
+            "sums agree failed 1 of 2 units",
+            "no key twice errored no such column",
+            "Coverage: 1 of 2 touched units.",
+            "plan 50 ms rewrite 2.0 s check 1.0 s total 3.0 s",
+            "Lookup key columns",
+            "nightkeep 0.1.0",
+        ):
+            assert expected in text
+
+    def test_a_drawing_says_its_numbers(self) -> None:
+        labels = [attrs.get("aria-label") for attrs in Page(run_page(document())).all("svg")]
+        assert "Files by size. Before: 1 at 1 KB, 2 at 16 KB. After: 1 at 16 KB." in labels
+        assert "Files by level. Before: 2 at L0, 1 at L5. After: 1 at L5." in labels
+        assert "Seconds per stage: plan 50 ms, rewrite 2.0 s, check 1.0 s" in labels
+
+    def test_a_published_mismatch_says_how_to_go_back(self) -> None:
+        text = Page(run_page(document("a b", Outcome.MISMATCH))).text
+        assert "Version 43 is published and failed its check." in text
+        assert "nightkeep release 'a b'" in text
+        assert "CALL sys.rollback_to('shop.orders', 41)" in text
+
+    def test_a_caught_mismatch_says_that_nothing_happened(self) -> None:
+        caught = replace(document(outcome=Outcome.MISMATCH), committed_version=None, commits=(), go_back=None)
+        assert "Nothing was published. Readers still see version 41." in Page(run_page(caught)).text
+
+    def test_the_worst_unit_comes_first_and_the_rest_is_counted(self) -> None:
+        many = tuple(replace(UnitResult.of(PROOF, Outcome.VERIFIED), bucket=i) for i in range(250))
+        bad = replace(many[0], bucket=777, outcome=Outcome.MISMATCH, equal=False)
+        text = Page(run_page(replace(BARE, units=(*many, bad)))).text
+        assert text.index("bucket-777") < text.index("bucket-0")
+        assert "51 more units are in the document." in text
+
+    def test_odd_measurements_are_no_reason_to_fail(self) -> None:
+        odd = {"file_sizes_before": "many", "file_sizes_after": [1, -1, None, True], "levels_before": [1], "lag": None}
+        html = run_page(replace(BARE, metrics=Metrics(extra=odd)))
+        assert "Files by size. Before: none. After: 1 at 1 KB." in html
+        assert "Files by level" not in html
+
+    def test_the_index_has_a_row_per_table_and_the_newest_run_first(self) -> None:
+        old = document("a")
+        new = replace(document("a", Outcome.CONFLICTED), run_id="nightly-2", started_at=NIGHT + timedelta(days=1))
+        html = index_page(old, BARE, new)
+        page = Page(html)
+        assert "3 runs on 2 tables: 1 conflicted, 1 verified, 1 unchanged." in page.text
+        assert [attrs["href"] for attrs in page.all("a")] == [
+            f"pages/{run}.html" for run in ("nightly-2", "r", "nightly-1")
+        ]
+        assert 'aria-label="verified, conflicted"' in html
+        assert "No run has left a report yet." in index_page()
+
+
+def test_the_summary_is_plain_aligned_text() -> None:
+    conflicted = replace(document("lab", Outcome.CONFLICTED), reason="snapshot 43\n\x1b[31mappended")
+    unchanged = replace(BARE, metrics=Metrics(files_before=1204, files_after=1204, seconds={"plan": 0.04}))
+    verified = replace(document(), reason=None)
+    assert summary_text((verified, conflicted, unchanged)) == dedent(
+        """\
+        table        operation  outcome       files             bytes  rows proven  plan s  rewrite s  check s  total s
+        -----------  ---------  ----------  -------  ----------------  -----------  ------  ---------  -------  -------
+        shop.orders  upgrade    verified    14 -> 9  3.0 MB -> 2.0 MB            9     0.1        2.0      1.0      3.0
+        lab          upgrade    conflicted  14 -> 9  3.0 MB -> 2.0 MB            9     0.1        2.0      1.0      3.0
+        t            upgrade    unchanged     1,204                 -            0     0.0          -        -      0.0
+
+        lab: conflicted: snapshot 43??[31mappended
+
+        3 tables: 1 conflicted, 1 verified, 1 unchanged. 18 rows proven."""
+    )
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert all(hasattr(nightkeep.report, name) for name in nightkeep.report.__all__)
