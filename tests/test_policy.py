@@ -262,9 +262,7 @@ class TestAddresses:
         assert effective.address.name == address
 
     def test_names_and_addresses_carry_the_reports_name(self) -> None:
-        assert policy(LAYERED).effective("lab.orders").address == Address(
-            "delta", "/lake/orders", "lab.orders"
-        )
+        assert policy(LAYERED).effective("lab.orders").address == Address("delta", "/lake/orders", "lab.orders")
 
     def test_an_unknown_name_is_answered_with_the_nearest(self) -> None:
         with pytest.raises(AddressError, match=r"^shop\.order: .* did you mean shop\.orders\?$"):
@@ -280,8 +278,7 @@ class TestAddresses:
         ("defalts: {}", ":2: defalts: unknown key; did you mean defaults?"),
         (
             "defaults:\n  check:\n    byte_budgt: 1GB",
-            ":4: defaults.check.byte_budgt: unknown key; did you mean byte_budget? "
-            "(known: byte_budget, enabled)",
+            ":4: defaults.check.byte_budgt: unknown key; did you mean byte_budget? (known: byte_budget, enabled)",
         ),
         (
             "tables:\n  - name: a\n    table: delta:/a\n    tables_per_session: 2",
@@ -355,9 +352,7 @@ def test_refusals_say_file_line_key_expected_and_found(text: str, message: str) 
 
 
 def test_all_faults_are_reported_at_once_in_file_order() -> None:
-    lines = refusal(
-        "tables:\n  - {name: 1, table: delta:/a}\ndefaults:\n  full: 1\n  chek: {}\n"
-    ).splitlines()
+    lines = refusal("tables:\n  - {name: 1, table: delta:/a}\ndefaults:\n  full: 1\n  chek: {}\n").splitlines()
     assert [line.split(": ")[0].rpartition(":")[2] for line in lines] == ["3", "5", "6"]
 
 
@@ -513,9 +508,7 @@ def test_the_editor_schema_shows_the_real_defaults() -> None:
 
 def test_importing_the_policy_imports_nothing_heavy() -> None:
     code = "import sys, nightkeep.policy; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "jobs"
-    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "jobs")
     heavy = {
         "pyspark",
         "pyarrow",

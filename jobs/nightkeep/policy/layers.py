@@ -122,14 +122,10 @@ class PolicyFile:
     def _unknown(self, table: str, names: Iterable[str]) -> str:
         nearest = difflib.get_close_matches(table, list(names), n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        return (
-            f"{table}: expected a name of {self.file} or an address such as paimon:/path, found neither{hint}"
-        )
+        return f"{table}: expected a name of {self.file} or an address such as paimon:/path, found neither{hint}"
 
 
-def load(
-    path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None
-) -> PolicyFile:
+def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
     """The policy in `path`, or in `text` as if it were there (`version: 1` alone is a complete policy).
 
     `environ` is what addresses are filled from: the process environment if None. Every layer is checked,
@@ -195,9 +191,7 @@ def _layer(name: str, block: Settings, location: Location, source: Source) -> La
 
 
 def _merge(layers: Sequence[Layer]) -> dict[str, tuple[object, Origin]]:
-    merged: dict[str, tuple[object, Origin]] = {
-        key: (value, Origin("built-in")) for key, value in _BUILT_IN.items()
-    }
+    merged: dict[str, tuple[object, Origin]] = {key: (value, Origin("built-in")) for key, value in _BUILT_IN.items()}
     explicit = {key: found for layer in layers for key, found in layer.values.items()}
     preset, chosen = explicit.get("preset", merged["preset"])
     assert isinstance(preset, Preset)
@@ -241,9 +235,7 @@ def _repeated(tables: Sequence[TablePolicy], file: str) -> list[str]:
         keys = {table.name: f"name {table.name!r}", same_place(table.address): f"table {table.address}"}
         for key, what in keys.items():
             if key in first:
-                faults.append(
-                    f"{file}:{table.line}: {what}: expected once, found before on line {first[key]}"
-                )
+                faults.append(f"{file}:{table.line}: {what}: expected once, found before on line {first[key]}")
             first.setdefault(key, table.line)
     return faults
 

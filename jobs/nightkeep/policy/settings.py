@@ -84,16 +84,12 @@ class Settings(_Block):
     operations: Annotated[tuple[Operation, ...], Field(min_length=1)] | None = Field(
         default=None, description="What to run, in order. null: what the table's format asks for."
     )
-    pause: Text | None = Field(
-        default=None, description="Why the table is left alone for now. null: it is not paused."
-    )
+    pause: Text | None = Field(default=None, description="Why the table is left alone for now. null: it is not paused.")
     window: Hours | None = Field(
         default=None,
         description="When a run may start: HH:MM-HH:MM and an IANA time zone. null: at any time.",
     )
-    where: Text | None = Field(
-        default=None, description="Partition filter; never changes rows. null: every partition."
-    )
+    where: Text | None = Field(default=None, description="Partition filter; never changes rows. null: every partition.")
     full: StrictBool = Field(default=False, description="Rewrite whole units, not only what needs it.")
     target_size: Size | None = Field(
         default=None, description="Size of the files written. null: what the table's own options say."

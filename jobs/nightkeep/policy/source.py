@@ -96,9 +96,7 @@ class _Walk:
             return self._constructor.construct_object(node)
         except ValueError as error:
             line = node.start_mark.line + 1
-            raise PolicyError(
-                f"{self.file}:{line}: expected a value, found {node.value!r}: {error}"
-            ) from error
+            raise PolicyError(f"{self.file}:{line}: expected a value, found {node.value!r}: {error}") from error
 
     def _around(self, location: Location) -> int:
         return next((self.lines[location[:n]] for n in range(len(location), 0, -1)), 1)

@@ -70,9 +70,7 @@ def _decode_scalar(kind: Any, value: object, subject: str) -> Any:
     if kind is object:
         return value
     if kind is float:
-        return float(
-            _expect(int, value, subject) if isinstance(value, int) else _expect(float, value, subject)
-        )
+        return float(_expect(int, value, subject) if isinstance(value, int) else _expect(float, value, subject))
     if kind in (str, int, bool):
         return _expect(kind, value, subject)
     text = _expect(str, value, subject)

@@ -137,9 +137,7 @@ def tally(documents: Sequence[RunDocument]) -> str:
     outcomes = Counter(document.outcome for document in documents)
     counts = ", ".join(f"{outcomes[o]} {o}" for o in reversed(Outcome) if outcomes[o]) or "nothing"
     tables = _plural(len({document.table for document in documents}), "table")
-    runs = (
-        "" if len(documents) == len({d.table for d in documents}) else f"{_plural(len(documents), 'run')} on "
-    )
+    runs = "" if len(documents) == len({d.table for d in documents}) else f"{_plural(len(documents), 'run')} on "
     proven = _plural(sum(document.rows_proven for document in documents), "row")
     return f"{runs}{tables}: {counts}. {proven} proven."
 
