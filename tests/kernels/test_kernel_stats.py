@@ -179,8 +179,8 @@ def test_unknown_modes_are_refused(text: str) -> None:
     ("change", "reason"),
     [
         ({"null_count": 0}, "null count 0, expected 1"),
-        ({"min": pa.scalar("b")}, "minimum b, expected at most a"),
-        ({"max": pa.scalar("b")}, "maximum b, expected at least c"),
+        ({"min": pa.scalar("b")}, 'minimum "b", expected at most "a"'),
+        ({"max": pa.scalar("b")}, 'maximum "b", expected at least "c"'),
     ],
 )
 def test_a_narrowed_claim_is_explained(change: dict, reason: str) -> None:
@@ -188,6 +188,14 @@ def test_a_narrowed_claim_is_explained(change: dict, reason: str) -> None:
     assert contains(dataclasses.replace(column_stats(column), **change), column) == reason
 
 
+def test_a_time_that_python_cannot_hold_is_explained() -> None:
+    column = pa.array([2**62], pa.timestamp("ms"))
+    narrow = ColumnStats(pa.scalar(0, column.type), pa.scalar(1, column.type), 0)
+    assert contains(narrow, column) == (
+        "maximum 1970-01-01 00:00:00.001, expected at least <value out of range: 4611686018427387904>"
+    )
+
+
 def test_bounds_over_nan_are_refused() -> None:
     reason = contains(ColumnStats(pa.scalar(1.0), pa.scalar(2.0), 0), pa.array([1.0, math.nan]))
-    assert reason == "bounds 1.0 to 2.0, expected none for double without an order or with NaN"
+    assert reason == "bounds 1 to 2, expected none for double without an order or with NaN"

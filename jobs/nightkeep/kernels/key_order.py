@@ -50,13 +50,9 @@ def encode(*tables: pa.Table) -> tuple[EncodedKeys, ...]:
 
 def require_ascending(keys: EncodedKeys, subject: str) -> None:
     """Raise ValueError naming `subject` and the row unless every key is greater than the one before."""
-    before, after = keys.leading[:-1], keys.leading[1:]
-    if bool((after > before).all()):
-        return
-    rows: Rows = np.arange(len(before))
+    rows: Rows = np.flatnonzero(keys.leading[1:] <= keys.leading[:-1])
     for k in range(len(keys.words)):
-        if k > 0:
-            before, after = keys.word(k, rows), keys.word(k, rows + 1)
+        before, after = keys.word(k, rows), keys.word(k, rows + 1)
         smaller = rows[after < before]
         if len(smaller):
             raise ValueError(f"{subject}: row {smaller[0] + 1} sorts before row {smaller[0]}, expected after")

@@ -107,13 +107,14 @@ def contains(stats: ColumnStats, column: Column) -> str | None:
         return None
     plain = _plain(column)
     if not _is_ordered(plain):
-        return f"bounds {stats.min} to {stats.max}, expected none for {plain.type} without an order or with NaN"
+        bounds = f"bounds {_shown(stats.min)} to {_shown(stats.max)}"
+        return f"{bounds}, expected none for {plain.type} without an order or with NaN"
     if pa.types.is_floating(plain.type) and (narrow := _narrow_zero(stats, plain)):
         return narrow
     if stats.min is not None and _any(pc.less(plain, stats.min)):
-        return f"minimum {stats.min}, expected at most {pc.min_max(plain)['min']}"
+        return f"minimum {_shown(stats.min)}, expected at most {_shown(pc.min(plain))}"
     if stats.max is not None and _any(pc.greater(plain, stats.max)):
-        return f"maximum {stats.max}, expected at least {pc.min_max(plain)['max']}"
+        return f"maximum {_shown(stats.max)}, expected at least {_shown(pc.max(plain))}"
     return None
 
 
@@ -137,6 +138,11 @@ def _is_ordered(plain: Column) -> bool:
 
 def _any(flags: Column) -> bool:
     return pc.any(flags).as_py() is True
+
+
+def _shown(bound: Bound) -> str:
+    """The value as text; Arrow has one for times that Python has no type for."""
+    return "nothing" if bound is None else pa.array([bound]).to_string(skip_new_lines=True)[1:-1]
 
 
 def _signed_zero(bound: Scalar, zero: float) -> Scalar:
