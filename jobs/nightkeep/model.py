@@ -276,7 +276,8 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """What reports say of a version: one entry per live data file, bytes and level (None without levels)."""
+    """What reports say of a version: bytes and level (None without levels) of each live data file, and vectors."""
 
     bytes: tuple[int, ...] = field(default=())
     levels: tuple[int | None, ...] = field(default=())
+    vectors: int = 0

@@ -1,0 +1,23 @@
+"""Format name -> module, imported when a table of it is first opened."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from nightkeep.errors import AddressError
+from nightkeep.model import Address
+from nightkeep.protocol import Table
+
+FORMATS = {"memory": "nightkeep.formats.memory", "paimon": "nightkeep.formats.paimon.format"}
+
+
+def open_table(address: Address) -> Table[Any]:
+    """The table behind `address`. Raises AddressError for a format we do not have or a location without a table."""
+    try:
+        module = importlib.import_module(FORMATS[address.format])
+    except KeyError:
+        known = ", ".join(sorted(FORMATS))
+        raise AddressError(f"{address}: expected a table of format {known}, found {address.format}") from None
+    table: Table[Any] = module.open_table(address)
+    return table

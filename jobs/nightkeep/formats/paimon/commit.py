@@ -24,7 +24,7 @@ from nightkeep.formats.paimon.metadata import (
 from nightkeep.formats.paimon.naming import Naming, commit_user
 from nightkeep.formats.paimon.rewrite import BucketEdit
 from nightkeep.formats.paimon.schema import TableSchema
-from nightkeep.model import Candidate, Committed, Rewrite, Run, UnitKey
+from nightkeep.model import Candidate, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage
 
 BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
@@ -86,13 +86,13 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
     return lists <= set(candidate.staged)
 
 
-def committed(storage: Storage, run: Run) -> Committed | None:
-    """This run's COMPACT snapshot among those that still exist, newest first."""
+def committed(storage: Storage, run: Run) -> int | None:
+    """The id of this run's snapshot among those that still exist, newest first."""
     for version in reversed(snapshot_ids(storage)):
         name = f"snapshot/snapshot-{version}"
         raw = parse_snapshot(storage.read(name), subject=name)
         if raw["commitUser"] == commit_user(run):
-            return Committed(version, version - 1, ())
+            return version
         if int(str(raw["timeMillis"])) < run.now_ms - RETRY_HORIZON_MS:
             return None
     return None

@@ -90,7 +90,14 @@ class PaimonTable:
         return commit.visible(self.storage, candidate)
 
     def committed(self, run: Run) -> Committed | None:
-        return commit.committed(self.storage, run)
+        version = commit.committed(self.storage, run)
+        if version is None:
+            return None
+        delta = self.snapshot(version).delta_entries
+        places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in delta}
+        units = self.snapshot(version).units
+        mine = (u.key for u in units if (u.partition_bytes, u.key.bucket) in places)
+        return Committed(version, version - 1, tuple(mine))
 
     def discard(self, names: Sequence[str]) -> None:
         for name in names:

@@ -124,7 +124,8 @@ class PaimonSnapshot:
     @property
     def sizes(self) -> FileSizes:
         files = [file for unit in self.units for file in unit.files]
-        return FileSizes(tuple(f.bytes for f in files), tuple(f.level for f in files))
+        vectors = sum(len(unit.vectors) for unit in self.units)
+        return FileSizes(tuple(f.bytes for f in files), tuple(f.level for f in files), vectors)
 
 
 def snapshot_ids(storage: Storage) -> tuple[int, ...]:

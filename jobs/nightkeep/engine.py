@@ -1,0 +1,48 @@
+"""Spark, started by the first one who needs it: planning, history and a run without work never do."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+from nightkeep.execute import Mapper
+
+
+class Engine:
+    """One Spark session for everything a process does. `session_seconds` is what starting it took, if it did."""
+
+    def __init__(self, *, master: str, task_memory_bytes: int) -> None:
+        self._master, self._task_memory_bytes = master, task_memory_bytes
+        self._open = ExitStack()
+        self._spark: Any = None
+        self.session_seconds: float | None = None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def spark(self) -> Any:
+        """The SparkSession."""
+        if self._spark is None:
+            session = importlib.import_module("nightkeep.session")
+            started = session.spark_session(
+                master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes
+            )
+            self._spark = self._open.enter_context(started)
+            self.session_seconds = session.warm_up(self._spark)
+        return self._spark
+
+    def mapper(self) -> Mapper:
+        """Tasks as Spark tasks."""
+        mapper: Mapper = importlib.import_module("nightkeep.session").SparkMapper(self.spark())
+        return mapper
+
+    def checker(self) -> Any:
+        """The module of the second opinion; it imports Great Expectations, which costs seconds."""
+        return importlib.import_module("nightkeep.check")
