@@ -1,5 +1,5 @@
 """Fixtures every test may ask for."""
 
-from tests.engines.fixtures import paimon_java
+from tests.engines.fixtures import paimon_java, pypaimon
 
-__all__ = ["paimon_java"]
+__all__ = ["paimon_java", "pypaimon"]

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engines.paimon_java import PaimonJava
+from tests.engines.pypaimon_oracle import PyPaimon
 
 
 @pytest.fixture(scope="session")
 def paimon_java() -> Iterator[PaimonJava]:
     with PaimonJava() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def pypaimon() -> Iterator[PyPaimon]:
+    with PyPaimon() as engine:
         yield engine

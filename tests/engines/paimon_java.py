@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from os import pathsep
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +21,7 @@ from tests.engines.paimon_values import (
     Scanned,
     Table,
     Writer,
+    given,
 )
 from tests.engines.toolchain import compile_java, fetch_jar, program, spark_jars
 
@@ -65,7 +65,7 @@ class PaimonJava:
 
     def create(self, table: Table, layout: Layout) -> dict[str, Any]:
         """Creates the table and returns its schema, as every change of it does."""
-        return self._dict("create", table, _given(layout))
+        return self._dict("create", table, given(layout))
 
     def alter(self, table: Table, *changes: Mapping[str, str]) -> dict[str, Any]:
         """Each change is {change: add_column|change_type, name, type}, {change: rename_column, name, to},
@@ -77,14 +77,14 @@ class PaimonJava:
 
     def write(self, table: Table, rows: Iterable[Row], writer: Writer | None = None) -> int:
         """One commit; returns the latest snapshot id."""
-        fields = {"rows": [list(row) for row in rows], **_given(writer or Writer())}
+        fields = {"rows": [list(row) for row in rows], **given(writer or Writer())}
         return self._snapshot_id("write", table, fields)
 
     def write_random(
         self, table: Table, rows: RandomRows, writer: Writer | None = None, *, timeout: float | None = None
     ) -> int:
         """One commit of many rows; returns the latest snapshot id."""
-        fields = {**_given(rows), **_given(writer or Writer())}
+        fields = {**given(rows), **given(writer or Writer())}
         return self._snapshot_id("write_random", table, fields, timeout)
 
     def truncate(self, table: Table, *partitions: Mapping[str, str]) -> int:
@@ -93,14 +93,14 @@ class PaimonJava:
         return self._snapshot_id("truncate", table, specs)
 
     def compact(self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None) -> Compacted:
-        fields = _given(compaction or Compaction())
+        fields = given(compaction or Compaction())
         return Compacted(**self._dict("compact", table, fields, timeout))
 
     def prepare_compact(
         self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None
     ) -> Compacted:
         """Writes the files and commits nothing: the handle goes to commit_prepared or abort_prepared."""
-        fields = _given(compaction or Compaction())
+        fields = given(compaction or Compaction())
         return Compacted(**self._dict("prepare_compact", table, fields, timeout))
 
     def commit_prepared(self, handle: str) -> Compacted:
@@ -113,15 +113,12 @@ class PaimonJava:
         return self._snapshot_id("compact_manifests", table, {})
 
     def read(self, table: Table, scan: Scan | None = None) -> Scanned:
-        result = self._dict("read", table, _given(scan or Scan()))
-        result["columns"] = tuple(result["columns"])
-        result["rows"] = tuple(map(tuple, result["rows"]))
-        return Scanned(**result)
+        return Scanned.of(self._dict("read", table, given(scan or Scan())))
 
     def read_digest(
         self, table: Table, scan: Scan | None = None, *, threads: int = 1, timeout: float | None = None
     ) -> Digested:
-        fields = {**_given(scan or Scan()), "threads": threads}
+        fields = {**given(scan or Scan()), "threads": threads}
         return Digested(**self._dict("read_digest", table, fields, timeout))
 
     def files(self, table: Table, *, snapshot: int | None = None) -> tuple[JavaFile, ...]:
@@ -172,8 +169,3 @@ class PaimonJava:
 def _at(table: Table, snapshot: int | None) -> dict[str, Any]:
     path = str(Path(table).absolute())
     return {"table": path} if snapshot is None else {"table": path, "snapshot": snapshot}
-
-
-def _given(request: Any) -> dict[str, Any]:
-    """The fields a request sets: the driver has its own default for what is None."""
-    return {name: value for name, value in asdict(request).items() if value is not None}

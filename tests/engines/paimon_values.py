@@ -1,7 +1,7 @@
 """What PaimonJava is asked and answers. Plain values: fields are named as on the wire."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
@@ -102,6 +102,11 @@ class Scanned:
     raw_splits: int
     files: int
 
+    @classmethod
+    def of(cls, reply: Mapping[str, Any]) -> "Scanned":
+        rows = tuple(tuple(row) for row in reply["rows"])
+        return cls(**{**reply, "columns": tuple(reply["columns"]), "rows": rows})
+
 
 @dataclass(frozen=True, slots=True)
 class Digested:
@@ -172,3 +177,8 @@ class JavaVectors:
     size: int
     vectors: int
     files: Mapping[str, Mapping[str, Any]]
+
+
+def given(request: Any) -> dict[str, Any]:
+    """The fields a request sets, for the wire: engines have their own default for what is None."""
+    return {name: value for name, value in asdict(request).items() if value is not None}

@@ -28,6 +28,7 @@ SEQUENCE_TYPES = ("INT", "BIGINT", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)")
 OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("deletion-vectors.bitmap64", 0.4, ("true",)),
     ("lookup-compact", 0.2, ("gentle",)),
+    ("lookup-compact.max-interval", 0.3, ("1", "3")),
     ("num-sorted-run.compaction-trigger", 0.4, ("2", "3", "4")),
     ("num-levels", 0.15, ("3", "4", "7")),
     ("compaction.size-ratio", 0.2, ("0", "50")),
@@ -39,6 +40,7 @@ OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("file.compression", 0.6, ("none", "none", "snappy")),
     ("metadata.stats-mode", 0.2, ("none", "counts", "full", "truncate(4)")),
     ("metadata.stats-dense-store", 0.1, ("false",)),
+    ("metadata.stats-keep-first-n-columns", 0.1, ("1",)),
 )
 
 

@@ -1,16 +1,16 @@
 """A type and a Random -> a value in the drivers' canonical JSON form, odd ones included."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
 
+from tests.engines.canonical import TypeText
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_SECOND = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
 _FIRST_SECOND = int(datetime(1, 1, 2, tzinfo=UTC).timestamp())
-_TYPE = re.compile(r"([A-Z]+)(?:\((\d+)(?:, *(\d+))?\))?( WITH LOCAL TIME ZONE)?( NOT NULL)?")
 
 _TEXTS = ("", "a", "A", "ab", "abc", "zebra", "\u00e9t\u00e9", "\u4e2d\u6587", "\U0001f600", "a b", "x" * 40)
 # Exact in a FLOAT too, like eighths.
@@ -45,7 +45,7 @@ PRIMITIVES = (
 
 def random_value(type_text: str, random: Random) -> Any:
     """Never null. Equal values have equal forms, so forms may be compared, counted and used as keys."""
-    name, first, second, local = _parts(type_text)
+    name, first, second, local = TypeText.parse(type_text)
     if name == "DECIMAL":
         return _decimal(first, second, random)
     if name == "TIMESTAMP":
@@ -57,7 +57,7 @@ def random_value(type_text: str, random: Random) -> Any:
 
 def nth_value(type_text: str, number: int) -> Any:
     """A value per number, injective and in the type's order for numbers below 100,000: keys, sequences."""
-    name, first, second, _ = _parts(type_text)
+    name, first, second, _ = TypeText.parse(type_text)
     match name:
         case "DECIMAL":
             return format(Decimal(number).scaleb(-second), f".{second}f")
@@ -72,14 +72,6 @@ def nth_value(type_text: str, number: int) -> Any:
             return at.strftime("%Y-%m-%dT%H:%M:%S") + ("." + "0" * first if first else "")
         case _:
             return number
-
-
-def _parts(type_text: str) -> tuple[str, int, int, bool]:
-    found = _TYPE.fullmatch(type_text)
-    if found is None:
-        raise ValueError(f"type: expected a primitive Paimon type, found {type_text!r}")
-    name, first, second, local, _ = found.groups()
-    return name, int(first or 0), int(second or 0), local is not None
 
 
 def _decimal(precision: int, scale: int, random: Random) -> str:

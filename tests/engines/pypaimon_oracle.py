@@ -1,0 +1,85 @@
+"""Requests -> pypaimon 2.1.0 in an environment of its own -> its answers. A second reader, unlike Java's.
+
+It cannot read 64-bit deletion vectors, and what it writes never counts -D rows in a file's metadata.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.engines.json_lines import JsonLines
+from tests.engines.paimon_values import Row, Scan, Scanned, Table, given
+from tests.engines.toolchain import ToolMissing, cache_dir
+
+_REPOSITORY = Path(__file__).parents[2]
+_REQUIREMENTS = Path(__file__).parent / "pypaimon-requirements.txt"
+_INSTALL_SECONDS = 900
+
+
+class PyPaimon:
+    """One process of pypaimon's environment, which uv builds on first use."""
+
+    def __init__(self, *, timeout: float = 120.0) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-pypaimon-")
+        command = [str(environment() / "bin" / "python"), "-m", "tests.engines.pypaimon_server"]
+        # Nothing of the calling environment may be imported in the other one.
+        env = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC"}
+        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=env)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._lines.stop()
+        self._scratch.cleanup()
+
+    def read(self, table: Table, scan: Scan | None = None) -> Scanned:
+        """Filters and options as for Java; row_kinds is not known here."""
+        fields = {"table": str(Path(table).absolute()), **given(scan or Scan())}
+        return Scanned.of(self._lines.request("read", fields))
+
+    def write(self, table: Table, rows: Iterable[Row]) -> int:
+        """One commit; returns the latest snapshot id. Kinds other than +I need a table with rowkind.field."""
+        fields = {"table": str(Path(table).absolute()), "rows": [list(row) for row in rows]}
+        result: dict[str, Any] = self._lines.request("write", fields)
+        return int(result["snapshot"])
+
+
+def environment() -> Path:
+    """The virtual environment in the cache, named by its lock and Python; built by uv if it is not there."""
+    lock = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:20]
+    place = cache_dir() / f"pypaimon-{lock}"
+    if (place / "ready").exists():
+        return place
+    uv = _uv()
+    _run([uv, "venv", "-q", "--allow-existing", "--python", sys.executable, str(place)])
+    python = str(place / "bin" / "python")
+    _run([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, str(_REQUIREMENTS)])
+    (place / "ready").touch()
+    return place
+
+
+def _uv() -> str:
+    own = _REPOSITORY / ".uv" / "bin" / "uv"
+    found = os.environ.get("NIGHTKEEP_UV") or (str(own) if own.exists() else shutil.which("uv"))
+    if found is None:
+        raise ToolMissing(f"uv: expected $NIGHTKEEP_UV, {own} or uv on PATH; `make` installs it")
+    return found
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}:\n{done.stderr[-4000:]}")
