@@ -6,6 +6,7 @@ Nothing here believes what the rewrite reported: every number is taken again fro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from nightkeep.formats.paimon.columns import (
 from nightkeep.formats.paimon.deletes import index_path, read_vectors
 from nightkeep.formats.paimon.metadata import Bucket, DataFile, PaimonSnapshot
 from nightkeep.formats.paimon.values import canonical
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -104,7 +106,7 @@ def _range_faults(bucket: Bucket) -> Iterator[str]:
     for level, low, high, name in spans:
         if high < low:
             yield f"{name}: its largest key on level {level} is below its smallest"
-    for left, right in zip(spans, spans[1:], strict=False):
+    for left, right in pairwise(spans):
         if left[0] == right[0] and right[1] <= left[2]:
             yield f"level {left[0]}: key ranges of {left[3]} and {right[3]} overlap"
 
@@ -132,10 +134,11 @@ def _file_faults(storage: Storage, bucket: Bucket, file: DataFile) -> Iterator[s
         yield f"{subject}: holds retracts, which readers through vectors would show"
     if file.delete_rows != 0:
         yield f"{subject}: deleteRowCount {file.delete_rows}, expected 0 or readers merge the bucket again"
-    sequences = pc.min_max(found.column(SEQUENCE))
-    told = {"min": file.min_sequence, "max": file.max_sequence}
-    if sequences.as_py() != told:
-        yield f"{subject}: sequence numbers {sequences.as_py()}, metadata says {told}"
+    edges = pc.min_max(found.column(SEQUENCE))
+    sequences = (edges["min"].as_py(), edges["max"].as_py())
+    if sequences != (file.min_sequence, file.max_sequence):
+        told = f"{file.min_sequence} to {file.max_sequence}"
+        yield f"{subject}: sequence numbers {sequences[0]} to {sequences[1]}, metadata says {told}"
     yield from _key_faults(found, bucket, file)
     yield from _statistic_faults(found, bucket, file)
 
@@ -158,11 +161,11 @@ def _key_faults(found: pa.Table, bucket: Bucket, file: DataFile) -> Iterator[str
         yield f"{subject}: keys do not ascend strictly"
 
 
-def _same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
+def _same(left: ChunkedArray, right: ChunkedArray) -> bool:
     return left.combine_chunks().equals(right.combine_chunks()) or _same_bits(left, right)
 
 
-def _same_bits(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
+def _same_bits(left: ChunkedArray, right: ChunkedArray) -> bool:
     # Arrow says that NaN differs from itself.
     if not pa.types.is_floating(left.type) or left.null_count or right.null_count:
         return False
@@ -186,14 +189,14 @@ def _ascending(found: pa.Table, keys: Sequence[str]) -> bool:
     return not bool(undecided.any())
 
 
-def _float_order(column: pa.Array) -> pa.Array:
+def _float_order(column: Array) -> Array:
     values = column.to_numpy(zero_copy_only=False)
     bits = values.view(f"i{column.type.bit_width // 8}")
     top = np.iinfo(bits.dtype).max
     return pa.array(np.where(np.isnan(values), top, np.where(bits < 0, bits ^ top, bits)))
 
 
-def _flags(array: pa.Array) -> np.ndarray:
+def _flags(array: Array) -> np.ndarray:
     flags: np.ndarray = array.to_numpy(zero_copy_only=False)
     return flags
 
@@ -232,4 +235,4 @@ def _column_faults(
             high is not None and greatest is not None and sort_key((greatest,), (kind,)) > sort_key((high,), (kind,))
         )
         if below or above:
-            yield f"{bucket.path(file)}: {stored} from {least} to {greatest}, statistics say {low} to {high}"
+            yield f"{bucket.path(file)}: {stored} from {least!r} to {greatest!r}, statistics say {low!r} to {high!r}"

@@ -17,6 +17,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import Field
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot, evolves
+from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.storage import Storage
 
 SEQUENCE = "_SEQUENCE_NUMBER"
@@ -96,16 +97,16 @@ class FileReader:
                 if high - low == piece.num_rows:
                     yield piece
                 elif high > low:
-                    yield piece.take(pa.array(positions[low:high] - start))
+                    yield piece.take(positions[low:high] - start)
                 start += piece.num_rows
 
     def _logical(self, columns: Sequence[Column], found: pa.Table) -> pa.Table:
         arrays = [self._cast(column, found) for column in columns]
         return pa.table(dict(zip((c.name for c in columns), arrays, strict=True)))
 
-    def _cast(self, column: Column, found: pa.Table) -> pa.ChunkedArray:
+    def _cast(self, column: Column, found: pa.Table) -> ChunkedArray:
         if column.stored is None:
-            return pa.chunked_array([pa.nulls(found.num_rows, column.logical)])
+            return pa.chunked_array([pa.nulls(found.num_rows).cast(column.logical)])
         array = found.column(column.stored)
         if array.type == column.logical:
             return array

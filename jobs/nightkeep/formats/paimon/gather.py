@@ -55,4 +55,4 @@ def gather(
             continue
         place = np.empty_like(by_source)
         place[by_source] = np.arange(len(by_source))
-        yield chunk.combine_chunks().take(pa.array(place))
+        yield chunk.combine_chunks().take(place)

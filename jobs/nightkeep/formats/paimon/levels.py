@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from nightkeep.formats.paimon.binary_row import sort_key
+from nightkeep.formats.paimon.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import TableSchema, option_bytes, option_map, option_millis
 from nightkeep.formats.paimon.types import PaimonType
@@ -290,10 +290,10 @@ def sections(
 
 
 def _section_runs(
-    files: Sequence[DataFile], low: dict[str, tuple[object, ...]], high: dict[str, tuple[object, ...]]
+    files: Sequence[DataFile], low: dict[str, SortKey], high: dict[str, SortKey]
 ) -> tuple[tuple[DataFile, ...], ...]:
     runs: list[list[DataFile]] = []
-    ends: list[tuple[tuple[object, ...], int]] = []
+    ends: list[tuple[SortKey, int]] = []
     for file in files:
         if ends and low[file.name] > ends[0][0]:
             _, number = heapq.heappop(ends)

@@ -20,7 +20,7 @@ from nightkeep.formats.paimon.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.columns import FileReader
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot
-from nightkeep.formats.paimon.values import canonical
+from nightkeep.formats.paimon.values import Value, canonical
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.lookup import find_keys
 from nightkeep.storage import Storage
@@ -53,7 +53,7 @@ def find_replaced(
     remaining = np.arange(keys.num_rows)
     found: list[Hits] = []
     for level in sorted({file.level for file in bucket.files if file.level > below}):
-        wanted = keys if len(remaining) == keys.num_rows else keys.take(pa.array(remaining))
+        wanted = keys if len(remaining) == keys.num_rows else keys.take(remaining)
         order = _KeyOrder(wanted.combine_chunks(), bucket)
         hits = [
             hit
@@ -79,7 +79,7 @@ class _KeyOrder:
         schema = self.bucket.schemas.current
         return tuple(field.type for field in schema.select(schema.trimmed_keys))
 
-    def span(self, low: tuple[object, ...], high: tuple[object, ...]) -> slice:
+    def span(self, low: tuple[Value, ...], high: tuple[Value, ...]) -> slice:
         """Rows whose leading columns lie in [low, high]; both give the first `len(low)` key values."""
         types = self.types[: len(low)]
 
@@ -88,8 +88,8 @@ class _KeyOrder:
             return sort_key(values, types)
 
         rows = range(self.keys.num_rows)
-        start = bisect_left(rows, sort_key(low, types), key=row_key)  # type: ignore[arg-type]
-        stop = bisect_right(rows, sort_key(high, types), key=row_key)  # type: ignore[arg-type]
+        start = bisect_left(rows, sort_key(low, types), key=row_key)
+        stop = bisect_right(rows, sort_key(high, types), key=row_key)
         return slice(start, stop)
 
 
@@ -124,7 +124,7 @@ def _meets(statistics: pq.Statistics | None, wanted: _KeyOrder) -> bool:
     kind = wanted.types[0]
     low, high = (canonical(pa.scalar(edge, kind.arrow), kind) for edge in (statistics.min, statistics.max))
     span = wanted.span((low,), (high,))
-    return span.start < span.stop
+    return bool(span.start < span.stop)
 
 
 def _unmarked(hits: Hits, marked: BitMap64 | None, *, names: npt.NDArray[np.int64]) -> Hits:

@@ -27,6 +27,9 @@ ADD, DELETE = 0, 1
 EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
 
+Place = tuple[bytes, int]
+"""Partition as its BinaryRow bytes, and bucket."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -39,8 +42,8 @@ class DataFile:
     bytes: int
     rows: int
     level: int
-    min_key: tuple[object, ...]
-    max_key: tuple[object, ...]
+    min_key: tuple[Value, ...]
+    max_key: tuple[Value, ...]
     min_sequence: int
     max_sequence: int
     schema_id: int
@@ -252,20 +255,18 @@ def _require_version(records: Sequence[Record], version: int, *, subject: str) -
 
 
 def _buckets(live: Sequence[Record], index: Sequence[Record], *, schemas: Schemas) -> Iterator[Bucket]:
-    entries: dict[tuple[object, object], list[Record]] = {}
+    entries: dict[Place, list[Record]] = {}
     for record in live:
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
-    vectors = {(r["_PARTITION"], r["_BUCKET"]): r for r in index if r["_INDEX_TYPE"] == VECTORS_INDEX}
-    for place in sorted(entries.keys() | vectors.keys(), key=lambda p: (bytes(p[0]), int(str(p[1])))):  # type: ignore[call-overload]
+    held = (record for record in index if record["_INDEX_TYPE"] == VECTORS_INDEX)
+    vectors: dict[Place, Record] = {(record["_PARTITION"], record["_BUCKET"]): record for record in held}
+    for place in sorted(entries.keys() | vectors.keys()):
         yield _bucket(place, entries.get(place, []), vectors.get(place), schemas=schemas)
 
 
-def _bucket(
-    place: tuple[object, object], records: Sequence[Record], index: Record | None, *, schemas: Schemas
-) -> Bucket:
+def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, schemas: Schemas) -> Bucket:
     schema = schemas.current
     partition_bytes, bucket = place
-    assert isinstance(partition_bytes, bytes)
     columns = schema.select(schema.partition_keys)
     values = decode_row(partition_bytes, [column.type for column in columns])
     partition = partition_path(
@@ -277,7 +278,7 @@ def _bucket(
     key_types = [column.type for column in schema.select(schema.trimmed_keys)]
     files = [data_file(record["_FILE"], key_types) for record in records]
     return Bucket(
-        key=UnitKey(partition.rstrip("/"), int(str(bucket))),
+        key=UnitKey(partition.rstrip("/"), bucket),
         partition={c.name: python_value(v, c.type) for c, v in zip(columns, values, strict=True)},
         partition_bytes=partition_bytes,
         folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),

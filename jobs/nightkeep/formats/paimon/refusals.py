@@ -63,22 +63,24 @@ def refuse_schema(table: str, schema: TableSchema) -> None:
 
 
 def _schema_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
-    options = schema.options
+    yield from _option_features(schema)
+    for field in schema.fields:
+        if not field.type.is_primitive:
+            yield f"column {field.name} of type {field.type} is not handled", "only primitive types are"
+    yield from _bucket_features(schema)
+
+
+def _option_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
     for key, (handled, default, advice) in _VALUES.items():
-        value = options.get(key, default).lower()
+        value = schema.options.get(key, default).lower()
         if value not in handled:
             yield f"option {key} = {value} is not handled", advice
     for key, advice in _FLAGS.items():
         if option_bool(schema, key):
             yield f"option {key} = true is not handled", advice
-    for key in options:
-        advice = _named_advice(schema, key)
-        if advice:
-            yield f"option {key} is not handled", advice
-    for field in schema.fields:
-        if not field.type.is_primitive:
-            yield f"column {field.name} of type {field.type} is not handled", "only primitive types are"
-    yield from _bucket_features(schema)
+    for key in schema.options:
+        if named := _named_advice(schema, key):
+            yield f"option {key} is not handled", named
 
 
 def _named_advice(schema: TableSchema, key: str) -> str | None:

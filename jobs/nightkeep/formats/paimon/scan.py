@@ -23,6 +23,7 @@ from nightkeep.formats.paimon.columns import (
 from nightkeep.formats.paimon.deletes import read_vectors
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import TableSchema
+from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import View
@@ -102,7 +103,7 @@ def _frame(
     return frame.filter(pl.Series(~mask(hidden, file.rows))) if hidden else frame
 
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _comparable(column: ChunkedArray) -> ChunkedArray:
     """Floats as integers that order like Java's Double.compare: zeros of two signs differ, NaN is last."""
     if not pa.types.is_floating(column.type):
         return column

@@ -127,5 +127,5 @@ def _arrow_schema(bucket: Bucket) -> pa.Schema:
     return pa.schema([*keys, _required(SEQUENCE, pa.int64()), _required(KIND, pa.int8()), *values])
 
 
-def _required(name: str, kind: pa.DataType) -> pa.Field:
+def _required(name: str, kind: pa.DataType) -> pa.Field[Any]:
     return pa.field(name, kind, nullable=False)
