@@ -5,7 +5,6 @@ Expected endings are outcomes in the document. Only what the caller must mend, o
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import time
 import uuid
@@ -24,13 +23,14 @@ from nightkeep.formats import open_table
 from nightkeep.model import (
     Committed, Conflicted, FileSizes, Mismatch, Operation, Outcome, Plan, Request, Rewrite, Run, UnitKey, UnitProof,
     Verified,
+    run_token,
 )  # fmt: skip
 from nightkeep.plan import plan
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import Snapshot, Table
 from nightkeep.publish import publish
 from nightkeep.report import (
-    CommitResult, Metrics, PlanSection, RunDocument, UnitResult, Verification, held,
+    CommitResult, Metrics, PlanSection, RunDocument, UnitResult, Verification, document_path, held, load_document,
 )  # fmt: skip
 from nightkeep.verify import verify
 
@@ -93,6 +93,11 @@ def care(policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper])
         raise
     except (NightkeepError, OSError) as failure:
         return log.document(Outcome.FAILED, f"{type(failure).__name__}: {failure}")
+
+
+def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
+    """The document of an operation that a surprise ended."""
+    return _Log(policy, order).document(Outcome.FAILED, reason)
 
 
 def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None:
@@ -165,6 +170,11 @@ def _published(log: _Log, table: Table[Any], checked: Verified, published: Commi
 
 def _found(log: _Log, table: Table[Any], earlier: Committed) -> RunDocument:
     """A retry after a death between commit and report: what was published had been proven before it was."""
+    path = document_path(
+        log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
+    )
+    if path.exists() and (told := load_document(path)).committed_version == earlier.version:
+        return told
     after = table.snapshot(earlier.version)
     return log.document(
         Outcome.VERIFIED, f"version {earlier.version} was published by an earlier attempt of this run",
@@ -176,8 +186,7 @@ def _found(log: _Log, table: Table[Any], earlier: Committed) -> RunDocument:
 
 
 def _run(order: Order) -> Run:
-    token = hashlib.sha256(order.run_id.encode()).hexdigest()[:16]
-    return Run(order.run_id, token, uuid.uuid4().hex[:8], time.time_ns() // 1_000_000)
+    return Run(order.run_id, run_token(order.run_id), uuid.uuid4().hex[:8], time.time_ns() // 1_000_000)
 
 
 def _request(log: _Log, run: Run) -> Request:

@@ -6,6 +6,7 @@ This module imports nothing heavy: DAGs and pages read it too.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -133,6 +134,11 @@ class Run:
     token: str
     attempt: str
     now_ms: int
+
+
+def run_token(run_id: str) -> str:
+    """What stands for a run in file names and commit users: 16 hexadecimal digits."""
+    return hashlib.sha256(run_id.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

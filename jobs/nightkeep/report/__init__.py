@@ -16,6 +16,7 @@ from nightkeep.report.document import (
 from nightkeep.report.pages import render_index, render_run
 from nightkeep.report.store import (
     Hold,
+    document_path,
     held,
     hold,
     load_document,
@@ -40,6 +41,7 @@ __all__ = [
     "UnitEstimate",
     "UnitResult",
     "Verification",
+    "document_path",
     "held",
     "hold",
     "load_document",

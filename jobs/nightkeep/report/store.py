@@ -45,8 +45,13 @@ class Hold:
 
 def store(document: RunDocument, reports_dir: str | Path) -> Path:
     """Write or replace the document of its run, table and operation; its path."""
-    name = f"{slug(document.run_id)}-{document.operation}.json"
-    return _replace(Path(reports_dir) / _folder(document.table) / name, to_text(document))
+    path = document_path(reports_dir, document.table, run_id=document.run_id, operation=document.operation)
+    return _replace(path, to_text(document))
+
+
+def document_path(reports_dir: str | Path, table: str, *, run_id: str, operation: Operation) -> Path:
+    """Where the document of a run, table and operation is stored, if it is."""
+    return Path(reports_dir) / _folder(table) / f"{slug(run_id)}-{operation}.json"
 
 
 def load_document(path: str | Path) -> RunDocument:

@@ -91,7 +91,7 @@ def committed(storage: Storage, run: Run) -> int | None:
     for version in reversed(snapshot_ids(storage)):
         name = f"snapshot/snapshot-{version}"
         raw = parse_snapshot(storage.read(name), subject=name)
-        if raw["commitUser"] == commit_user(run):
+        if raw["commitUser"] == commit_user(run.token):
             return version
         if int(str(raw["timeMillis"])) < run.now_ms - RETRY_HORIZON_MS:
             return None
@@ -186,7 +186,7 @@ def _snapshot_json(
     raw = {key: value for key, value in parent.raw.items() if key not in _PER_COMMIT}
     raw |= {
         "version": 3, "uuid": str(uuid.uuid4()), "id": parent.version + 1, "schemaId": parent.schema.id,
-        "commitUser": commit_user(run), "commitIdentifier": BATCH_COMMIT_IDENTIFIER, "commitKind": "COMPACT",
+        "commitUser": commit_user(run.token), "commitIdentifier": BATCH_COMMIT_IDENTIFIER, "commitKind": "COMPACT",
         "timeMillis": max(run.now_ms, int(str(parent.raw["timeMillis"]))),
         "totalRecordCount": int(str(parent.raw["totalRecordCount"])) + delta, "deltaRecordCount": delta,
     }  # fmt: skip

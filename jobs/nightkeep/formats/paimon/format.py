@@ -10,6 +10,7 @@ import pyarrow as pa
 from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon import audit, commit, scan
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, load, read_schemas, snapshot_ids
+from nightkeep.formats.paimon.naming import commit_user
 from nightkeep.formats.paimon.refusals import (
     compacting_writers,
     refuse_append_table,
@@ -19,7 +20,7 @@ from nightkeep.formats.paimon.refusals import (
 )  # fmt: skip
 from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.upgrade import lift_level0
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View, run_token
 from nightkeep.protocol import OperationRules, Positions
 from nightkeep.storage import Storage, open_storage
 
@@ -98,6 +99,13 @@ class PaimonTable:
         units = self.snapshot(version).units
         mine = (u.key for u in units if (u.partition_bytes, u.key.bucket) in places)
         return Committed(version, version - 1, tuple(mine))
+
+    def commit_user(self, run_id: str) -> str:
+        return commit_user(run_token(run_id))
+
+    def go_back(self, version: int) -> str:
+        # Spark's procedure of Paimon; other engines have a `rollback_to` action of the same arguments.
+        return f"CALL sys.rollback(table => '{self.address.name}', version => '{version}')"
 
     def discard(self, names: Sequence[str]) -> None:
         for name in names:

@@ -41,6 +41,6 @@ class Naming:
         return f"{self._stem}-{next(self._numbers)}"
 
 
-def commit_user(run: Run) -> str:
-    """What a snapshot calls us; the same for every attempt of a run, and for no other run."""
-    return f"nightkeep-{run.token}"
+def commit_user(token: str) -> str:
+    """What a snapshot calls the run with this token; the same for all its attempts, and for no other run."""
+    return f"nightkeep-{token}"

@@ -1,0 +1,9 @@
+"""Lift level 0 of a group of Paimon tables in one Spark session: a document per table, a result list for Airflow."""
+
+import sys
+
+from nightkeep.job import run_job
+from nightkeep.model import Operation
+
+if __name__ == "__main__":
+    sys.exit(run_job(sys.argv[1:], operations=(Operation.UPGRADE,)))

@@ -1,0 +1,75 @@
+"""Arguments of a job script -> a group of tables -> documents and the result list; exit status 0 once all are written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nightkeep.engine import Engine
+from nightkeep.model import Operation
+from nightkeep.night import Group, Reported, care_for_group, check_group
+from nightkeep.policy import load
+
+
+def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
+    """Care for the tables of `argv`. Raises UsageError, before any work, for a policy that cannot be read."""
+    arguments = _parse(argv)
+    with _engine(arguments) as engine:
+        return _write(arguments.result, care_for_group(_group(arguments), operations, engine))
+
+
+def check_job(argv: Sequence[str]) -> int:
+    """Check what the run of `argv` published."""
+    arguments = _parse(argv)
+    with _engine(arguments) as engine:
+        return _write(arguments.result, check_group(_group(arguments), engine))
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--policy", required=True, help="tables.yaml")
+    parser.add_argument("--tables", required=True, help="names or addresses, separated by commas")
+    parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
+    parser.add_argument("--reports", required=True, help="folder of the documents")
+    parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
+    parser.add_argument("--where", help="partition filter")
+    parser.add_argument("--full", action="store_true", help="all files, not only new ones")
+    parser.add_argument("--dry-run", action="store_true", help="plan only")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return parser.parse_args(argv)
+
+
+def _group(arguments: argparse.Namespace) -> Group:
+    changes: dict[str, object] = {}
+    if arguments.where:
+        changes["where"] = arguments.where
+    if arguments.full:
+        changes["full"] = True
+    tables = tuple(filter(None, arguments.tables.split(",")))
+    return Group(
+        load(arguments.policy), tables, arguments.run_id_prefix, arguments.reports,
+        tuple(changes.items()), dry_run=arguments.dry_run,
+    )  # fmt: skip
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    policies = _group(arguments)
+    memory = max((policies.effective(table).settings.task_memory for table in policies.tables), default=2 << 30)
+    # Under spark-submit the session is there already and its master stands.
+    return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)
+
+
+def _write(result: Path | None, reported: Iterable[Reported]) -> int:
+    entries = []
+    for one in reported:
+        entries.append(one.to_json())
+        logging.info(
+            "%s %s: %s %s", one.document.table, one.document.operation, one.document.outcome, one.document.reason or ""
+        )
+    if result is not None:
+        result.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    return 0

@@ -1,0 +1,100 @@
+"""A group of tables, one after the other in one session; every table gets a document, whatever happens to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nightkeep.care import Order, care, failed
+from nightkeep.engine import Engine
+from nightkeep.errors import UsageError
+from nightkeep.formats import open_table
+from nightkeep.model import Operation, Outcome
+from nightkeep.opinion import second_opinion
+from nightkeep.policy import EffectivePolicy, PolicyFile
+from nightkeep.report import RunDocument, load_history, store
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one session is asked to do. The run id of a table is `prefix:table`, the same in every retry."""
+
+    policy: PolicyFile
+    tables: tuple[str, ...]
+    prefix: str
+    reports: str
+    changes: tuple[tuple[str, object], ...] = ()
+    dry_run: bool = False
+
+    def effective(self, table: str) -> EffectivePolicy:
+        found = self.policy.effective(table)
+        return replace(found, settings=found.settings.model_copy(update=dict(self.changes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """One document and where it is stored."""
+
+    document: RunDocument
+    path: Path
+
+    def to_json(self) -> dict[str, str | None]:
+        found = self.document
+        return {
+            "table": found.table, "operation": found.operation, "outcome": found.outcome,
+            "reason": found.reason, "document": str(self.path),
+        }  # fmt: skip
+
+
+def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
+    """Each table's operations in turn. Raises UsageError only before any table was worked on."""
+    policies = [group.effective(table) for table in group.tables]
+    for policy in policies:
+        for operation in operations or operations_of(policy):
+            order = Order(operation, f"{group.prefix}:{policy.address.name}", group.reports, group.dry_run)
+            yield _stored(_care(policy, order, engine), group.reports)
+
+
+def operations_of(policy: EffectivePolicy) -> tuple[Operation, ...]:
+    """What the policy asks for, else everything the table's format knows."""
+    asked = policy.settings.operations
+    return asked if asked is not None else tuple(open_table(policy.address).operations)
+
+
+def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
+    """A second opinion on whatever this run published, per table; its documents are written again."""
+    for table in group.tables:
+        policy = group.effective(table)
+        run_id = f"{group.prefix}:{policy.address.name}"
+        for document in load_history(group.reports, policy.address.name):
+            if document.run_id == run_id:
+                yield _stored(_check(document, policy, group.reports, engine=engine), group.reports)
+
+
+def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
+    try:
+        return care(policy, order, mapper=engine.mapper)
+    except UsageError as failure:
+        return failed(policy, order, str(failure))
+    except Exception as failure:  # noqa: BLE001 -- the one place: a bug in one table must not cost the others
+        _log.exception("%s: %s failed", policy.address.name, order.operation)
+        return failed(policy, order, f"{type(failure).__name__}: {failure}")
+
+
+def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+    if document.committed_version is None or not policy.settings.check.enabled:
+        return document
+    try:
+        return second_opinion(document, policy, reports, engine=engine)
+    except Exception as failure:  # noqa: BLE001 -- as above
+        _log.exception("%s: check failed", document.table)
+        reason = f"published, but its check did not finish: {type(failure).__name__}: {failure}"
+        return replace(document, outcome=Outcome.worst([document.outcome, Outcome.FAILED]), reason=reason)
+
+
+def _stored(document: RunDocument, reports: str) -> Reported:
+    return Reported(document, store(document, reports))
