@@ -223,11 +223,16 @@ def _encode(schema: Any, value: Any) -> bytes:
 
 
 def _without_logical_types(schema: Any) -> Any:
-    """The schema as Avro stores it; named types and defaults are untouched."""
+    """The schema as Avro stores it; defaults are untouched.
+
+    Raises ValueError for items that take no bytes: a few bytes could claim any number of them.
+    """
     if isinstance(schema, list):
         return [_without_logical_types(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
+    if (schema.get("type") == "record" and not schema.get("fields")) or schema.get("items") == "null":
+        raise ValueError(f"a type of no bytes: {schema!r:.80}")
     bare = {key: value for key, value in schema.items() if key != "logicalType"}
     for key in ("type", "items", "values"):
         if key in bare:
