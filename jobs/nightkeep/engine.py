@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from nightkeep.execute import Mapper
+from nightkeep.tasks import Mapper
 
 
 class Engine:

@@ -10,7 +10,6 @@ from operator import add
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.execute import CostMeter, Mapper
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
     Candidate,
@@ -24,6 +23,7 @@ from nightkeep.model import (
     View,
 )  # fmt: skip
 from nightkeep.protocol import Positions, Snapshot, Table, U
+from nightkeep.tasks import CostMeter, Mapper
 
 
 def verify(
