@@ -17,11 +17,22 @@ from importlib.metadata import version as installed
 from typing import Any
 
 from nightkeep import __version__
-from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
-from nightkeep.execute import Mapper, execute
+from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.execute import execute
 from nightkeep.formats import open_table
 from nightkeep.model import (
-    Committed, Conflicted, FileSizes, Mismatch, Operation, Outcome, Plan, Request, Rewrite, Run, UnitKey, UnitProof,
+    Committed,
+    Conflicted,
+    FileSizes,
+    Mismatch,
+    Operation,
+    Outcome,
+    Plan,
+    Request,
+    Rewrite,
+    Run,
+    UnitKey,
+    UnitProof,
     Verified,
     run_token,
 )  # fmt: skip
@@ -30,8 +41,17 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import Snapshot, Table
 from nightkeep.publish import publish
 from nightkeep.report import (
-    CommitResult, Metrics, PlanSection, RunDocument, UnitResult, Verification, document_path, held, load_document,
+    CommitResult,
+    Metrics,
+    PlanSection,
+    RunDocument,
+    UnitResult,
+    Verification,
+    document_path,
+    held,
+    load_document,
 )  # fmt: skip
+from nightkeep.tasks import Mapper
 from nightkeep.verify import verify
 
 PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro")
@@ -202,7 +222,7 @@ def _share(seconds: Mapping[str, float]) -> float | None:
 
 
 def _measured(metrics: Metrics, rewrites: Sequence[Rewrite], proofs: Sequence[UnitProof]) -> Metrics:
-    costs = [part.cost for part in (*rewrites, *proofs)]
+    costs = [*(rewrite.cost for rewrite in rewrites), *(proof.cost for proof in proofs)]
     extra = {
         "rows_written": sum(rewrite.rows_written for rewrite in rewrites),
         "cpu_seconds": {
