@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import struct
 import zlib
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+import numpy as np
 from pyroaring import BitMap, BitMap64
 
 from nightkeep.errors import CorruptMetadata
@@ -126,7 +128,13 @@ def _body(data_file: str, vector: Vector, kind: VectorKind) -> bytes:
     if vector and vector.max() > layout.max_position:
         raise ValueError(f"vector of {data_file}: expected positions up to {layout.max_position}, found {vector.max()}")
     # Through an array: run_optimize leaves a run as it finds it where a run and an array are of equal size.
-    stored: Vector = BitMap(vector.to_array()) if kind is VectorKind.BITMAP32 else BitMap64(vector.to_array())
+    positions = np.asarray(vector.to_array())
+    # As array.array, which pyroaring takes several times faster than a NumPy array.
+    stored: Vector = (
+        BitMap(array("I", positions.astype(np.uint32).tobytes()))
+        if kind is VectorKind.BITMAP32
+        else BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
+    )
     stored.run_optimize()
     return layout.magic + stored.serialize()
 
