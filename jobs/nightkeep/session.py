@@ -1,0 +1,259 @@
+"""Settings -> a SparkSession -> a Mapper that runs each item as one task. Nothing else builds a session."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import pickle
+import re
+import site
+import sys
+import tempfile
+import threading
+import traceback
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark import Broadcast, StatusTracker, cloudpickle
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import Progress
+
+from nightkeep.errors import NightkeepError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ATTEMPTS: Final = 3
+"""How often Spark tries a task that fails by anything but a NightkeepError, which would only fail again."""
+
+_SESSION: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Adaptive execution joins small partitions again: enough for a large check, cheap for a small one.
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+"""What holds in a session of ours and in one that was already there."""
+
+_CONTEXT: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.eventLog.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": str(ATTEMPTS),
+    # One task is one core: kernels that start threads of their own would fight over it.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+}
+
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+}
+
+
+@contextmanager
+def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes: int) -> Iterator[SparkSession]:
+    """The active session or the one spark-submit asks for, if any, else a new one on `master`.
+
+    A session made here is stopped on leaving; of one that was there only the settings in `_SESSION` change, and
+    they stay. `local[*]` runs as many tasks as the machine has cores and memory for, at `task_memory_bytes` each;
+    elsewhere that much is asked for beside each executor's heap. Executors of another master get this package as
+    a zip; their Python is PYSPARK_PYTHON, by default the path of this one.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for name, value in _SESSION.items():
+            active.conf.set(name, value)
+        yield active
+        return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = _build(master, app_name, task_memory_bytes)
+    try:
+        if not str(spark.sparkContext.master).startswith("local"):
+            _ship_package(spark)
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
+    settings = {**_CONTEXT, **_SESSION}
+    # Under spark-submit the master and the sizes are its arguments.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        settings["spark.master"] = _sized(master, task_memory_bytes)
+        if master.startswith("local"):
+            settings |= _LOCAL | _package_path()
+        else:
+            settings["spark.executor.memoryOverhead"] = f"{max(384, task_memory_bytes >> 20)}m"
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _sized(master: str, task_memory_bytes: int) -> str:
+    """`local[n]` with attempts, which local mode ignores otherwise; n for `*` is what the machine has room for."""
+    local = re.fullmatch(r"local\[(\*|\d+)\]", master)
+    if local is None:
+        return master
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    fitting = max(1, min(len(os.sched_getaffinity(0)), memory // task_memory_bytes))
+    return f"local[{fitting if local[1] == '*' else local[1]},{ATTEMPTS}]"
+
+
+def _package_path() -> dict[str, str]:
+    """Where workers on this machine find the package; nothing where their interpreter knows it already."""
+    parent = str(_package().parent)
+    if parent in site.getsitepackages():
+        return {}
+    return {"spark.executorEnv.PYTHONPATH": parent}
+
+
+def _package() -> Path:
+    return Path(__file__).parent
+
+
+def _ship_package(spark: SparkSession) -> None:
+    with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
+        archive = Path(folder, "nightkeep.zip")
+        archive.write_bytes(package_zip())
+        spark.sparkContext.addPyFile(str(archive))
+
+
+def package_zip() -> bytes:
+    """The package as an importable zip of its sources."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(_package().rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                archive.write(path, path.relative_to(_package().parent))
+    return buffer.getvalue()
+
+
+class SparkMapper:
+    """An `execute.Mapper` whose every item is exactly one Spark task.
+
+    Items and results travel pickled. A NightkeepError of a task is raised here as it was raised there, with its
+    traceback as a note, once all tasks have ended; any other failure is tried again by Spark and then raised as
+    Spark's. Progress is drawn on `console` (standard error by default) if that is a terminal.
+    """
+
+    def __init__(self, spark: SparkSession, *, console: Console | None = None) -> None:
+        self._spark = spark
+        self._console = console or Console(stderr=True)
+
+    def __call__(self, work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:
+        if not items:
+            return []
+        context = self._spark.sparkContext
+        pickled = context.broadcast((_pickled(work), [_pickled(item) for item in items]))
+        group = f"{label}-{uuid.uuid4().hex}"
+        context.setJobGroup(group, label)
+        try:
+            with self._progress(group, label, len(items)):
+                numbers = self._spark.range(0, len(items), 1, len(items))
+                tasks = numbers.mapInArrow(_task(pickled), "id long, result binary")
+                rows = sorted(tasks.collect(), key=lambda row: int(row.id))
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+            context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+            pickled.destroy()
+        return [_returned(bytes(row.result)) for row in rows]
+
+    @contextmanager
+    def _progress(self, group: str, label: str, total: int) -> Iterator[None]:
+        if not self._console.is_terminal:
+            yield
+            return
+        tracker = self._spark.sparkContext.statusTracker()
+        ended = threading.Event()
+        with Progress(console=self._console, transient=True) as bars:
+            bar = bars.add_task(label, total=total)
+
+            def watch() -> None:
+                while not ended.wait(_POLL_SECONDS):
+                    bars.update(bar, completed=_tasks_ended(tracker, group))
+
+            watcher = threading.Thread(target=watch, name="nightkeep-progress", daemon=True)
+            watcher.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                watcher.join()
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Start a Python worker on every core and import there what tasks need, so that no task's time includes it.
+
+    Workers are kept between tasks, so this is worth its second or two before anything that is measured.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    SparkMapper(spark, console=Console(quiet=True))(_import_all, [_TASK_MODULES] * cores, label="warm up")
+
+
+_TASK_MODULES: Final = (
+    "numpy",
+    "pyarrow.parquet",
+    "polars",
+    "nightkeep.kernels.lookup",
+    "nightkeep.kernels.merge",
+    "nightkeep.kernels.fingerprint",
+)
+_POLL_SECONDS: Final = 0.2
+
+
+def _import_all(modules: Sequence[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
+
+
+def _tasks_ended(tracker: StatusTracker, group: str) -> int:
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def _task(pickled: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
+    """The function Spark runs on each partition: one row in, the number of an item; one row out, its result."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers = batch.column("id")
+            results = [_outcome(*pickled.value, int(number.as_py())) for number in numbers]
+            yield pa.record_batch([numbers, pa.array(results, pa.binary())], ["id", "result"])
+
+    return run
+
+
+def _outcome(work: bytes, items: Sequence[bytes], number: int) -> bytes:
+    """Pickled (result, None, "") or (None, failure, its traceback)."""
+    function, item = pickle.loads(work), pickle.loads(items[number])
+    outcome: tuple[Any, NightkeepError | None, str]
+    try:
+        outcome = (function(item), None, "")
+    except NightkeepError as failure:
+        # Not a failure of the task: Spark would try again what cannot succeed.
+        outcome = (None, failure, traceback.format_exc())
+    return _pickled(outcome)
+
+
+def _pickled(value: object) -> bytes:
+    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+
+
+def _returned(outcome: bytes) -> Any:
+    result, failure, trace = pickle.loads(outcome)
+    if failure is not None:
+        failure.add_note(f"in a Spark task:\n{trace}")
+        raise failure
+    return result
