@@ -1,0 +1,128 @@
+"""Level-0 upgrade: Paimon Java 2.0.0 against Nightkeep, on copies of one table, in one run on one machine.
+
+Run by `make bench-paimon`. Prints ratios; JVM and session start are printed apart and in no ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.engines.paimon_java import PaimonJava
+from tests.engines.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
+
+from nightkeep.care import Order, care
+from nightkeep.engine import Engine
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import load
+from nightkeep.report import RunDocument
+
+COLUMNS = (
+    ("order_id", "BIGINT NOT NULL"),
+    ("customer_id", "BIGINT"),
+    ("amount", "DECIMAL(12, 2)"),
+    ("status", "STRING"),
+    ("note", "STRING"),
+    ("updated_at", "TIMESTAMP(6)"),
+)
+MERGED = Scan(options={"deletion-vectors.merge-on-read": "true"})
+TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows of the base (already on the top level), rows of level 0 over all commits, buckets, commits."""
+
+    base: int
+    level0: int
+    buckets: int = 8
+    commits: int = 2
+    delete_every: int = 10
+
+    @staticmethod
+    def parse(text: str) -> Size:
+        base, level0 = (int(float(part) * 1_000_000) for part in text.split("+"))
+        return Size(base, level0)
+
+    def __str__(self) -> str:
+        return f"{self.base / 1e6:g} M base + {self.level0 / 1e6:g} M level-0 rows, {self.buckets} buckets"
+
+
+def build(java: PaimonJava, table: Path, size: Size) -> None:
+    """Even keys below 2 x base on the top level, then level-0 commits of random keys, some of them deletes."""
+    options = {"bucket": str(size.buckets), "deletion-vectors.enabled": "true", "write-only": "true"}
+    java.create(table, Layout(columns=COLUMNS, primary_keys=("order_id",), options=options))
+    java.write_random(table, RandomRows(rows=size.base, seed=1, sequential=True, step=2), timeout=TIMEOUT)
+    java.compact(table, Compaction(full=True, threads=2), timeout=TIMEOUT)
+    for commit in range(size.commits):
+        rows = RandomRows(
+            rows=size.level0 // size.commits, seed=2 + commit, keyspace=2 * size.base, delete_every=size.delete_every
+        )
+        java.write_random(table, rows, timeout=TIMEOUT)
+
+
+def nightkeep(table: Path, engine: Engine, verify: str) -> RunDocument:
+    policy = load("tables.yaml", text=f"version: 1\ndefaults: {{verify: {verify}}}").effective(f"paimon:{table}")
+    order = Order(Operation.UPGRADE, "bench", str(table.parent / "reports"))
+    document = care(policy, order, mapper=engine.mapper)
+    if document.outcome is not Outcome.VERIFIED:
+        raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
+    return document
+
+
+def measure(size: Size, folder: Path, *, verify: str) -> None:
+    with PaimonJava(memory="10g", timeout=TIMEOUT) as java:
+        build(java, folder / "made", size)
+        for name in ("theirs", "ours", "again"):
+            shutil.copytree(folder / "made", folder / name)
+        theirs = java.compact(folder / "theirs", Compaction(threads=2), timeout=TIMEOUT)
+        warm = java.compact(folder / "again", Compaction(threads=2), timeout=TIMEOUT)
+        wanted = java.read_digest(folder / "theirs", timeout=TIMEOUT)
+    started = time.perf_counter()
+    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+        engine.spark()
+        session = time.perf_counter() - started
+        ours = nightkeep(folder / "ours", engine, verify)
+    with PaimonJava(memory="10g", timeout=TIMEOUT) as java:
+        found = java.read_digest(folder / "ours", timeout=TIMEOUT)
+    show(size, theirs, warm, ours, session=session, same=(wanted.rows, wanted.digest) == (found.rows, found.digest))
+
+
+def show(size: Size, theirs: Compacted, warm: Compacted, ours: RunDocument, *, session: float, same: bool) -> None:
+    seconds = ours.metrics.seconds
+    mine = seconds["rewrite"] + seconds["publish"]
+    first = theirs.prepare_seconds + (theirs.commit_seconds or 0)
+    best = min(first, warm.prepare_seconds + (warm.commit_seconds or 0))
+    cpu = ours.metrics.extra["cpu_seconds"]
+    print(f"\n{size}")
+    print(f"  Paimon Java, 2 threads   {first:7.2f} s first, {best:.2f} s best, {theirs.cpu_seconds:.1f} CPU s")
+    print(f"  Nightkeep rewrite+commit {mine:7.2f} s ({seconds['rewrite']:.2f} + {seconds['publish']:.2f}), CPU s {cpu}")
+    print(f"  ratio                    {first / mine:7.1f} x (against its best {best / mine:.1f} x)")
+    print(f"  plan {seconds['plan']:.2f} s, gate {seconds['verify']:.2f} s ({ours.verification}), session {session:.1f} s")
+    print(f"  peak task memory         {(ours.metrics.peak_task_memory or 0) / 2**20:7.0f} MiB, {ours.rows_proven:,} rows proven")
+    print(f"  Java reads the same rows of both: {same}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sizes", nargs="*", default=["4+0.4", "20+2"], help="millions of rows: base+level0")
+    parser.add_argument("--verify", default="full")
+    arguments = parser.parse_args()
+    names = ("pyspark", "pyarrow", "polars")
+    print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
+                      "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
+    for text in arguments.sizes:
+        with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
+            measure(Size.parse(text), Path(folder), verify=arguments.verify)
+
+
+if __name__ == "__main__":
+    main()
