@@ -1,12 +1,13 @@
 """Seed -> a table's definition and life -> the rows it must hold. The model is a dict; no engine is asked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import Compaction, Layout, Writer
+from tests.engines.random_values import widened
 
 Values = tuple[Any, ...]
 Key = tuple[Any, ...]
@@ -33,7 +34,12 @@ class Alter:
     changes: tuple[Mapping[str, str], ...]
 
 
-Step = Commit | Compact | Alter
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """All snapshots but the latest go, and with them every file that only they refer to."""
+
+
+Step = Commit | Compact | Alter | Expire
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ def _title(step: Step) -> str:
             return "compact full" if step.full else "compact"
         case Alter():
             return " + ".join(f"{change['change']} {change['name']}" for change in step.changes)
+        case Expire():
+            return "expire"
 
 
 def play(engine: PaimonJava, table: Path, steps: Iterable[Step]) -> None:
@@ -68,6 +76,8 @@ def play(engine: PaimonJava, table: Path, steps: Iterable[Step]) -> None:
                 engine.compact(table, Compaction(full=step.full, user="compactor"))
             case Alter():
                 engine.alter(table, *step.changes)
+            case Expire():
+                engine.expire(table)
 
 
 def expected(history: History, steps: Sequence[Step] | None = None) -> dict[Key, Values]:
@@ -119,6 +129,7 @@ class State:
     """The rows of a deduplicate table, deleted ones kept with the rank that deleted them."""
 
     def __init__(self, layout: Layout) -> None:
+        self._names = [name for name, _ in layout.columns]
         self._keys = _positions(layout, layout.primary_keys)
         self._ranking = Ranking.of(layout)
         self._winners: dict[Key, tuple[str, Values]] = {}
@@ -129,8 +140,8 @@ class State:
                 for kind, *values in step.rows:
                     self._offer(kind, tuple(values))
             case Alter():
-                added = sum(change["change"] == "add_column" for change in step.changes)
-                self._winners = {key: (kind, row + (None,) * added) for key, (kind, row) in self._winners.items()}
+                for change in step.changes:
+                    self._alter(change)
 
     def rows(self) -> dict[Key, Values]:
         return {key: row for key, (kind, row) in self._winners.items() if kind in ("+I", "+U")}
@@ -138,6 +149,23 @@ class State:
     def tombstones(self) -> dict[Key, Values]:
         """Deleted keys -> the row that deleted them."""
         return {key: row for key, (kind, row) in self._winners.items() if kind in ("-D", "-U")}
+
+    def _alter(self, change: Mapping[str, str]) -> None:
+        name = change["name"]
+        match change["change"]:
+            case "add_column":
+                self._names.append(name)
+                self._replace(lambda row: (*row, None))
+            case "rename_column":
+                self._names[self._names.index(name)] = change["to"]
+            case "change_type":
+                at = self._names.index(name)
+                self._replace(lambda row: (*row[:at], widened(row[at], change["type"]), *row[at + 1 :]))
+            case kind:
+                raise ValueError(f"schema change: expected one the model knows, found {kind}")
+
+    def _replace(self, change: Callable[[Values], Values]) -> None:
+        self._winners = {key: (kind, change(row)) for key, (kind, row) in self._winners.items()}
 
     def _offer(self, kind: str, row: Values) -> None:
         key = tuple(row[i] for i in self._keys)

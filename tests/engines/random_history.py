@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from tests.engines.history import Alter, Commit, Compact, History, Key, Ranking, State, Step, Values
+from tests.engines.history import Alter, Commit, Compact, Expire, History, Key, Ranking, State, Step, Values
 from tests.engines.paimon_values import Layout
-from tests.engines.random_values import PRIMITIVES, nth_value, random_value
+from tests.engines.random_values import PRIMITIVES, WIDER, nth_value, odd_text, random_value
 
 # Columns of a key. In every shape one of them can tell any two rows apart.
 KEY_SHAPES: tuple[tuple[str, ...], ...] = (
@@ -20,6 +20,9 @@ KEY_SHAPES: tuple[tuple[str, ...], ...] = (
     ("BOOLEAN", "DATE"),
     ("TIMESTAMP(3)", "VARBINARY(8)"),
     ("TINYINT", "DECIMAL(25, 3)"),
+    ("DOUBLE",),
+    ("FLOAT", "BYTES"),
+    ("VARCHAR(300)", "INT"),
 )
 PARTITION_SHAPES: tuple[tuple[str, ...], ...] = ((), (), (), ("STRING",), ("INT",), ("DATE", "STRING"))
 SEQUENCE_TYPES = ("INT", "BIGINT", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)")
@@ -35,11 +38,17 @@ OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("compaction.max-size-amplification-percent", 0.4, ("50", "1000", "1000")),
     ("compaction.total-size-threshold", 0.08, ("4 kb", "20 kb")),
     ("compaction.incremental-size-threshold", 0.08, ("2 kb", "8 kb")),
+    ("compaction.optimization-interval", 0.06, ("1 ms", "1 d")),
+    ("compaction.small-file-ratio", 0.1, ("0.3", "1.0")),
     ("target-file-size", 0.5, ("1 kb", "1 kb", "4 kb", "16 kb")),
     ("changelog-producer", 0.1, ("input",)),
     ("file.compression", 0.6, ("none", "none", "snappy")),
     ("metadata.stats-mode", 0.2, ("none", "counts", "full", "truncate(4)")),
     ("metadata.stats-dense-store", 0.1, ("false",)),
+    ("fields.v0.stats-mode", 0.1, ("none", "full")),
+    ("index-file-in-data-file-dir", 0.05, ("true",)),
+    ("partition.legacy-name", 0.1, ("false",)),
+    ("write.sequence-number-init-mode", 0.05, ("snapshot",)),
     ("metadata.stats-keep-first-n-columns", 0.1, ("1",)),
 )
 
@@ -96,10 +105,14 @@ def _steps(layout: Layout, random: Random) -> tuple[Step, ...]:
             # Ever smaller batches: a level stays below the next one only while it is the smaller of the two.
             life.commit(share_of_keys=share)
             share *= random.choice((0.2, 0.4, 1.0))
-        elif happening < 0.92:
+        elif happening < 0.85:
             life.compact(full=random.random() < 0.15)
-        else:
+        elif happening < 0.92:
             life.alter()
+        elif happening < 0.97:
+            life.expire()
+        else:
+            life.empty()
     if random.random() < 0.9:
         life.commit(share_of_keys=share)
     return tuple(life.steps)
@@ -118,6 +131,7 @@ class _Life:
         self._forgotten: dict[Key, Values] = {}
         self._keyspace = self._random.choice((60, 600, 1200, 2400))
         self._narrow = self._random.random() < 0.4
+        self._spelled = self._random.random() < 0.5
 
     def commit(self, *, share_of_keys: float) -> None:
         count = max(1, int(self._keyspace * share_of_keys))
@@ -133,17 +147,37 @@ class _Life:
         self._forgotten = self._state.tombstones()
         self._add(Compact(full))
 
+    def expire(self) -> None:
+        self._add(Expire())
+
+    def empty(self) -> None:
+        """Deletes every row, of one partition or of the table, so that buckets run empty."""
+        rows = list(self._state.rows().values())
+        if self._layout.partition_keys and rows:
+            at = [self._index(name) for name in self._layout.partition_keys]
+            chosen = self._random.choice(rows)
+            rows = [row for row in rows if all(row[i] == chosen[i] for i in at)]
+        if rows:
+            self._add(Commit(tuple(("-D", *row) for row in rows)))
+        self.compact(full=self._random.random() < 0.5)
+
     def alter(self) -> None:
-        plain = [name for name, _ in self._columns if name.startswith("v")]
-        if self._random.random() < 0.3:
-            old = self._random.choice(plain)
+        plain = [(name, text) for name, text in self._columns if name.startswith("v")]
+        widened = [(name, text) for name, text in plain if text in WIDER]
+        kind = self._random.random()
+        if kind < 0.3:
+            old, _ = self._random.choice(plain)
             new = f"{old}r"
             self._columns = [(new if name == old else name, text) for name, text in self._columns]
             self._add(Alter(({"change": "rename_column", "name": old, "to": new},)))
+        elif kind < 0.6 and widened:
+            column, text = self._random.choice(widened)
+            self._columns = [(name, WIDER[text] if name == column else text) for name, text in self._columns]
+            self._add(Alter(({"change": "change_type", "name": column, "type": WIDER[text]},)))
         else:
-            column = (f"va{len(self._columns)}", self._random.choice(PRIMITIVES))
-            self._columns.append(column)
-            self._add(Alter(({"change": "add_column", "name": column[0], "type": column[1]},)))
+            added = (f"va{len(self._columns)}", self._random.choice(PRIMITIVES))
+            self._columns.append(added)
+            self._add(Alter(({"change": "add_column", "name": added[0], "type": added[1]},)))
 
     def _add(self, step: Step) -> None:
         self._state.apply(step)
@@ -182,6 +216,12 @@ class _Life:
             case "BOOLEAN":
                 return number % 2 == 0
             case "TINYINT" | "SMALLINT":
-                return number % 5
+                return number % 5 - 2
+            case "INT" | "BIGINT":
+                return number - 300
+            case "FLOAT" | "DOUBLE":
+                return (number - 300) / 8
+            case "STRING" | "VARCHAR(300)" if self._spelled:
+                return odd_text(number)
             case _:
                 return nth_value(bare, number)

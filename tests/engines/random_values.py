@@ -42,6 +42,42 @@ PRIMITIVES = (
     "TIMESTAMP(6) WITH LOCAL TIME ZONE",
 )
 
+WIDER = {
+    "TINYINT": "SMALLINT",
+    "SMALLINT": "BIGINT",
+    "INT": "BIGINT",
+    "FLOAT": "DOUBLE",
+    "DECIMAL(7, 2)": "DECIMAL(20, 4)",
+    "DECIMAL(18, 6)": "DECIMAL(30, 6)",
+    "CHAR(3)": "STRING",
+    "VARCHAR(40)": "STRING",
+    "BINARY(4)": "VARBINARY(40)",
+    "VARBINARY(40)": "BYTES",
+    "TIMESTAMP(0)": "TIMESTAMP(3)",
+    "TIMESTAMP(3)": "TIMESTAMP(6)",
+    "TIMESTAMP(6)": "TIMESTAMP(9)",
+}
+"""Types that hold every value of another."""
+
+
+def widened(value: Any, type_text: str) -> Any:
+    """The canonical form of a value after its column got the wider type `type_text`."""
+    name, first, second, _ = TypeText.parse(type_text)
+    if value is None:
+        return None
+    if name == "DECIMAL":
+        return format(Decimal(value), f".{second}f")
+    if name == "TIMESTAMP":
+        whole, _, digits = value.partition(".")
+        return f"{whole}.{digits:0<{first}}"
+    return value
+
+
+def odd_text(number: int) -> str:
+    """Injective; UTF-8 orders these otherwise than UTF-16 does, and some are longer than key statistics keep."""
+    start = ("", "\u00e9", "\uff5e", "\U0001f600", "a", "a\x00", "x" * 140)[number % 7]
+    return f"{start}{number:05d}"
+
 
 def random_value(type_text: str, random: Random) -> Any:
     """Never null. Equal values have equal forms, so forms may be compared, counted and used as keys."""
