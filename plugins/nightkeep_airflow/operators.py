@@ -79,6 +79,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         _, alive = psutil.wait_procs(family, timeout=_GRACE_SECONDS)
         for process in alive:
             _signal(process.kill)
+        psutil.wait_procs(alive, timeout=1)
 
     def _prepare(self, script: str, arguments: list[str]) -> None:
         self.application = str(Path(self.jobs) / script)

@@ -58,9 +58,7 @@ def reported(entry: Mapping[str, str | None]) -> Reported:
 
 def settled_result(entry: Mapping[str, Any]) -> Settled:
     """A Settled as an XCom holds it."""
-    return Settled(
-        entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"]))
-    )
+    return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"])))
 
 
 def settled(tables: Sequence[str], cared: Iterable[Reported], checked: Iterable[Reported]) -> list[Settled]:

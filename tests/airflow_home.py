@@ -1,0 +1,161 @@
+"""A real Airflow on SQLite in a folder of its own, and a job that says what a script tells it to."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+# Says of each table what its script says for this try ("crash" ends the process), and notes how it was called.
+SCRIPTED_JOB = """
+import argparse, json, pathlib, sys
+from datetime import UTC, datetime
+from nightkeep.model import Operation, Outcome
+from nightkeep.report import RunDocument, store
+
+parser = argparse.ArgumentParser()
+for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where"):
+    parser.add_argument(f"--{name}")
+for name in ("dry-run", "full"):
+    parser.add_argument(f"--{name}", action="store_true")
+args, here, job = parser.parse_args(), pathlib.Path(__file__).parent, pathlib.Path(__file__).stem
+calls = here / "calls.jsonl"
+before = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+with calls.open("a") as sink:
+    sink.write(json.dumps({"job": job, **vars(args)}) + "\\n")
+script = json.loads((here / "script.json").read_text())[job]
+tries = sum(call["job"] == job and call["tables"] == args.tables for call in before)
+entries, now = [], datetime.now(UTC)
+for table in args.tables.split(","):
+    outcomes = script.get(table, ["verified"])
+    said = outcomes[min(tries, len(outcomes) - 1)]
+    if said == "crash":
+        sys.exit(3)
+    document = RunDocument(
+        run_id=f"{args.run_id_prefix}:{table}", table=table, format="paimon", operation=Operation.UPGRADE,
+        outcome=Outcome(said), reason=f"{said} on purpose", started_at=now, finished_at=now,
+    )
+    path = store(document, args.reports)
+    entries.append({
+        "table": table, "operation": "upgrade", "outcome": said, "reason": document.reason,
+        "document": str(path),
+    })
+pathlib.Path(args.result).write_text(json.dumps(entries))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Airflow:
+    """An AIRFLOW_HOME of its own, a policy of tables that are not there, and the scripted job."""
+
+    home: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    def call(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the environment; its exit status is the caller's to look at."""
+        executable = str(Path(sys.executable).with_name(command[0]))
+        return subprocess.run(
+            [executable, *command[1:]],
+            env={**self.environ, **variables},
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def python(self, script: str, **variables: str) -> Any:
+        """What `script` prints as its last line, as JSON."""
+        done = self.call("python", "-c", script, **variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def script(self, **outcomes: Mapping[str, Sequence[str]]) -> None:
+        """What the jobs are to say: by job, table and try; every other table is verified."""
+        jobs = self.home / "jobs"
+        (jobs / "calls.jsonl").unlink(missing_ok=True)
+        (jobs / "script.json").write_text(json.dumps({"l0_upgrade": {}, "check": {}} | outcomes))
+
+    def calls(self, job: str) -> list[dict[str, Any]]:
+        lines = (self.home / "jobs/calls.jsonl").read_text().splitlines()
+        return [call for call in map(json.loads, lines) if call["job"] == job]
+
+    def query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(self.home / "airflow.db") as database:
+            return database.execute(sql, values).fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class DagRun:
+    """What Airflow's database and the job's notes say of one finished run."""
+
+    state: str
+    log: str
+    tasks: Mapping[tuple[str, str | int], tuple[str, int]]
+    care: tuple[dict[str, Any], ...]
+    check: tuple[dict[str, Any], ...]
+    assets: Mapping[str, dict[str, Any]]
+
+
+def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
+    """The latest run of a DAG; tasks by id and rendered map index, with their state and number of tries."""
+    ((run_id, state),) = airflow.query(
+        "select run_id, state from dag_run where dag_id = ? order by id desc limit 1", dag_id
+    )
+    tasks = airflow.query(
+        "select task_id, coalesce(rendered_map_index, map_index), state, try_number from task_instance "
+        "where run_id = ?",
+        run_id,
+    )
+    events = airflow.query(
+        "select a.name, e.extra from asset_event e join asset a on a.id = e.asset_id where e.source_run_id = ?",
+        run_id,
+    )
+    return DagRun(
+        state=state,
+        log=log,
+        tasks={(task, int(i) if str(i).isdigit() else i): (s, tries) for task, i, s, tries in tasks},
+        care=tuple(airflow.calls("l0_upgrade")),
+        check=tuple(airflow.calls("check")),
+        assets={name: json.loads(extra) for name, extra in events},
+    )
+
+
+def airflow_home(home: Path, tables: Iterable[str]) -> Airflow:
+    """An Airflow in the empty folder `home`, without a database yet, whose policy has `tables`, three a group."""
+    (home / "jobs").mkdir()
+    for name in ("l0_upgrade.py", "check.py"):
+        (home / "jobs" / name).write_text(SCRIPTED_JOB)
+    entries = [f"  - name: {name}\n    table: paimon:{home}/{name}" for name in tables]
+    policy = ["version: 1", "defaults: {tables_per_session: 3}", "tables:", *entries]
+    (home / "tables.yaml").write_text("\n".join(policy))
+    outside = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "NIGHTKEEP"))}
+    ours = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW_CONN_NIGHTKEEP_SPARK": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        "NIGHTKEEP_POLICY": str(home / "tables.yaml"),
+        "NIGHTKEEP_REPORTS": str(home / "reports"),
+        "NIGHTKEEP_JOBS": str(home / "jobs"),
+        "NIGHTKEEP_RETRY_DELAY_SECONDS": "0",
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "jobs", ROOT / "plugins"))),
+    }
+    return Airflow(home, {**outside, **ours})
+
+
+def with_database(airflow: Airflow) -> Airflow:
+    """The same, with its database and the pool of the Spark tasks."""
+    for command in (("db", "migrate"), ("pools", "set", "nightkeep_spark", "1", "Spark")):
+        done = airflow.call("airflow", *command)
+        assert done.returncode == 0, done.stderr
+    return airflow

@@ -1,0 +1,176 @@
+"""The DAGs run for real: every outcome, what is tried again, what is emitted, and what parsing costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.airflow_home import ROOT, Airflow, DagRun, airflow_home, finished, with_database
+
+# What care says of each table, try by try; three tables are a group.
+TABLES = {
+    "verified": ["verified"],
+    "bad_check": ["verified"],
+    "unchanged": ["unchanged"],
+    #
+    "skipped": ["skipped"],
+    "refused": ["refused"],
+    "mismatch": ["mismatch"],
+    #
+    "lost_once": ["conflicted", "verified"],
+    "lost_always": ["conflicted"],
+    "failed_once": ["failed", "verified"],
+    #
+    "check_crashes": ["verified"],
+    "beside_check_crash": ["verified"],
+    "idle_beside_check_crash": ["unchanged"],
+    #
+    "crashes": ["crash"],
+    "beside_crash": ["verified"],
+    "also_beside_crash": ["unchanged"],
+}
+GROUPS = [[f"t.{name}" for name in list(TABLES)[i : i + 3]] for i in range(0, len(TABLES), 3)]
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Airflow:
+    home = tmp_path_factory.mktemp("airflow")
+    return with_database(airflow_home(home, [f"t.{name}" for name in TABLES]))
+
+
+@pytest.fixture(scope="module")
+def night(airflow: Airflow) -> DagRun:
+    """One nightly run over every outcome there is."""
+    care = {f"t.{name}": outcomes for name, outcomes in TABLES.items()}
+    airflow.script(
+        l0_upgrade=care,
+        check={"t.bad_check": ["mismatch"], "t.check_crashes": ["crash"], "t.lost_always": ["conflicted"]},
+    )
+    done = airflow.call("airflow", "dags", "test", "nightly", "2026-11-20")
+    assert done.returncode == 1, done.stdout
+    return finished(airflow, "nightly", done.stdout + done.stderr)
+
+
+STATES = {
+    "verified": "success",
+    "bad_check": "failed",
+    "unchanged": "success",
+    "skipped": "skipped",
+    "refused": "skipped",
+    "mismatch": "failed",
+    "lost_once": "success",
+    "lost_always": "failed",
+    "failed_once": "success",
+    "check_crashes": "failed",
+    "beside_check_crash": "failed",
+    "idle_beside_check_crash": "success",
+    "crashes": "failed",
+    "beside_crash": "failed",
+    "also_beside_crash": "failed",
+}
+
+
+def test_each_table_ends_as_its_outcome_says_at_the_first_try(night: DagRun) -> None:
+    outcomes = {key: found for (task, key), found in night.tasks.items() if task == "outcome"}
+    assert outcomes == {f"t.{name}": (state, 1) for name, state in STATES.items()}
+    assert night.state == "failed"
+
+
+def test_verified_tables_and_no_others_emit_their_asset(night: DagRun) -> None:
+    verified = {"verified", "lost_once", "failed_once"}
+    assert set(night.assets) == {f"nightkeep/t.{name}" for name in verified}
+    (document,) = night.assets["nightkeep/t.verified"]["documents"]
+    assert json.loads(Path(document).read_text())["outcome"] == "verified"
+
+
+def test_care_is_what_is_tried_again_and_under_the_same_run(night: DagRun) -> None:
+    tries = {("group.care", i): n for i, n in enumerate((1, 1, 3, 1, 3))}
+    assert {key: night.tasks[key][1] for key in tries} == tries
+    assert [night.tasks["group.care", i][0] for i in range(5)] == [*["success"] * 4, "failed"]
+    assert sorted(call["tables"] for call in night.care) == sorted(
+        ",".join(group) for group, n in zip(GROUPS, tries.values(), strict=True) for _ in range(n)
+    )
+    assert len({call["run_id_prefix"] for call in (*night.care, *night.check)}) == 1
+    assert len({call["result"] for call in (*night.care, *night.check)}) == len(night.care) + len(night.check)
+
+
+def test_only_what_was_published_is_checked(night: DagRun) -> None:
+    checked = {call["tables"] for call in night.check}
+    assert checked == {
+        "t.verified,t.bad_check",
+        "t.lost_once,t.lost_always,t.failed_once",
+        "t.check_crashes,t.beside_check_crash",
+    }
+    states = [night.tasks["group.check", i] for i in range(5)]
+    assert states == [("success", 1), ("skipped", 1), ("success", 1), ("failed", 3), ("upstream_failed", 0)]
+
+
+def test_the_page_has_every_table_and_its_settled_outcome(airflow: Airflow, night: DagRun) -> None:
+    prefix = night.care[0]["run_id_prefix"]
+    page = (airflow.home / f"reports/pages/{prefix}.html").read_text()
+    assert {name for name in TABLES if f"t.{name}" not in page} == set()
+    assert "published, but its check did not report" in page
+    assert "no job reported on this table" in page
+    assert f"{prefix}.html" in (airflow.home / "reports/pages/index.html").read_text()
+    assert f"reports/pages/{prefix}.html" in night.log
+
+
+def test_on_demand_is_a_dry_run_unless_told_otherwise(airflow: Airflow) -> None:
+    airflow.script(l0_upgrade={"t.skipped": ["skipped"]})
+    form = {"table": "t.skipped", "where": "day >= '2026-11-01'"}
+    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
+    run = finished(airflow, "on_demand", done.stdout)
+    assert (done.returncode, run.state) == (0, "success")
+    (call,) = run.care
+    assert call["tables"] == "t.skipped"
+    assert (call["dry_run"], call["full"], call["where"]) == (True, False, "day >= '2026-11-01'")
+    assert run.tasks["group.check", 0][0] == run.tasks["outcome", "t.skipped"][0] == "skipped"
+
+
+def test_on_demand_refuses_what_its_form_does_not_offer(airflow: Airflow) -> None:
+    airflow.script()
+    for form in ({"table": "a,b"}, {"table": "a", "operation": "drop"}, {"table": "a", "dry_run": "no"}, {}):
+        done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
+        assert done.returncode == 1, form
+    assert not (airflow.home / "jobs/calls.jsonl").exists()
+
+
+def test_dag_files_import_serialise_and_name_pools_that_exist(airflow: Airflow) -> None:
+    found = airflow.python(
+        f"""
+import json
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+bag = DagBag(dag_folder={str(ROOT / "dags")!r}, known_pools={{"nightkeep_spark", "default_pool"}})
+dags = {{name: DagSerialization.to_dict(dag)["dag"] for name, dag in bag.dags.items()}}
+nightly = bag.dags["nightly"]
+print(json.dumps({{
+    "errors": bag.import_errors, "dags": sorted(dags), "active": nightly.max_active_runs,
+    "pools": sorted({{task.pool for task in nightly.tasks}}), "deadline": bool(nightly.deadline),
+}}))""",
+        NIGHTKEEP_DEADLINE_MINUTES="90",
+    )
+    assert found == {
+        "errors": {},
+        "dags": ["nightly", "on_demand"],
+        "active": 1,
+        "pools": ["default_pool", "nightkeep_spark"],
+        "deadline": True,
+    }
+
+
+@pytest.mark.parametrize("name", ["dags/nightly.py", "dags/on_demand.py", "plugins/nightkeep_airflow/plugin.py"])
+def test_parsing_imports_nothing_heavy(airflow: Airflow, name: str) -> None:
+    found = airflow.python(
+        f"""
+import json, runpy, sys, time
+import airflow.sdk
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+start = time.perf_counter()
+runpy.run_path({str(ROOT / name)!r})
+heavy = ("pyspark", "pyarrow", "pandas", "polars", "numpy", "great_expectations", "fastapi")
+print(json.dumps({{"seconds": time.perf_counter() - start, "heavy": [m for m in heavy if m in sys.modules]}}))"""
+    )
+    print(f"{name}: parsed in {found['seconds']:.3f} s after Airflow's own imports")
+    assert found["heavy"] == []

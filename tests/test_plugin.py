@@ -1,0 +1,129 @@
+"""The plugin: who may see report pages, what killing a task ends, and how results become outcomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.airflow_home import Airflow, airflow_home, with_database
+
+from nightkeep.model import Outcome
+from nightkeep_airflow.results import Reported, Settled, settled
+from nightkeep_airflow.runs import run_prefix
+
+
+@pytest.fixture
+def airflow(tmp_path: Path) -> Airflow:
+    return airflow_home(tmp_path, ["t.table"])
+
+
+NO_ROUTE = ("docs", "openapi.json")
+PATHS = [
+    "",
+    "?dag_id=nightly&run_id=manual__a%2B01:00",
+    "?dag_id=nightly&run_id=never",
+    *NO_ROUTE,
+    "files/other.txt",
+    "files/link.html",
+    "files/%2e%2e/outside.html",
+    "files/..%2foutside.html",
+    "files/%2fetc%2fpasswd",
+    "files/pages/%00.html",
+]
+
+
+def test_pages_are_for_those_who_may_read_the_dag_and_stay_in_their_folder(airflow: Airflow) -> None:
+    with_database(airflow)
+    reports = airflow.home / "reports"
+    (reports / "pages").mkdir(parents=True, exist_ok=True)
+    (reports / "pages/index.html").write_text("index")
+    (reports / f"pages/{run_prefix('nightly', 'manual__a+01:00')}.html").write_text("page")
+    (reports / "other.txt").write_text("other")
+    (airflow.home / "outside.html").write_text("outside")
+    (reports / "link.html").symlink_to(airflow.home / "outside.html")
+    found = airflow.python(
+        f"""
+import json
+from airflow.api_fastapi.app import create_app, get_auth_manager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from fastapi.testclient import TestClient
+def headers(role):
+    user = SimpleAuthManagerUser(username="u", role=role)
+    return {{"Authorization": "Bearer " + get_auth_manager().generate_jwt(user)}} if role else {{}}
+with TestClient(create_app(apps="core")) as client:
+    def get(path, role):
+        answer = client.get("/nightkeep/" + path, headers=headers(role))
+        return [answer.status_code, answer.text, answer.headers.get("Content-Security-Policy", "")]
+    print(json.dumps({{path: [get(path, role) for role in (None, "viewer")] for path in {PATHS!r}}}))"""
+    )
+    refused = {path: 404 if path in NO_ROUTE else 401 for path in PATHS}
+    assert {path: anonymous[0] for path, (anonymous, _) in found.items()} == refused
+    answers = {path: viewer[:2] for path, (_, viewer) in found.items()}
+    assert answers[""] == [200, "index"]
+    assert answers["?dag_id=nightly&run_id=manual__a%2B01:00"] == [200, "page"]
+    assert {path: status for path, (status, _) in answers.items() if status != 404} == dict.fromkeys(PATHS[:2], 200)
+    assert found[""][1][2].startswith("default-src 'none'")
+
+
+def test_killing_the_task_ends_everything_that_was_submitted(airflow: Airflow) -> None:
+    sleeper = airflow.home / "sleeper"
+    sleeper.mkdir()
+    (sleeper / "l0_upgrade.py").write_text(
+        "import os, pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "pathlib.Path(__file__).with_name('pid').write_text(str(os.getpid()))\n"
+        "time.sleep(600)\n"
+    )
+    found = airflow.python(
+        f"""
+import json, pathlib, threading, time, types
+import psutil
+from airflow.sdk.exceptions import AirflowException
+from nightkeep_airflow.operators import CareOperator
+where = dict(jobs={str(sleeper)!r}, policy="p", reports="r")
+operator = CareOperator(task_id="care", conn_id="nightkeep_spark", tables=["t"], **where)
+run = types.SimpleNamespace(dag_id="nightly", run_id="manual")
+raised = []
+def execute():
+    try:
+        operator.execute({{"dag_run": run}})
+    except AirflowException as error:
+        raised.append(str(error))
+thread = threading.Thread(target=execute)
+thread.start()
+note = pathlib.Path({str(sleeper / "pid")!r})
+deadline = time.monotonic() + 60
+while not (note.exists() and note.read_text()) and time.monotonic() < deadline:
+    time.sleep(0.1)
+family = [psutil.Process(int(note.read_text())), *psutil.Process().children(recursive=True)]
+operator.on_kill()
+thread.join(60)
+alive = [p.pid for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+print(json.dumps({{"alive": alive, "raised": len(raised), "family": len(family)}}))"""
+    )
+    assert found["family"] >= 3, "the launcher, its JVM or the job was not found"
+    assert (found["alive"], found["raised"]) == ([], 1)
+
+
+def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:
+    ids = ["scheduled__2026-11-20T02:00:00+00:00", "a+01:00", "a-01:00", "A", "a", "x" * 300, "x" * 299]
+    prefixes = [run_prefix("nightly", i) for i in ids]
+    assert len(set(prefixes)) == len(ids)
+    assert all(len(p) <= 100 and set(p) <= set("abcdefghijklmnopqrstuvwxyz0123456789._-") for p in prefixes)
+    assert prefixes == [run_prefix("nightly", i) for i in ids]
+
+
+def test_a_table_is_settled_by_the_worst_of_its_operations_and_by_its_check() -> None:
+    def of(operation: str, outcome: Outcome) -> Reported:
+        return Reported("t", operation, outcome, f"{outcome} because", f"{operation}.json")
+
+    cared = [of("upgrade", Outcome.VERIFIED), of("optimize", Outcome.CONFLICTED)]
+    both = ("upgrade.json", "optimize.json")
+    assert settled(["t"], cared, [of("upgrade", Outcome.VERIFIED)]) == [
+        Settled("t", Outcome.CONFLICTED, "optimize: conflicted because", both)
+    ]
+    assert settled(["t"], cared, [of("upgrade", Outcome.MISMATCH)]) == [
+        Settled("t", Outcome.MISMATCH, "upgrade: mismatch because", both)
+    ]
+    assert settled(["t"], cared, [])[0].outcome is Outcome.FAILED
+    assert settled(["u"], cared, [])[0].outcome is Outcome.FAILED
