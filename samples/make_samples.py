@@ -241,9 +241,7 @@ def _order(number: int, random: Random, *, kind: str = "+I") -> Row:
 def _customer(number: int, random: Random, *, kind: str = "+I") -> Row:
     at = START + timedelta(seconds=random.randrange(200_000))
     dated = random.random() > 0.1
-    name = random.choice(
-        ("Ada", "Bj\u00f6rk", "Chlo\u00e9", "Dmitri", "Eun-ji", "\u0424\u0451\u0434\u043e\u0440")
-    )
+    name = random.choice(("Ada", "Bj\u00f6rk", "Chlo\u00e9", "Dmitri", "Eun-ji", "\u0424\u0451\u0434\u043e\u0440"))
     updated_at = at.strftime("%Y-%m-%dT%H:%M:%S.000") if dated else None
     return [kind, f"C-{number:05d}", name, random.randrange(4), random.random() * 1000, updated_at]
 

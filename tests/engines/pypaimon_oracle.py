@@ -1,15 +1,17 @@
 """Requests -> pypaimon 2.1.0 in an environment of its own -> its answers. A second reader, unlike Java's.
 
-It cannot read 64-bit deletion vectors, and what it writes never counts -D rows in a file's metadata.
+It cannot read 64-bit deletion vectors, its merged reads lose nanoseconds, and what it writes never counts -D rows
+in a file's metadata.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +23,7 @@ from tests.engines.toolchain import ToolMissing, cache_dir
 _REPOSITORY = Path(__file__).parents[2]
 _REQUIREMENTS = Path(__file__).parent / "pypaimon-requirements.txt"
 _INSTALL_SECONDS = 900
+_NANOS = re.compile(r"(?<=T\d\d:\d\d:\d\d\.)(\d{6})\d{3}$")
 
 
 class PyPaimon:
@@ -55,6 +58,11 @@ class PyPaimon:
         fields = {"table": str(Path(table).absolute()), "rows": [list(row) for row in rows]}
         result: dict[str, Any] = self._lines.request("write", fields)
         return int(result["snapshot"])
+
+
+def cut_to_micros(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row with its TIMESTAMP(9) values as a merged read of pypaimon's shows them."""
+    return tuple(_NANOS.sub(r"\g<1>000", value) if isinstance(value, str) else value for value in row)
 
 
 def environment() -> Path:

@@ -9,8 +9,9 @@ from typing import Any
 from tests.engines.canonical import TypeText
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_SECOND = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
-_FIRST_SECOND = int(datetime(1, 1, 2, tzinfo=UTC).timestamp())
+_YEARS = (datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
+# What 64 bits of nanoseconds hold: Java goes further, Arrow does not.
+_NANO_YEARS = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
 
 _TEXTS = ("", "a", "A", "ab", "abc", "zebra", "\u00e9t\u00e9", "\u4e2d\u6587", "\U0001f600", "a b", "x" * 40)
 # Exact in a FLOAT too, like eighths.
@@ -116,8 +117,8 @@ def _decimal(precision: int, scale: int, random: Random) -> str:
 
 
 def _timestamp(precision: int, random: Random) -> str:
-    near = random.random() < 0.8
-    second = random.randrange(1_700_000_000) if near else random.randrange(_FIRST_SECOND, _LAST_SECOND)
+    first, last = (int(at.timestamp()) for at in (_NANO_YEARS if precision > 6 else _YEARS))
+    second = random.randrange(1_700_000_000) if random.random() < 0.8 else random.randrange(first, last)
     # strftime does not pad years below 1000.
     text = (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat()
     return text + (f".{random.randrange(10**precision):0{precision}d}" if precision else "")
