@@ -6,15 +6,14 @@ Names are relative to the table's root. Nothing but a hint is ever overwritten: 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
-from nightkeep.errors import AddressError, MissingFile
+from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,11 @@ class Stored:
 
 
 class Storage(Protocol):
-    """What a format may ask of a store. Only `put_if_absent` may race with others on one name."""
+    """What a format may ask of a store. Only `put_if_absent` and `replace` may race with others on one name.
+
+    `temporary` is a name that nobody else would use; a death on the way may leave a file of that name behind.
+    Raises CorruptMetadata for a name that leads out of the root: names come from metadata.
+    """
 
     @property
     def root(self) -> str: ...
@@ -49,10 +52,13 @@ class Storage(Protocol):
     def put(self, name: str, data: bytes) -> None:
         """Write a new file that nobody else would name."""
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
-        """Create `name` with `data` atomically; False, and nothing changed, where it exists already."""
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
+        """Create `name` with `data` atomically; False, and nothing changed, where it exists already.
 
-    def replace(self, name: str, data: bytes) -> None:
+        An OSError leaves open which of the two happened.
+        """
+
+    def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
 
     def delete(self, name: str) -> bool:
@@ -79,46 +85,45 @@ class LocalStorage:
         return self._path(name).exists()
 
     def list(self, folder: str) -> tuple[Stored, ...]:
-        try:
-            found = [entry for entry in os.scandir(self._path(folder)) if entry.is_file()]
-        except FileNotFoundError:
-            return ()
+        found: list[Stored] = []
         prefix = f"{folder}/" if folder else ""
-        stats = [(prefix + entry.name, entry.stat()) for entry in found]
-        return tuple(sorted(
-            (Stored(name, stat.st_size, stat.st_mtime_ns // 1_000_000) for name, stat in stats),
-            key=lambda stored: stored.name,
-        ))  # fmt: skip
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._path(folder)) as entries:
+            for entry in entries:
+                # Others delete while we list: a file that is gone by now is not listed.
+                with suppress(FileNotFoundError):
+                    stat = entry.stat()
+                    if entry.is_file():
+                        found.append(Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000))
+        return tuple(sorted(found, key=lambda stored: stored.name))
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
         path = self._path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         with open(path, "xb") as sink:
             yield sink
             sink.flush()
             os.fsync(sink.fileno())
+        # The name is durable only with its folder: a commit must not outlive the files it names.
+        _sync_folder(path.parent)
 
     def put(self, name: str, data: bytes) -> None:
         with self.create(name) as sink:
             sink.write(data)
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
-        temporary = f"{name}.{uuid.uuid4().hex}.tmp"
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
         self.put(temporary, data)
         try:
-            os.link(self._path(temporary), self._path(name))
+            self._link(temporary, name)
         except FileExistsError:
             return False
         finally:
-            os.unlink(self._path(temporary))
-        _sync_folder(self._path(name).parent)
+            self.delete(temporary)
         return True
 
-    def replace(self, name: str, data: bytes) -> None:
-        temporary = f"{name}.{uuid.uuid4().hex}.tmp"
+    def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         self.put(temporary, data)
-        os.replace(self._path(temporary), self._path(name))
+        self._rename(temporary, name)
 
     def delete(self, name: str) -> bool:
         try:
@@ -127,8 +132,18 @@ class LocalStorage:
             return False
         return True
 
+    def _link(self, name: str, other: str) -> None:
+        os.link(self._path(name), self._path(other))
+        _sync_folder(self._path(other).parent)
+
+    def _rename(self, name: str, other: str) -> None:
+        os.replace(self._path(name), self._path(other))
+
     def _path(self, name: str) -> Path:
-        return Path(self.root, name)
+        relative = PurePosixPath(name)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
+        return Path(self.root, relative)
 
 
 def open_storage(location: str) -> LocalStorage:
@@ -140,6 +155,14 @@ def open_storage(location: str) -> LocalStorage:
     if not os.path.isdir(path):
         raise AddressError(f"{location}: expected the folder of a table, found none")
     return LocalStorage(os.path.abspath(path))
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:
