@@ -78,9 +78,11 @@ def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _build(master, app_name, task_memory_bytes)
     try:
-        if not str(spark.sparkContext.master).startswith("local"):
-            _ship_package(spark)
-        yield spark
+        # Executors fetch the package when they get their first task, so the file must last as long as the session.
+        with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
+            if not str(spark.sparkContext.master).startswith("local"):
+                _ship_package(spark, folder)
+            yield spark
     finally:
         spark.stop()
 
@@ -122,11 +124,10 @@ def _package() -> Path:
     return Path(__file__).parent
 
 
-def _ship_package(spark: SparkSession) -> None:
-    with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
-        archive = Path(folder, "nightkeep.zip")
-        archive.write_bytes(package_zip())
-        spark.sparkContext.addPyFile(str(archive))
+def _ship_package(spark: SparkSession, folder: str) -> None:
+    archive = Path(folder, "nightkeep.zip")
+    archive.write_bytes(package_zip())
+    spark.sparkContext.addPyFile(str(archive))
 
 
 def package_zip() -> bytes:

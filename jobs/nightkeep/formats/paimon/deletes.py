@@ -28,7 +28,7 @@ def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
     name = index_path(bucket, bucket.index_file)
     data = storage.read(name)
     return {
-        vector.data_file: BitMap64(decode_vector(data, vector, subject=f"{name}: vector of {vector.data_file}"))
+        vector.data_file: BitMap64(decode_vector(data, vector, subject=name))
         for vector in bucket.vectors
     }
 
