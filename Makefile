@@ -1,29 +1,86 @@
-# Nightkeep: everything a clone needs, from a machine with Python 3.11, Java 17, git and make.
+# Nightkeep, from a clone and a machine with Python 3.11, Java 17, git and make. `make` lists what can be made.
 PYTHON ?= python3.11
 UV := .uv/bin/uv
-VENV := .venv
-BIN := $(VENV)/bin
+BIN := .venv/bin
+WORK := $(CURDIR)/.work
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export NIGHTKEEP_UV := $(CURDIR)/$(UV)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export GX_ANALYTICS_ENABLED := false
 
-LOCKS := requirements.txt requirements-dev.txt jobs/requirements.txt
+.DEFAULT_GOAL := help
+.PHONY: help environment lock nightly test lint soak bench-paimon bench-kernels samples clean
+
+help:
+	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
+
+# --- environment ---------------------------------------------------------------------------------------------
+
+environment: .venv/.synced  ## the locked environment in .venv
+
+$(UV): requirements-uv.txt
+	$(PYTHON) -m venv .uv
+	.uv/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements-uv.txt
+	touch $@
+
+.venv/.synced: requirements.txt requirements-dev.txt pyproject.toml | $(UV)
+	test -x $(BIN)/python || $(UV) venv -q -p $(PYTHON) .venv
+	$(UV) pip sync -q -p $(BIN)/python --require-hashes requirements.txt requirements-dev.txt
+	$(UV) pip install -q -p $(BIN)/python --no-deps -e .
+	touch $@
+
 COMPILE = $(UV) pip compile -q pyproject.toml --generate-hashes --python-version 3.11 \
 	--no-emit-find-links --no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: lock
-lock: $(UV)  ## resolve the three locks again
+lock: | $(UV)  ## resolve the three locks again
 	$(COMPILE) --extra airflow -o requirements.txt
 	$(COMPILE) -c requirements.txt -o jobs/requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
+	for lock in requirements.txt requirements-dev.txt jobs/requirements.txt; do \
+		cat lock-header.txt $$lock > $$lock.new && mv $$lock.new $$lock; done
 
-$(UV):
-	$(PYTHON) -m venv .uv
-	.uv/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements-uv.txt
+# --- one night over the samples ------------------------------------------------------------------------------
 
-$(VENV)/.synced: $(LOCKS) | $(UV)
-	test -x $(BIN)/python || $(UV) venv -q -p $(PYTHON) $(VENV)
-	$(UV) pip sync -q -p $(BIN)/python --require-hashes requirements.txt requirements-dev.txt
-	touch $@
+nightly: export AIRFLOW_HOME := $(WORK)/airflow
+nightly: export AIRFLOW__CORE__DAGS_FOLDER := $(CURDIR)/dags
+nightly: export AIRFLOW__CORE__PLUGINS_FOLDER := $(CURDIR)/plugins
+nightly: export AIRFLOW__CORE__LOAD_EXAMPLES := false
+nightly: export AIRFLOW__LOGGING__LOGGING_LEVEL := WARNING
+nightly: export AIRFLOW_CONN_NIGHTKEEP_SPARK := {"conn_type": "spark", "host": "local[*]"}
+nightly: export NIGHTKEEP_WAREHOUSE := $(WORK)/warehouse
+nightly: export NIGHTKEEP_REPORTS := $(WORK)/reports
+nightly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
+nightly: environment  ## copy the samples, run the nightly DAG over them once, print what it did
+	@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon $(WORK)/warehouse/
+	@echo "preparing Airflow (SQLite in .work/airflow)"
+	@airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
+	@airflow pools set nightkeep_spark 1 "Spark drivers of Nightkeep" >> $(WORK)/airflow.log 2>&1
+	@echo "running the nightly DAG (log in .work/nightly.log)"
+	@airflow dags test nightly 2026-11-20 > $(WORK)/nightly.log 2>&1 || { tail -n 60 $(WORK)/nightly.log; exit 1; }
+	@nightkeep history
+	@echo && echo "report: $$(ls $(WORK)/reports/pages/nightly*.html)"
 
-.PHONY: environment
-environment: $(VENV)/.synced  ## the locked environment in .venv
+# --- proof ---------------------------------------------------------------------------------------------------
+
+test: environment  ## the whole suite
+	$(BIN)/python -m pytest
+
+lint: environment  ## ruff and mypy
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+soak: environment  ## long random histories against Paimon Java
+	NIGHTKEEP_HISTORIES=2000 $(BIN)/python -m pytest tests/soak -m soak
+
+bench-paimon: environment  ## the upgrade against Paimon Java, side by side
+	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py
+
+bench-kernels: environment  ## rows per second of each kernel
+	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
+
+samples: environment  ## write samples/ again with Paimon Java
+	PYTHONPATH=. $(BIN)/python samples/make_samples.py
+
+clean:  ## everything that was made here
+	rm -rf .work .venv .uv
