@@ -118,6 +118,12 @@ def test_unsorted_keys_never_answer(sets: tuple, random) -> None:
         find_keys(table(kinds, wanted), table(kinds, shuffled))
 
 
+def test_a_prefix_of_the_ends_need_not_be_one_of_the_middle() -> None:
+    held = pa.table({"k0": ["user-1", "aaaa-2", "user-3"]})
+    with pytest.raises(ValueError, match=r"held keys .*: row 1 sorts before row 0"):
+        find_keys(pa.table({"k0": ["user-2"]}), held)
+
+
 def test_types_must_agree_and_be_keys() -> None:
     with pytest.raises(ValueError, match="key column 'k0': type int32, expected int64"):
         find_keys(table([pa.int64()], [(1,)]), table([pa.int32()], [(1,)]))

@@ -126,6 +126,11 @@ def test_without_order_the_last_wins_and_every_repetition_is_ambiguous() -> None
     assert ambiguous_keys(table, keys=["k"], order=[]).tolist() == [3, 5]
 
 
+def test_runs_that_start_and_end_alike() -> None:
+    table = pa.table({"k": ["user-1", "user-9", "aaaa-1", "user-1", "user-9"]})
+    assert keep_latest(table, keys=["k"], order=[]).tolist() == [2, 3, 4]
+
+
 def test_a_null_key_is_refused() -> None:
     with pytest.raises(ValueError, match="key column 'k': 1 nulls, expected none"):
         keep_latest(pa.table({"k": [1, None]}), keys=["k"], order=[])

@@ -120,7 +120,7 @@ def _order_words(column: ChunkedArray, by: OrderBy, rows: Rows) -> list[Integers
     if not column.null_count:
         return words
     valid = pc.is_valid(column).to_numpy()[rows]
-    return [valid.astype(np.uint8), *(np.where(valid, word, word.dtype.type(0)) for word in words)]
+    return [valid.astype(np.uint8), *words]
 
 
 def _compare(words: Sequence[Integers], pairs: Rows) -> tuple[bool, Rows]:

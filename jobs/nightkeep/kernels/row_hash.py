@@ -163,7 +163,7 @@ def _source(column: Array) -> _Source:
     if pa.types.is_struct(kind):
         return _Nested(_hashes(cast(pa.StructArray, column).flatten(), len(column)), nulls)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        return _Nested(_list_hashes(cast("pa.ListArray[Any]", column), nulls), nulls)
+        return _Nested(_list_hashes(cast("pa.ListArray[Any]", column)), nulls)
     return _Fixed(_fixed_parts(column), nulls)
 
 
@@ -203,7 +203,7 @@ def _hashes(columns: Sequence[Array], rows: int) -> tuple[Words, ...]:
     return hashes
 
 
-def _list_hashes(column: "pa.ListArray[Any]", nulls: npt.NDArray[np.bool_] | None) -> tuple[Words, ...]:
+def _list_hashes(column: "pa.ListArray[Any]") -> tuple[Words, ...]:
     """Per lane and list: its length and the sum of its items' hashes, each mixed with its place in the list.
 
     The entries of a map have no place.
@@ -211,8 +211,6 @@ def _list_hashes(column: "pa.ListArray[Any]", nulls: npt.NDArray[np.bool_] | Non
     offsets = column.offsets.to_numpy()
     values = column.values.slice(offsets[0], offsets[-1] - offsets[0])
     starts, stops = offsets[:-1] - offsets[0], offsets[1:] - offsets[0]
-    if nulls is not None:
-        stops = np.where(nulls, starts, stops)
     hashes = []
     for items, lane in zip(_hashes([values], len(values)), _LANES, strict=True):
         if not pa.types.is_map(column.type):
