@@ -64,7 +64,8 @@ class Snapshot(Protocol[U_co]):
     def version(self) -> int: ...
 
     @property
-    def units(self) -> Sequence[U_co]: ...
+    def units(self) -> Sequence[U_co]:
+        """Every unit with a file, and those whose last file this very version removed: they are to be proven too."""
 
     @property
     def sizes(self) -> FileSizes: ...
@@ -121,8 +122,8 @@ class Writes(Protocol[U]):
     def faults(self, parent: Snapshot[U], candidate: Snapshot[U], touched: Sequence[UnitKey]) -> tuple[str, ...]:
         """Disagreements between independent counts of a whole version, and changes outside the touched units."""
 
-    def shown(self, unit: U) -> Hashable:
-        """Identity of what a raw reader sees of a unit: files, levels and vectors, by name and range."""
+    def shown(self, unit: U) -> frozenset[Hashable]:
+        """What a raw reader sees of a unit, piece by piece: files with their levels, vectors by name and range."""
 
     def conflicts(
         self, planned: Snapshot[U], head: Snapshot[U], rewrites: Sequence[Rewrite]

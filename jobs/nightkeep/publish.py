@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
 from nightkeep.errors import EvidenceError, UnknownOutcome
 from nightkeep.model import Candidate, Committed, Conflicted, Rewrite, Run, UnitKey, Verified
@@ -12,14 +13,23 @@ MAX_ATTEMPTS = 20
 """Lost races in a row before giving up: each one means that another writer committed in between."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What of a unit readers stop to see, and what they see instead; the rest is as its parent has it."""
+
+    removed: frozenset[Hashable]
+    added: frozenset[Hashable]
+
+
 def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Conflicted:
     """Commit the candidate, rebased on whatever others committed meanwhile that does not touch its units.
 
     Units whose inputs changed are dropped, and their staged files removed. Raises UnknownOutcome when a write
     failed and our commit may or may not exist.
     """
-    planned, proven = table.snapshot(verified.plan.version), table.staged(verified.candidate)
     candidate, rewrites = verified.candidate, verified.rewrites
+    planned = table.snapshot(verified.plan.version)
+    proven = _changes(table, planned, table.staged(candidate))
     dropped: tuple[tuple[UnitKey, str], ...] = ()
     for _ in range(MAX_ATTEMPTS):
         head = table.snapshot()
@@ -30,7 +40,8 @@ def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Confli
             _discard(table, candidate, rewrites)
             if not rewrites:
                 return Conflicted(dropped)
-            candidate = _rebase(table, head, proven, rewrites, run=run)
+            candidate = table.stage(head, rewrites, run)
+            _require(table, head, candidate, proven=proven)
         if _commit(table, candidate):
             return Committed(candidate.version, candidate.parent_version, candidate.units, dropped)
     _discard(table, candidate, ())
@@ -50,20 +61,23 @@ def _commit(table: Table[U], candidate: Candidate) -> bool:
     return won or table.visible(candidate)
 
 
-def _rebase(
-    table: Table[U], head: Snapshot[U], proven: Snapshot[U], rewrites: Sequence[Rewrite], *, run: Run
-) -> Candidate:
-    """The proven units on a newer parent: decoded from its own staged bytes, readers must see the same of them."""
-    candidate = table.stage(head, rewrites, run)
+def _require(table: Table[U], head: Snapshot[U], candidate: Candidate, *, proven: Mapping[UnitKey, _Change]) -> None:
+    """Raise EvidenceError unless the candidate, from its own bytes, changes of each unit just what was proven."""
     staged = table.staged(candidate)
+    found = _changes(table, head, staged)
     faults = table.faults(head, staged, candidate.units)
-    before = {unit.key: table.shown(unit) for unit in proven.units}
-    after = {unit.key: table.shown(unit) for unit in staged.units}
-    faults += tuple(f"{key}: shows other files" for key in candidate.units if before[key] != after[key])
+    faults += tuple(
+        f"{key}: not the change that was proven" for key in candidate.units if found.get(key) != proven[key]
+    )
     if faults:
         subject = f"{table.address.name}: candidate version {candidate.version}"
-        raise EvidenceError(subject, "the proven units on a newer parent", "; ".join(faults))
-    return candidate
+        raise EvidenceError(subject, "the proven changes on a newer parent", "; ".join(faults))
+
+
+def _changes(table: Table[U], before: Snapshot[U], after: Snapshot[U]) -> Mapping[UnitKey, _Change]:
+    old = {unit.key: table.shown(unit) for unit in before.units}
+    new = {unit.key: table.shown(unit) for unit in after.units}
+    return {key: _Change(removed=old[key] - new[key], added=new[key] - old[key]) for key in old.keys() & new.keys()}
 
 
 def _without(rewrites: Sequence[Rewrite], lost: Sequence[tuple[UnitKey, str]]) -> tuple[Rewrite, ...]:

@@ -10,6 +10,7 @@ from operator import add
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.errors import EvidenceError
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
     Candidate,
@@ -46,6 +47,9 @@ def verify(
 def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list[tuple[U, U]]:
     before = {unit.key: unit for unit in base.units}
     after = {unit.key: unit for unit in staged.units}
+    lost = [str(key) for key in candidate.units if key not in after]
+    if lost:
+        raise EvidenceError(candidate.metadata, "every unit that was worked on", f"none of {', '.join(lost)}")
     return [(before[key], after[key]) for key in candidate.units]
 
 

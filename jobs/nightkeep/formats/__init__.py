@@ -9,7 +9,7 @@ from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.protocol import Table
 
-FORMATS = {"memory": "nightkeep.formats.memory", "paimon": "nightkeep.formats.paimon.format"}
+FORMATS = {"memory": "nightkeep.formats.memory.format", "paimon": "nightkeep.formats.paimon.format"}
 
 
 def open_table(address: Address) -> Table[Any]:

@@ -68,9 +68,9 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite],
 
 def commit(storage: Storage, candidate: Candidate) -> bool:
     """Create snapshot-<id> with the staged bytes, if nobody has; then move the LATEST hint, which may lag."""
-    data, temporary = storage.read(candidate.metadata), f"{candidate.metadata}.tmp"
+    name, temporary = f"snapshot/snapshot-{candidate.version}", f"{candidate.metadata}.tmp"
     # Not snapshot-<id>.<anything>: Java takes every name that starts with snapshot- for a number when it lists.
-    if not storage.put_if_absent(f"snapshot/snapshot-{candidate.version}", data, temporary=temporary):
+    if storage.exists(name) or not storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary):
         return False
     storage.replace("snapshot/LATEST", str(candidate.version).encode(), temporary=temporary)
     storage.delete(candidate.metadata)

@@ -74,10 +74,10 @@ class PaimonTable:
     def faults(self, parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
         return audit.version_faults(parent, candidate, touched)
 
-    def shown(self, unit: Bucket) -> Hashable:
-        """Files above level 0 with the exact vectors that hide rows of them."""
-        files = frozenset((file.name, file.level, file.bytes) for file in unit.files if file.level > 0)
-        return (files, unit.index_file, unit.vectors)
+    def shown(self, unit: Bucket) -> frozenset[Hashable]:
+        """Files above level 0, and the exact vectors that hide rows of them, as one piece: they are one file."""
+        files = ((file.name, file.level, file.bytes) for file in unit.files if file.level > 0)
+        return frozenset([*files, (unit.index_file, unit.vectors)])
 
     def conflicts(
         self, planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite]

@@ -1,0 +1,198 @@
+"""A table in memory behind the protocol: what every verb owes, with no file format in the way.
+
+Everything is decoded from the store's bytes, so that what is proven is what a reader would find.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import AddressError, RefusedTable
+from nightkeep.formats.memory.metadata import (
+    STORES,
+    MemoryFile,
+    MemorySnapshot,
+    MemoryUnit,
+    Store,
+    decode,
+    deleted_positions,
+    encode,
+    from_ipc,
+    to_ipc,
+)
+from nightkeep.formats.memory.optimize import SORTED, MergeEdit, MergeTask, merged, refuse_sorted, worn_files
+from nightkeep.kernels.bitmap import positions as ascending
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey, View, run_token
+from nightkeep.protocol import OperationRules, Positions
+
+_NO_COST = TaskCost(0.0, 0.0, 0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTable:
+    """An opened table: nothing but its address, so every answer comes from the store."""
+
+    address: Address
+
+    @property
+    def store(self) -> Store:
+        return STORES[self.address.location]
+
+    @property
+    def operations(self) -> Mapping[Operation, OperationRules[MemoryUnit]]:
+        return {Operation.OPTIMIZE: OperationRules((refuse_sorted(self.address.name),), (worn_files,))}
+
+    def snapshot(self, version: int | None = None) -> MemorySnapshot:
+        """The listing says which version is the latest: there is no hint that could lag."""
+        found = self._load(f"version-{max(self._versions()) if version is None else version}.json")
+        unknown = set(found.features) - {SORTED}
+        if unknown:
+            feature = f"feature {', '.join(sorted(unknown))} is not handled"
+            raise RefusedTable(self.address.name, feature, "leave the table to its engine")
+        return found
+
+    def staged(self, candidate: Candidate) -> MemorySnapshot:
+        """By the same code that decodes a published version: the two may not read one byte differently."""
+        return self._load(candidate.metadata)
+
+    def survivors(self, unit: MemoryUnit, view: View) -> Positions:
+        """Both views show the same, as no key lets one row replace another: what is not deleted survives."""
+        return {file.name: BitMap64(range(file.rows)) - deleted_positions(self.store, file) for file in unit.files}
+
+    def rows(self, unit: MemoryUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+        for file in unit.files:
+            if positions.get(file.name):
+                yield from from_ipc(self.store.read(file.name)).take(ascending(positions[file.name])).to_batches()
+
+    def unit_faults(self, base: MemoryUnit, candidate: MemoryUnit) -> tuple[str, ...]:
+        """Every file is read: in memory that is cheap. Others read what is new."""
+        return tuple(fault for file in candidate.files for fault in self._file_faults(file))
+
+    def rewrite(self, task: object, run: Run) -> Rewrite:
+        """One new file, or none where every row was deleted. Its name is this attempt's alone."""
+        assert isinstance(task, MergeTask)
+        rows, unit = merged(self.store, task), hashlib.sha256(str(task.key).encode()).hexdigest()[:8]
+        added: tuple[MemoryFile, ...] = ()
+        if rows.num_rows:
+            data = to_ipc(rows)
+            added = (MemoryFile(f"data-{run.token}-{unit}-{run.attempt}.arrow", rows.num_rows, len(data)),)
+            self.store.put(added[0].name, data)
+        outputs = tuple(file.name for file in added)
+        return Rewrite(task.key, MergeEdit(task.inputs, added), outputs, rows.num_rows, 0, (), _NO_COST)
+
+    def stage(self, parent: MemorySnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+        """The parent's partitions with the edits done; a partition without rows stays, so that it can be proven."""
+        edits = {rewrite.key: _edit(rewrite) for rewrite in rewrites}
+        name, version = f"staged-{run.token}-{run.attempt}.json", parent.version + 1
+        after = replace(
+            parent, version=version, by=self.commit_user(run.run_id), staged_as=name,
+            rows=parent.rows + sum(_live(edit.added) - _live(edit.removed) for edit in edits.values()),
+            units=tuple(_edited(unit, edits[unit.key]) if unit.key in edits else unit for unit in parent.units),
+        )  # fmt: skip
+        self.store.put(name, encode(after))
+        outputs = [output for rewrite in rewrites for output in rewrite.outputs]
+        return Candidate(self.address, version, parent.version, name, (*outputs, name), tuple(edits))
+
+    def faults(self, parent: MemorySnapshot, candidate: MemorySnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+        """`rows` is counted by edits, the files by addition: a lost or doubled file makes the two disagree."""
+        before, after = parent.by_key, candidate.by_key
+        strays = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+        held = sum(_live(unit.files) for unit in candidate.units)
+        return (
+            *(f"{key}: changed, though nothing of it was worked on" for key in sorted(set(strays) - set(touched))),
+            *([f"{candidate.rows} rows claimed, files hold {held}"] if held != candidate.rows else []),
+            *([f"{candidate.rows} rows, {parent.rows} before"] if candidate.rows != parent.rows else []),
+        )
+
+    def shown(self, unit: MemoryUnit) -> frozenset[Hashable]:
+        """A file with other deletes is another piece."""
+        return frozenset(unit.files)
+
+    def conflicts(
+        self, planned: MemorySnapshot, head: MemorySnapshot, rewrites: Sequence[Rewrite]
+    ) -> tuple[tuple[UnitKey, str], ...]:
+        """An input that is gone, or of which more was deleted. Files that others added are no conflict."""
+        held = {key: frozenset(unit.files) for key, unit in head.by_key.items()}
+        lost = {r.key: set(_edit(r).removed) - held.get(r.key, frozenset()) for r in rewrites}
+        return tuple(
+            (key, f"inputs changed: {', '.join(sorted(file.name for file in files))}")
+            for key, files in lost.items()
+            if files
+        )
+
+    def commit(self, candidate: Candidate) -> bool:
+        """One atomic step: before it nobody sees the version, after it everybody does."""
+        if candidate.version in self._versions():
+            return False
+        won = self.store.put_if_absent(f"version-{candidate.version}.json", self.store.read(candidate.metadata))
+        if won:
+            self.discard([candidate.metadata])
+        return won
+
+    def visible(self, candidate: Candidate) -> bool:
+        """Asked after a lost answer: the version tells the name it was staged under, which is nobody else's."""
+        if candidate.version not in self._versions():
+            return False
+        return self._load(f"version-{candidate.version}.json").staged_as == candidate.metadata
+
+    def committed(self, run: Run) -> Committed | None:
+        """By the run's own name, which its attempts share; the units are what differs from the version before."""
+        for version in sorted(self._versions(), reverse=True):
+            found = self.snapshot(version)
+            if found.by == self.commit_user(run.run_id):
+                before = self.snapshot(version - 1).by_key
+                mine = tuple(unit.key for unit in found.units if unit != before[unit.key])
+                return Committed(version, version - 1, mine)
+        return None
+
+    def commit_user(self, run_id: str) -> str:
+        return f"nightkeep-{run_token(run_id)}"
+
+    def go_back(self, version: int) -> str:
+        return f"restore {self.address.name} to version {version}"
+
+    def discard(self, names: Sequence[str]) -> None:
+        """A name that is gone already is no fault: a retry discards again."""
+        for name in names:
+            self.store.files.pop(name, None)
+
+    def _versions(self) -> set[int]:
+        names = [name for name in self.store.files if name.startswith("version-")]
+        return {int(name.removeprefix("version-").removesuffix(".json")) for name in names}
+
+    def _load(self, name: str) -> MemorySnapshot:
+        return decode(self.store.read(name), subject=f"{self.address.name}: {name}")
+
+    def _file_faults(self, file: MemoryFile) -> Iterator[str]:
+        found = (len(self.store.read(file.name)), from_ipc(self.store.read(file.name)).num_rows)
+        if found != (file.bytes, file.rows):
+            yield f"{file.name}: {found[0]} bytes and {found[1]} rows, metadata says {file.bytes} and {file.rows}"
+        deleted = deleted_positions(self.store, file)
+        if len(deleted) != file.deleted_rows or (deleted and deleted.max() >= file.rows):
+            yield f"{file.deleted}: {len(deleted)} positions, expected {file.deleted_rows} below {file.rows}"
+
+
+def open_table(address: Address) -> MemoryTable:
+    """The table at `address.location`. Raises AddressError where this process has none."""
+    if address.location not in STORES:
+        raise AddressError(f"{address}: expected a table of this process, found none")
+    return MemoryTable(address)
+
+
+def _edit(rewrite: Rewrite) -> MergeEdit:
+    assert isinstance(rewrite.edit, MergeEdit)
+    return rewrite.edit
+
+
+def _edited(unit: MemoryUnit, edit: MergeEdit) -> MemoryUnit:
+    kept = tuple(file for file in unit.files if file not in edit.removed)
+    return replace(unit, files=(*kept, *edit.added))
+
+
+def _live(files: Sequence[MemoryFile]) -> int:
+    return sum(file.live_rows for file in files)
