@@ -150,7 +150,11 @@ final class Compactions {
         request.path("buckets").forEach(bucket -> wanted.add(bucket.asInt()));
         return table.store().newScan().readBucketEntries().stream()
                 .filter(entry -> wanted.isEmpty() || wanted.contains(entry.bucket()))
-                .filter(entry -> !partition.isArray() || partition.equals(partition(table, entry.partition())))
+                // As text: a parsed int and a long of the same value are different nodes.
+                .filter(
+                        entry ->
+                                !partition.isArray()
+                                        || partition.toString().equals(partition(table, entry.partition()).toString()))
                 .sorted(
                         Comparator.comparing((BucketEntry e) -> partition(table, e.partition()).toString())
                                 .thenComparing(BucketEntry::bucket))
