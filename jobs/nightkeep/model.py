@@ -7,11 +7,13 @@ This module imports nothing heavy: DAGs and pages read it too.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 _U64 = (1 << 64) - 1
+_FINGERPRINT = re.compile(r"(\d+):([0-9a-f]{16}):([0-9a-f]{16})")
 
 
 class Operation(StrEnum):
@@ -107,8 +109,11 @@ class Fingerprint:
 
     @staticmethod
     def parse(text: str) -> Fingerprint:
-        rows, sum_a, sum_b = text.split(":")
-        return Fingerprint(int(rows), int(sum_a, 16), int(sum_b, 16))
+        """The inverse of str(). Raises ValueError."""
+        match = _FINGERPRINT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"fingerprint {text!r}, expected ROWS:HEX:HEX with 16 digits in each sum")
+        return Fingerprint(int(match[1]), int(match[2], 16), int(match[3], 16))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,49 +1,13 @@
 """Rows -> a fingerprint of the multiset they are. Neither row order nor batches nor encodings show in it."""
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.kernels.row_hash import hash_blocks
-
-_WRAP = 2**64
-_TEXT = re.compile(r"(\d+):([0-9a-f]{16}):([0-9a-f]{16})")
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """How many rows, and the sums modulo 2**64 of two independent hashes of each."""
-
-    rows: int
-    sum_a: int
-    sum_b: int
-
-    def __add__(self, other: "Fingerprint") -> "Fingerprint":
-        """The fingerprint of both parts together."""
-        return Fingerprint(
-            self.rows + other.rows, (self.sum_a + other.sum_a) % _WRAP, (self.sum_b + other.sum_b) % _WRAP
-        )
-
-    def __sub__(self, other: "Fingerprint") -> "Fingerprint":
-        """The fingerprint of what is left when `other`, a part of this, is taken away."""
-        return Fingerprint(
-            self.rows - other.rows, (self.sum_a - other.sum_a) % _WRAP, (self.sum_b - other.sum_b) % _WRAP
-        )
-
-    def __str__(self) -> str:
-        return f"{self.rows}:{self.sum_a:016x}:{self.sum_b:016x}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Fingerprint":
-        """The inverse of str(). Raises ValueError."""
-        match = _TEXT.fullmatch(text)
-        if match is None:
-            raise ValueError(f"fingerprint {text!r}, expected ROWS:HEX:HEX with 16 digits in each sum")
-        return cls(int(match[1]), int(match[2], 16), int(match[3], 16))
+from nightkeep.model import Fingerprint
 
 
 NOTHING = Fingerprint(0, 0, 0)
