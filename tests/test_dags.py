@@ -116,9 +116,9 @@ def test_the_page_has_every_table_and_its_settled_outcome(airflow: Airflow, nigh
     assert f"reports/pages/{prefix}.html" in night.log
 
 
-def test_on_demand_is_a_dry_run_unless_told_otherwise(airflow: Airflow) -> None:
+def test_on_demand_is_a_dry_run_of_the_table_the_address_names(airflow: Airflow) -> None:
     airflow.script(l0_upgrade={"t.skipped": ["skipped"]})
-    form = {"table": "t.skipped", "where": "day >= '2026-11-01'"}
+    form = {"table": f"paimon:{airflow.home}/t.skipped", "where": "day >= '2026-11-01'"}
     done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
     run = finished(airflow, "on_demand", done.stdout)
     assert (done.returncode, run.state) == (0, "success")
@@ -128,26 +128,37 @@ def test_on_demand_is_a_dry_run_unless_told_otherwise(airflow: Airflow) -> None:
     assert run.tasks["group.check", 0][0] == run.tasks["outcome", "t.skipped"][0] == "skipped"
 
 
-def test_on_demand_refuses_what_its_form_does_not_offer(airflow: Airflow) -> None:
-    airflow.script()
-    for form in ({"table": "a,b"}, {"table": "a", "operation": "drop"}, {"table": "a", "dry_run": "no"}, {}):
-        done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
-        assert done.returncode == 1, form
-    assert not (airflow.home / "jobs/calls.jsonl").exists()
+FORMS: dict[str, dict[str, object]] = {
+    "good": {"table": "t.verified"},
+    "all": {"table": "paimon:/a b", "operation": "upgrade", "where": "a = 1", "dry_run": False, "full": True},
+    "empty": {},
+    "two tables": {"table": "a,b"},
+    "unknown operation": {"table": "a", "operation": "drop"},
+    "text for a switch": {"table": "a", "dry_run": "no"},
+}
 
 
-def test_dag_files_import_serialise_and_name_pools_that_exist(airflow: Airflow) -> None:
+def test_dag_files_import_serialise_and_check_their_form(airflow: Airflow) -> None:
     found = airflow.python(
         f"""
-import json
+import copy, json
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 bag = DagBag(dag_folder={str(ROOT / "dags")!r}, known_pools={{"nightkeep_spark", "default_pool"}})
 dags = {{name: DagSerialization.to_dict(dag)["dag"] for name, dag in bag.dags.items()}}
 nightly = bag.dags["nightly"]
+def accepts(form):
+    params = copy.deepcopy(bag.dags["on_demand"].params)
+    try:
+        params.update(form)
+        return bool(params.validate())
+    except ParamValidationError:
+        return False
 print(json.dumps({{
     "errors": bag.import_errors, "dags": sorted(dags), "active": nightly.max_active_runs,
     "pools": sorted({{task.pool for task in nightly.tasks}}), "deadline": bool(nightly.deadline),
+    "forms": [name for name, form in {FORMS!r}.items() if accepts(form)],
 }}))""",
         NIGHTKEEP_DEADLINE_MINUTES="90",
     )
@@ -157,6 +168,7 @@ print(json.dumps({{
         "active": 1,
         "pools": ["default_pool", "nightkeep_spark"],
         "deadline": True,
+        "forms": ["good", "all"],
     }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.airflow_home import Airflow, airflow_home, with_database
+from tests.airflow_home import ROOT, Airflow, airflow_home, with_database
 
 from nightkeep.model import Outcome
-from nightkeep_airflow.results import Reported, Settled, settled
+from nightkeep.report import load_document
+from nightkeep_airflow.results import Reported, Settled, reported, settled
 from nightkeep_airflow.runs import run_prefix
 
 
@@ -103,6 +104,42 @@ print(json.dumps({{"alive": alive, "raised": len(raised), "family": len(family)}
     )
     assert found["family"] >= 3, "the launcher, its JVM or the job was not found"
     assert (found["alive"], found["raised"]) == ([], 1)
+
+
+def test_operators_and_jobs_agree_on_arguments_and_results(airflow: Airflow) -> None:
+    # A dry run over the samples starts no session, so what it costs is the launcher.
+    found = airflow.python(
+        f"""
+import json, types
+from airflow.sdk.exceptions import AirflowSkipException
+from nightkeep_airflow.operators import CareOperator, CheckOperator
+where = dict(
+    conn_id="nightkeep_spark", jobs={str(ROOT / "jobs")!r}, policy={str(ROOT / "dags/tables.yaml")!r},
+    reports={str(airflow.home / "reports")!r},
+)
+context = {{
+    "dag_run": types.SimpleNamespace(dag_id="nightly", run_id="manual"),
+    "ti": types.SimpleNamespace(try_number=1, max_tries=2),
+}}
+tables = ["shop.orders", "shop.untouched", "shop.ledger"]
+options = ["--dry-run", "", "--full"]
+planned = CareOperator(task_id="care", tables=tables, options=options, **where).execute(context)
+said = [{{**entry, "outcome": "verified"}} for entry in planned]
+checked = CheckOperator(task_id="check", cared=said, **where).execute(context)
+try:
+    CheckOperator(task_id="quiet", cared=planned, **where).execute(context)
+except AirflowSkipException:
+    print(json.dumps([planned, checked]))""",
+        NIGHTKEEP_WAREHOUSE=str(ROOT / "samples"),
+    )
+    planned, checked = ([reported(entry) for entry in entries] for entries in found)
+    assert [(entry.table, entry.outcome) for entry in planned] == [
+        ("shop.orders", Outcome.SKIPPED),
+        ("shop.untouched", Outcome.UNCHANGED),
+        ("shop.ledger", Outcome.REFUSED),
+    ]
+    assert checked == planned
+    assert [load_document(str(entry.document)).outcome for entry in planned] == [e.outcome for e in planned]
 
 
 def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:

@@ -39,6 +39,9 @@ _log = logging.getLogger(__name__)
 POOL = "nightkeep_spark"
 CONNECTION = "nightkeep_spark"
 
+# On a local master the driver is where a check's joins run; what the session asks for comes too late for its JVM.
+DRIVER_MEMORY = "2g"
+
 # Mapped tasks share one declaration, so each table's asset is reached through this alias when it is emitted.
 VERIFIED = AssetAlias("nightkeep-verified")
 
@@ -64,6 +67,7 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str, options: It
     submit = {
         "conn_id": CONNECTION,
         "pool": POOL,
+        "driver_memory": DRIVER_MEMORY,
         "jobs": settings.jobs,
         "policy": settings.policy,
         "reports": settings.reports,
