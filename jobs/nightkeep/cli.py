@@ -176,10 +176,10 @@ def report(
     documents = load_history(place.reports)
     folder = out or place.reports
     pages: dict[str, str] = {}
-    for run_id in dict.fromkeys(document.run_id for document in documents):
-        mine = [document for document in documents if document.run_id == run_id]
-        pages[run_id] = write_page(folder, run_id, render_run(mine, title=run_id, generated_at=now)).name
-    index = render_index(documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages.get(d.run_id))
+    for name in dict.fromkeys(map(_run_name, documents)):
+        mine = [document for document in documents if _run_name(document) == name]
+        pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now)).name
+    index = render_index(documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages.get(_run_name(d)))
     print(write_page(folder, "index", index))
 
 
@@ -205,6 +205,11 @@ def _run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: b
         document = second_opinion(document, chosen, order.reports, engine=engine)
         store(document, order.reports)
     return document
+
+
+def _run_name(document: RunDocument) -> str:
+    """What the documents of one run over several tables have in common: run ids of a night end in the table."""
+    return document.run_id.removesuffix(f":{document.table}")
 
 
 def _place(policy: Path | None, reports: str | None) -> _Place:
