@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
@@ -113,7 +114,8 @@ class FileReader:
     def _require_same_times(self, found: pa.Table, coarse: pa.Table) -> None:
         """Raise RefusedTable for a time that Arrow's nanoseconds wrapped around, as its reader does silently."""
         for name in coarse.column_names:
-            whole = found.column(name).cast(pa.timestamp("us"), safe=False)
+            # A cast would round times before 1970 up, where the other reading rounds down.
+            whole = pc.floor_temporal(found.column(name), unit="microsecond").cast(pa.timestamp("us"))
             if not whole.equals(coarse.column(name).cast(pa.timestamp("us"))):
                 raise RefusedTable(
                     f"{self.subject} column {name}",
