@@ -173,18 +173,19 @@ def load(table: Address, storage: Storage, name: str, *, schemas: Mapping[int, T
     containers = [c for _, c in (*base_containers, *delta_containers)]
     live = merge_entries(record for container in containers for record in container.records)
     index = _read_index(storage, raw.get("indexManifest"))
+    changed = [record for _, container in delta_containers for record in container.records]
     return PaimonSnapshot(
         table=table,
         raw=raw,
         schemas=current,
-        units=tuple(_buckets(live, index.records if index else (), schemas=current)),
+        units=tuple(_buckets(live, changed, index.records if index else (), schemas=current)),
         index_records=tuple(index.records) if index else (),
         index_schemas=_distinct([index] if index else []),
         entry_schemas=_distinct(reversed(containers)),
         list_schemas=_distinct([delta, base]),
         base_manifests=tuple(base.records),
         delta_manifests=tuple(delta.records),
-        delta_entries=tuple(r for _, c in delta_containers for r in c.records),
+        delta_entries=tuple(changed),
     )
 
 
@@ -254,8 +255,11 @@ def _require_version(records: Sequence[Record], version: int, *, subject: str) -
             )
 
 
-def _buckets(live: Sequence[Record], index: Sequence[Record], *, schemas: Schemas) -> Iterator[Bucket]:
-    entries: dict[Place, list[Record]] = {}
+def _buckets(
+    live: Sequence[Record], changed: Sequence[Record], index: Sequence[Record], *, schemas: Schemas
+) -> Iterator[Bucket]:
+    """Every bucket with a file or a vector file, and those whose last file this very version removed."""
+    entries: dict[Place, list[Record]] = {(record["_PARTITION"], record["_BUCKET"]): [] for record in changed}
     for record in live:
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
     held = (record for record in index if record["_INDEX_TYPE"] == VECTORS_INDEX)
