@@ -49,6 +49,9 @@ OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("index-file-in-data-file-dir", 0.05, ("true",)),
     ("partition.legacy-name", 0.1, ("false",)),
     ("write.sequence-number-init-mode", 0.05, ("snapshot",)),
+    ("manifest.merge-min-count", 0.3, ("2", "3")),
+    ("manifest.target-file-size", 0.1, ("1 kb",)),
+    ("manifest.full-compaction-threshold-size", 0.1, ("1 kb",)),
     ("metadata.stats-keep-first-n-columns", 0.1, ("1",)),
 )
 
