@@ -36,8 +36,8 @@ def verify(
     Base: the planned version, merged on read. Candidate: the staged version, raw through its vectors.
     """
     base, staged = table.snapshot(plan.version), table.staged(candidate)
-    faults = table.faults(base, staged, candidate.units)
     pairs = _pairs(base, staged, candidate)
+    faults = table.faults(base, staged, candidate.units)
     proofs = tuple(mapper(_ProofTask(table, level), pairs, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
