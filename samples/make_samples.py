@@ -4,7 +4,7 @@ Run from the repository: python -m samples.make_samples
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -169,15 +169,7 @@ def ledger(engine: PaimonJava, table: Path) -> None:
     story.commit([["+U", n, f"entry {n} again"] for n in range(0, 200, 5)])
 
 
-SAMPLES: tuple[Callable[[PaimonJava, Path], None], ...] = (
-    orders,
-    customers,
-    positions,
-    stock,
-    events_input,
-    untouched,
-    ledger,
-)
+SAMPLES = (orders, customers, positions, stock, events_input, untouched, ledger)
 
 POSITION_COLUMNS = (
     ("device", "INT NOT NULL"),

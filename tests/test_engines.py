@@ -1,22 +1,17 @@
 """The oracles answer, and agree with an obvious model: what other tests are judged by is judged here."""
 
-import json
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from tests.engines.canonical import order_key
 from tests.engines.history import Commit, History, expected, play, rows_by_key
 from tests.engines.json_lines import EngineError, EngineStopped, JsonLines
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import MERGE_ON_READ, Compaction, Layout, RandomRows, Scan, Writer
 from tests.engines.pypaimon_oracle import PyPaimon, cut_to_micros
 from tests.engines.random_history import random_history
-from tests.engines.random_values import PRIMITIVES, random_value
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "paimon" / "shop.db"
 MERGED = Scan(options=MERGE_ON_READ)
@@ -154,98 +149,6 @@ def test_random_rows_are_the_same_for_the_same_seed(paimon_java: PaimonJava, ord
     assert 3000 < after.rows < 3500
     paimon_java.write(copy, upserts(0, note="changed"))
     assert paimon_java.read_digest(copy, MERGED).digest != after.digest
-
-
-# Values and filters, in both engines
-
-
-@pytest.fixture(scope="module")
-def assorted(paimon_java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """300 rows of every primitive type, base and L0, as rows.json beside the table says."""
-    table = tmp_path_factory.mktemp("assorted") / "shop.db" / "assorted"
-    columns = [("id", "INT NOT NULL"), *((f"c{i}", text) for i, text in enumerate(PRIMITIVES))]
-    options = {"bucket": "2", "deletion-vectors.enabled": "true"}
-    paimon_java.create(table, Layout(columns, ["id"], options=options))
-    random = Random(11)
-    rows = [
-        [n, *(None if random.random() < 0.1 else random_value(text, random) for text in PRIMITIVES)] for n in range(300)
-    ]
-    paimon_java.write(table, [["+I", *row] for row in rows[:200]])
-    paimon_java.compact(table)
-    paimon_java.write(table, [["+I", *row] for row in rows[150:]])
-    (table.parent / "rows.json").write_text(json.dumps(rows))
-    return table
-
-
-def test_both_engines_read_every_type_as_it_was_written(
-    paimon_java: PaimonJava, pypaimon: PyPaimon, assorted: Path
-) -> None:
-    rows = [tuple(row) for row in json.loads((assorted.parent / "rows.json").read_text())]
-    assert sorted(paimon_java.read(assorted, MERGED).rows) == rows
-    assert sorted(pypaimon.read(assorted, MERGED).rows) == list(map(cut_to_micros, rows))
-
-
-OPS: dict[str, Callable[[Any, list[Any]], bool]] = {
-    "eq": lambda key, values: bool(key == values[0]),
-    "ne": lambda key, values: bool(key != values[0]),
-    "lt": lambda key, values: bool(key < values[0]),
-    "le": lambda key, values: bool(key <= values[0]),
-    "gt": lambda key, values: bool(key > values[0]),
-    "ge": lambda key, values: bool(key >= values[0]),
-    "in": lambda key, values: key in values,
-    "between": lambda key, values: bool(values[0] <= key <= values[1]),
-}
-ARITY = {"in": 2, "between": 2}
-
-
-@pytest.mark.parametrize("op", [*OPS, "is_null", "is_not_null"])
-def test_both_engines_filter_as_the_model_does(
-    op: str, paimon_java: PaimonJava, pypaimon: PyPaimon, assorted: Path
-) -> None:
-    rows = [tuple(row) for row in json.loads((assorted.parent / "rows.json").read_text())]
-    for column, text in enumerate(PRIMITIVES, start=1):
-        if text in ("FLOAT", "DOUBLE") and op in OPS:
-            continue  # Engines differ on where NaN and -0.0 are in the order.
-        present = sorted({row[column] for row in rows if row[column] is not None}, key=lambda v: order_key(v, text))
-        values = [present[len(present) // 3], present[-1]][: ARITY.get(op, 1)] if op in OPS else []
-        keys = [order_key(value, text) for value in values]
-        wanted = [row[0] for row in rows if _holds(op, row[column], text, keys)]
-        scan = Scan({"op": op, "field": f"c{column - 1}", "values": values}, projection=["id"], options=MERGE_ON_READ)
-        # pypaimon compares nanoseconds as microseconds.
-        for engine in (paimon_java,) if text == "TIMESTAMP(9)" else (paimon_java, pypaimon):
-            assert sorted(row[0] for row in engine.read(assorted, scan).rows) == wanted, (engine, text)
-
-
-def _holds(op: str, value: Any, text: str, keys: list[Any]) -> bool:
-    if op in OPS:
-        return value is not None and OPS[op](order_key(value, text), keys)
-    return (value is None) == (op == "is_null")
-
-
-def test_a_column_that_is_only_filtered_on_is_not_returned(paimon_java: PaimonJava, orders: Path) -> None:
-    paimon_java.write(orders, [["+I", 1, "a"], ["+I", 2, "b"], ["+I", 3, None]])
-    both = {
-        "op": "or",
-        "children": [{"op": "eq", "field": "note", "values": ["b"]}, {"op": "is_null", "field": "note"}],
-    }
-    found = paimon_java.read(orders, Scan(both, projection=["id"], options=MERGE_ON_READ))
-    assert (found.columns, sorted(found.rows)) == (("id",), [(2,), (3,)])
-
-
-def test_pypaimon_writes_deletes_through_a_kind_column(
-    paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path
-) -> None:
-    """Java reads them right, though pypaimon's metadata counts no deleted row."""
-    table = tmp_path / "shop.db" / "kinds"
-    columns = [("id", "BIGINT NOT NULL"), ("kind", "STRING"), ("at", "TIMESTAMP(9)")]
-    options = {**ORDERS.options, "rowkind.field": "kind", "write-only": "true"}
-    paimon_java.create(table, Layout(columns, ["id"], options=options))
-    pypaimon.write(table, [["+I", n, None, "2024-01-01T00:00:00.123456789"] for n in range(4)])
-    assert pypaimon.write(table, [["-D", 2, None, None]]) == 2
-    rows = [(n, "+I", "2024-01-01T00:00:00.123456789") for n in (0, 1, 3)]
-    assert sorted(paimon_java.read(table, MERGED).rows) == rows
-    assert sorted(pypaimon.read(table, MERGED).rows) == list(map(cut_to_micros, rows))
-    assert [file.delete_rows for file in paimon_java.files(table)] == [0, 0]
 
 
 # Histories

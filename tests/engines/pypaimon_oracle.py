@@ -61,7 +61,7 @@ class PyPaimon:
 
 
 def cut_to_micros(row: Sequence[Any]) -> tuple[Any, ...]:
-    """A row with its TIMESTAMP(9) values as a merged read of pypaimon's shows them."""
+    """A row with its TIMESTAMP(9) values cut, as pypaimon does where it merges and not where it does not."""
     return tuple(_NANOS.sub(r"\g<1>000", value) if isinstance(value, str) else value for value in row)
 
 

@@ -166,10 +166,12 @@ class _Life:
 
     def alter(self) -> None:
         plain = [(name, text) for name, text in self._columns if name.startswith("v")]
+        # Java refuses to rename a column that an option names.
+        free = [name for name, _ in plain if f"fields.{name}.stats-mode" not in self._layout.options]
         widened = [(name, text) for name, text in plain if text in WIDER]
         kind = self._random.random()
-        if kind < 0.3:
-            old, _ = self._random.choice(plain)
+        if kind < 0.3 and free:
+            old = self._random.choice(free)
             new = f"{old}r"
             self._columns = [(new if name == old else name, text) for name, text in self._columns]
             self._add(Alter(({"change": "rename_column", "name": old, "to": new},)))
