@@ -73,9 +73,7 @@ def standalone(
 def submit(cluster: Standalone, script: Path, *arguments: str, conf: Mapping[str, str] | None = None) -> str:
     """Run a Python script on the cluster, in client mode; its standard output, once it ended well."""
     options = {"spark.log.level": "WARN", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
-    settings = [
-        x for key, value in (options | dict(conf or {})).items() for x in ("--conf", f"{key}={value}")
-    ]
+    settings = [x for key, value in (options | dict(conf or {})).items() for x in ("--conf", f"{key}={value}")]
     command = [str(SPARK_SUBMIT), "--master", cluster.master, *settings, str(script), *arguments]
     environ = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,8 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         for process in alive:
             _signal(process.kill)
         psutil.wait_procs(alive, timeout=1)
+        if self._hook:
+            super().on_kill()
 
     def _prepare(self, script: str, arguments: list[str]) -> None:
         self.application = str(Path(self.jobs) / script)
@@ -163,7 +165,7 @@ def _family(submitted: Any) -> list[psutil.Process]:
     return [launcher, *launcher.children(recursive=True)]
 
 
-def _signal(send: Any) -> None:
+def _signal(send: Callable[[], object]) -> None:
     """A process may end by itself between the listing and the signal."""
     try:
         send()
