@@ -1,4 +1,4 @@
-"""Second opinion on what a run published for a group of tables, in one Spark session; its documents say what it found."""
+"""Second opinion on what a run published for a group of tables, in one Spark session, added to its documents."""
 
 import sys
 

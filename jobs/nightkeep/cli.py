@@ -1,4 +1,4 @@
-"""nightkeep: the command. Arguments -> stages -> text or one JSON document on stdout; everything else goes to stderr."""
+"""Arguments -> stages -> text, or one JSON document, on stdout; everything else goes to stderr."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ from nightkeep.night import operations_of
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, PolicyFile, explain_text, load, parse_size
 from nightkeep.report import (
-    CheckStatus, RunDocument, load_history, release, render_index, render_run, store, summary_text, write_page,
+    CheckStatus,
+    RunDocument,
+    load_history,
+    release,
+    render_index,
+    render_run,
+    store,
+    summary_text,
+    write_page,
 )  # fmt: skip
 
 app = typer.Typer(
@@ -108,7 +116,8 @@ def check(
     table: TableArgument,
     version: Annotated[int | None, typer.Option("--version", help="The published version; else the latest")] = None,
     base: Annotated[int | None, typer.Option("--base", help="What it must equal; else the version before")] = None,
-    policy: PolicyOption = None, reports: ReportsOption = None, master: MasterOption = "local[*]", as_json: JsonOption = False,  # noqa: FBT002
+    policy: PolicyOption = None, reports: ReportsOption = None, master: MasterOption = "local[*]",
+    as_json: JsonOption = False,  # noqa: FBT002
 ) -> None:  # fmt: skip
     """A second opinion on a published version, by Spark SQL and Great Expectations."""
     chosen = _place(policy, reports).policy.effective(table)

@@ -1,4 +1,4 @@
-"""Arguments of a job script -> a group of tables -> documents and the result list; exit status 0 once all are written."""
+"""Arguments of a job script -> a group of tables -> documents and a result list, and exit status 0 once written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document with a committed version + the check's report -> the document with both; a failed check holds the table."""
+"""A document of a published version -> the same with the check's findings; a failed check holds the table."""
 
 from __future__ import annotations
 
