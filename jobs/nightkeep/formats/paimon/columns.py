@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import Field
+from nightkeep.formats.paimon.twelve_bytes import open_parquet, times
 from nightkeep.formats.paimon.types import PaimonType, evolves
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.storage import Storage
@@ -56,9 +55,7 @@ class FileReader:
         self._bucket, self._file = bucket, file
         path = storage.local_path(self.subject)
         try:
-            self.parquet = pq.ParquetFile(path, memory_map=True)
-            self._twelve_bytes = _int96_columns(self.parquet)
-            self._coarse = _microseconds(path) if self._twelve_bytes else None
+            self.parquet, self._twelve_bytes = open_parquet(path)
         except (pa.ArrowInvalid, OSError) as failure:
             raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
         footer = self.parquet.metadata
@@ -73,17 +70,12 @@ class FileReader:
         wanted = list(range(len(self.starts) - 1)) if groups is None else list(groups)
         stored = [c.stored for c in columns if c.stored is not None]
         found = self.parquet.read_row_groups(wanted, columns=stored, use_threads=False)
-        if self._coarse is not None and (doubtful := self._doubtful(stored)):
-            self._require_same_times(found, self._coarse.read_row_groups(wanted, columns=doubtful, use_threads=False))
         return self._logical(columns, found)
 
     def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
         """The same in file order, at most BATCH_ROWS rows at a time."""
         columns = [self._column(name) for name in names]
         stored = [c.stored for c in columns if c.stored is not None]
-        if self._coarse is not None and self._doubtful(stored):
-            yield from (piece for group in groups for piece in _pieces(self.read(names, [group])))
-            return
         for batch in self.parquet.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=stored, use_threads=False):
             yield self._logical(columns, pa.Table.from_batches([batch]))
 
@@ -108,21 +100,6 @@ class FileReader:
                     yield piece.take(positions[low:high] - start)
                 start += piece.num_rows
 
-    def _doubtful(self, stored: Sequence[str]) -> list[str]:
-        return [name for name in stored if name in self._twelve_bytes]
-
-    def _require_same_times(self, found: pa.Table, coarse: pa.Table) -> None:
-        """Raise RefusedTable for a time that Arrow's nanoseconds wrapped around, as its reader does silently."""
-        for name in coarse.column_names:
-            # A cast would round times before 1970 up, where the other reading rounds down.
-            whole = pc.floor_temporal(found.column(name), unit="microsecond").cast(pa.timestamp("us"))
-            if not whole.equals(coarse.column(name).cast(pa.timestamp("us"))):
-                raise RefusedTable(
-                    f"{self.subject} column {name}",
-                    "times outside the years 1678 to 2261 with nanoseconds are not handled",
-                    "store them with a precision of at most 6",
-                )
-
     def _logical(self, columns: Sequence[Column], found: pa.Table) -> pa.Table:
         arrays = [self._cast(column, found) for column in columns]
         return pa.table(dict(zip((c.name for c in columns), arrays, strict=True)))
@@ -131,6 +108,8 @@ class FileReader:
         if column.stored is None:
             return pa.chunked_array([pa.nulls(found.num_rows).cast(column.logical)])
         array = found.column(column.stored)
+        if column.stored in self._twelve_bytes:
+            array = self._times(array, column.name)
         if array.type == column.logical:
             return array
         try:
@@ -139,6 +118,16 @@ class FileReader:
         except pa.ArrowInvalid as failure:
             subject = f"{self.subject} column {column.name}"
             raise CorruptMetadata(subject, f"values of {column.logical}", str(failure)) from failure
+
+    def _times(self, array: ChunkedArray, name: str) -> ChunkedArray:
+        found = times(array)
+        if found is None:
+            raise RefusedTable(
+                f"{self.subject} column {name}",
+                "times outside the years 1678 to 2261 with nanoseconds are not handled",
+                "store them with a precision of at most 6",
+            )
+        return found
 
     def _column(self, name: str) -> Column:
         if name in _SYSTEM:
@@ -164,18 +153,3 @@ class FileReader:
             known = sorted(self._bucket.schemas.by_id)
             raise CorruptMetadata(self.subject, f"a schema among {known}", f"schema {self._file.schema_id}") from None
         return next((field for field in schema.fields if field.id == wanted.id), None)
-
-
-def _int96_columns(parquet: pq.ParquetFile) -> frozenset[str]:
-    """Columns in the twelve-byte timestamps that Paimon writes for more than six digits of a second."""
-    schema = parquet.schema
-    columns = (schema.column(number) for number in range(len(schema)))
-    return frozenset(column.path for column in columns if column.physical_type == "INT96")
-
-
-def _microseconds(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, memory_map=True, coerce_int96_timestamp_unit="us")
-
-
-def _pieces(table: pa.Table) -> Iterator[pa.Table]:
-    return (table.slice(start, BATCH_ROWS) for start in range(0, table.num_rows, BATCH_ROWS))
