@@ -2,16 +2,19 @@
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.make_samples import SAMPLES as SAMPLES_IN_RECIPE
 from tests.engines.history import Commit, History, expected, play, rows_by_key
 from tests.engines.json_lines import EngineError, EngineStopped, JsonLines
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import MERGE_ON_READ, Compaction, Layout, RandomRows, Scan, Writer
 from tests.engines.pypaimon_oracle import PyPaimon, cut_to_micros
 from tests.engines.random_history import random_history
+from tests.engines.toolchain import ToolMissing, program
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "paimon" / "shop.db"
 MERGED = Scan(options=MERGE_ON_READ)
@@ -52,6 +55,12 @@ def test_a_silent_or_dead_engine_is_reported_in_bounded_time(program: str, reaso
         engine.request("ping", {})
         engine.request("ping", {})
     engine.stop()
+
+
+def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissing, match="mvn: not on PATH.*maven"):
+        program("mvn", "maven")
 
 
 # Java's verbs
@@ -219,3 +228,16 @@ def test_a_copied_sample_is_what_the_readme_says(
 
 def test_samples_are_small() -> None:
     assert sum(path.stat().st_size for path in SAMPLES.rglob("*") if path.is_file()) < 2_000_000
+
+
+@pytest.mark.parametrize("sample", SAMPLES_IN_RECIPE, ids=lambda sample: str(sample.__name__))
+def test_the_recipe_makes_the_rows_that_are_checked_in(
+    sample: Callable[[PaimonJava, Path], None], paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    made = tmp_path / "shop.db" / sample.__name__
+    sample(paimon_java, made)
+    kept = SAMPLES / sample.__name__
+    assert paimon_java.schema(made)["fields"] == paimon_java.schema(kept)["fields"]
+    assert paimon_java.schema(made)["options"] == paimon_java.schema(kept)["options"]
+    for scan in (Scan(), MERGED):
+        assert paimon_java.read_digest(made, scan) == paimon_java.read_digest(kept, scan)

@@ -32,12 +32,13 @@ class PaimonJava:
     """One JVM, with a method per verb of PaimonDriver.java. A failure of Java's is an EngineError."""
 
     def __init__(self, *, memory: str = "1500m", timeout: float = 120.0) -> None:
+        java = program("java", "openjdk-17-jdk-headless")
         jar = str(fetch_jar(PAIMON))
         class_path = (jar, spark_jars())
         classes = compile_java(Path(__file__).parent / "java", class_path)
         self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-paimon-java-")
         command = [
-            program("java", "openjdk-17-jdk-headless"),
+            java,
             f"-Xmx{memory}",
             "-Duser.timezone=UTC",
             f"-Djava.io.tmpdir={self._scratch.name}",

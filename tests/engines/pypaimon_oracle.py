@@ -30,8 +30,8 @@ class PyPaimon:
     """One process of pypaimon's environment, which uv builds on first use."""
 
     def __init__(self, *, timeout: float = 120.0) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-pypaimon-")
         command = [str(environment() / "bin" / "python"), "-m", "tests.engines.pypaimon_server"]
+        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-pypaimon-")
         # Nothing of the calling environment may be imported in the other one.
         env = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC"}
         self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=env)
