@@ -59,7 +59,7 @@ def test_a_silent_or_dead_engine_is_reported_in_bounded_time(program: str, reaso
 
 def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(ToolMissing, match="mvn: not on PATH.*maven"):
+    with pytest.raises(ToolMissing, match=r"mvn: not on PATH.*maven"):
         program("mvn", "maven")
 
 
