@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.engines.memory_engine import MemoryEngine
+from tests.unlucky_tables import Overruled, Overtaken, Unanswered
 
 from nightkeep.care import Order, care
 from nightkeep.errors import AddressError, CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UnknownOutcome
@@ -108,11 +109,7 @@ def total(table: Table[Any], units: Iterable[Any], view: View) -> Fingerprint:
 
 
 def rows_of(table: Table[Any], unit: Any, positions: Positions) -> Fingerprint:
-    return sum((read(batch) for batch in table.rows(unit, positions)), start=Fingerprint())
-
-
-def read(batch: Any) -> Fingerprint:
-    return Fingerprint.parse(str(fingerprint(batch)))
+    return sum((fingerprint(batch) for batch in table.rows(unit, positions)), start=Fingerprint())
 
 
 def a_run(run_id: str = "night") -> Run:
@@ -387,49 +384,6 @@ def pairs(base: Snapshot[Any], staged: Snapshot[Any], touched: Sequence[UnitKey]
 def found(done: Committed | None) -> tuple[int, int, set[UnitKey]]:
     assert done is not None
     return done.version, done.parent_version, set(done.units)
-
-
-class Wrapped:
-    """A table of which one verb fails the way that verb can fail."""
-
-    def __init__(self, table: Table[Any]) -> None:
-        self._table = table
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._table, name)
-
-
-class Unanswered(Wrapped):
-    """The answer to a commit is lost, after it was done or before it was."""
-
-    def __init__(self, table: Table[Any], *, done: bool) -> None:
-        super().__init__(table)
-        self._done = done
-
-    def commit(self, candidate: Candidate) -> bool:
-        if self._done:
-            self._table.commit(candidate)
-        raise OSError("connection reset")
-
-
-class Overruled(Wrapped):
-    """Someone is always faster, and undone before anyone looks."""
-
-    def commit(self, candidate: Candidate) -> bool:
-        return False
-
-
-class Overtaken(Wrapped):
-    """Someone commits after our last look, once."""
-
-    def __init__(self, table: Table[Any], append: Callable[[], None]) -> None:
-        super().__init__(table)
-        self._pending = [append]
-
-    def commit(self, candidate: Candidate) -> bool:
-        while self._pending:
-            self._pending.pop()()
-        return self._table.commit(candidate)
 
 
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")
