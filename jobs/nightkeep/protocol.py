@@ -94,8 +94,11 @@ class Reads(Protocol[U]):
     @property
     def operations(self) -> Mapping[Operation, OperationRules[U]]: ...
 
-    def snapshot(self, version: int | None = None) -> Snapshot[U]:
-        """One version, the latest by default. Raises RefusedTable for a feature no operation of ours handles."""
+    def snapshot(self, version: int | None = None, *, read_as: Snapshot[U] | None = None) -> Snapshot[U]:
+        """One version, the latest by default. Raises RefusedTable for a feature no operation of ours handles.
+
+        `read_as`: with the columns of that version, where a format's schema can change without a new version.
+        """
 
     def survivors(self, unit: U, view: View) -> Positions:
         """The rows a reader with `view` sees, as positions in the unit's data files. Reads key columns at most."""

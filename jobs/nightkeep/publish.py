@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nightkeep.errors import EvidenceError, UnknownOutcome
+from nightkeep.errors import EvidenceError, MissingFile, UnknownOutcome
 from nightkeep.model import Candidate, Committed, Conflicted, Rewrite, Run, UnitKey, Verified
 from nightkeep.protocol import Snapshot, Table, U
 
@@ -28,13 +28,18 @@ def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Confli
     failed and our commit may or may not exist.
     """
     candidate, rewrites = verified.candidate, verified.rewrites
-    planned = table.snapshot(verified.plan.version)
-    proven = _changes(table, planned, table.staged(candidate))
+    staged = table.staged(candidate)
+    try:
+        planned = table.snapshot(verified.plan.version, read_as=staged)
+    except MissingFile as expired:
+        _discard(table, candidate, ())
+        return Conflicted(_all(rewrites, f"version {verified.plan.version} is gone: {expired}"))
+    proven = _changes(table, planned, staged)
     dropped: tuple[tuple[UnitKey, str], ...] = ()
     for _ in range(MAX_ATTEMPTS):
         head = table.snapshot()
-        if head.version != candidate.parent_version:
-            lost = table.conflicts(planned, head, rewrites)
+        lost = _lost(table, planned, head, rewrites, run=run)
+        if lost or head.version != candidate.parent_version:
             dropped += lost
             rewrites = _without(rewrites, lost)
             _discard(table, candidate, rewrites)
@@ -45,7 +50,21 @@ def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Confli
         if _commit(table, candidate):
             return Committed(candidate.version, candidate.parent_version, candidate.units, dropped)
     _discard(table, candidate, ())
-    return Conflicted(dropped + tuple((r.key, f"lost {MAX_ATTEMPTS} races in a row") for r in rewrites))
+    return Conflicted(dropped + _all(rewrites, f"lost {MAX_ATTEMPTS} races in a row"))
+
+
+def _lost(
+    table: Table[U], planned: Snapshot[U], head: Snapshot[U], rewrites: Sequence[Rewrite], *, run: Run
+) -> tuple[tuple[UnitKey, str], ...]:
+    # An attempt that its scheduler took for dead may have been alive: one run commits once.
+    earlier = table.committed(run)
+    if earlier is not None:
+        return _all(rewrites, f"another attempt of this run committed version {earlier.version}")
+    return table.conflicts(planned, head, rewrites)
+
+
+def _all(rewrites: Sequence[Rewrite], reason: str) -> tuple[tuple[UnitKey, str], ...]:
+    return tuple((rewrite.key, reason) for rewrite in rewrites)
 
 
 def _commit(table: Table[U], candidate: Candidate) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -35,13 +35,25 @@ def verify(
 
     Base: the planned version, merged on read. Candidate: the staged version, raw through its vectors.
     """
-    base, staged = table.snapshot(plan.version), table.staged(candidate)
+    try:
+        staged = table.staged(candidate)
+    except EvidenceError as damage:
+        return Mismatch((), (str(damage),))
+    base = table.snapshot(plan.version, read_as=staged)
     pairs = _pairs(base, staged, candidate)
-    faults = table.faults(base, staged, candidate.units)
+    faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
     proofs = tuple(mapper(_ProofTask(table, level), pairs, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
+
+
+def _identity_faults(plan: Plan, candidate: Candidate, staged: Snapshot[U]) -> Iterator[str]:
+    """Rows of another version may well be equal: what is compared must be what is going to be replaced."""
+    if candidate.parent_version != plan.version:
+        yield f"candidate is on top of version {candidate.parent_version}, expected the planned {plan.version}"
+    if staged.version != candidate.version:
+        yield f"candidate says it is version {staged.version}, expected {candidate.version}"
 
 
 def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list[tuple[U, U]]:
@@ -66,17 +78,17 @@ def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel) -> Unit
     """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
     meter = CostMeter()
     truth = table.survivors(base, View.MERGED)
-    shown = table.survivors(candidate, View.RAW)
-    common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
+    try:
+        shown = table.survivors(candidate, View.RAW)
+        common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
+        found = _total(table.rows(candidate, _without(shown, common)))
+        faults = table.unit_faults(base, candidate)
+    except EvidenceError as damage:
+        # The base has been read: what contradicts itself now is of our own making.
+        common, found, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
-    proof = UnitProof(
-        key=base.key,
-        base=kept + _total(table.rows(base, _without(truth, common))),
-        candidate=kept + _total(table.rows(candidate, _without(shown, common))),
-        faults=table.unit_faults(base, candidate),
-        cost=meter.cost(),
-    )
-    return proof
+    expected = _total(table.rows(base, _without(truth, common)))
+    return UnitProof(base.key, kept + expected, kept + found, faults, meter.cost())
 
 
 def _total(batches: Iterable[pa.RecordBatch]) -> Fingerprint:

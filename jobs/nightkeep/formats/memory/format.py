@@ -47,8 +47,8 @@ class MemoryTable:
     def operations(self) -> Mapping[Operation, OperationRules[MemoryUnit]]:
         return {Operation.OPTIMIZE: OperationRules((refuse_sorted(self.address.name),), (worn_files,))}
 
-    def snapshot(self, version: int | None = None) -> MemorySnapshot:
-        """The listing says which version is the latest: there is no hint that could lag."""
+    def snapshot(self, version: int | None = None, *, read_as: MemorySnapshot | None = None) -> MemorySnapshot:
+        """The listing says which version is the latest: there is no hint that could lag. Columns never change."""
         found = self._load(f"version-{max(self._versions()) if version is None else version}.json")
         unknown = set(found.features) - {SORTED}
         if unknown:

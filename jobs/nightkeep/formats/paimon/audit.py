@@ -55,7 +55,7 @@ def _stray_changes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
         if _identity(parent.buckets.get(key)) != _identity(candidate.buckets.get(key)):
             yield f"{key}: changed, though no unit of it was worked on"
     if candidate.raw["schemaId"] != parent.schema.id:
-        yield f"schema id {candidate.raw['schemaId']}, expected the latest, {parent.schema.id}"
+        yield f"schema id {candidate.raw['schemaId']}, expected its parent's, {parent.schema.id}"
 
 
 def _identity(bucket: Bucket | None) -> tuple[object, ...]:

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon import audit, commit, scan
-from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, load, read_schemas, snapshot_ids
+from nightkeep.formats.paimon.metadata import (
+    Bucket,
+    PaimonSnapshot,
+    Schemas,
+    load,
+    parse_snapshot,
+    read_schemas,
+    snapshot_ids,
+)  # fmt: skip
 from nightkeep.formats.paimon.naming import commit_user
 from nightkeep.formats.paimon.refusals import (
     compacting_writers,
@@ -40,20 +48,28 @@ class PaimonTable:
         )  # fmt: skip
         return {Operation.UPGRADE: OperationRules(refusals, (lift_level0,))}
 
-    def snapshot(self, version: int | None = None) -> PaimonSnapshot:
+    def snapshot(self, version: int | None = None, *, read_as: PaimonSnapshot | None = None) -> PaimonSnapshot:
         if version is None:
             version = max(snapshot_ids(self.storage), default=None)
         if version is None:
             raise MissingFile(f"{self.storage.root}/snapshot", "a snapshot of a Paimon table", "none")
-        return self._load(f"snapshot/snapshot-{version}")
+        found = self._load(f"snapshot/snapshot-{version}", None if read_as is None else read_as.schema.id)
+        if found.version != version:
+            raise CorruptMetadata(f"{self.address.name}/snapshot/snapshot-{version}", "its own id", str(found.version))
+        return found
 
     def staged(self, candidate: Candidate) -> PaimonSnapshot:
-        return self._load(candidate.metadata)
+        raw = parse_snapshot(self.storage.read(candidate.metadata), subject=candidate.metadata)
+        return self._load(candidate.metadata, int(str(raw["schemaId"])))
 
-    def _load(self, name: str) -> PaimonSnapshot:
+    def _load(self, name: str, schema_id: int | None) -> PaimonSnapshot:
+        """A schema changes without a commit: without `schema_id` rows are read as the newest one has them."""
         schemas = read_schemas(self.storage)
-        refuse_schema(self.address.name, schemas[max(schemas)])
-        return load(self.address, self.storage, name, schemas=schemas)
+        current = schemas.get(max(schemas) if schema_id is None else schema_id)
+        if current is None:
+            raise CorruptMetadata(name, f"a schema among {sorted(schemas)}", f"schema {schema_id}")
+        refuse_schema(self.address.name, current)
+        return load(self.address, self.storage, name, schemas=Schemas(current, schemas))
 
     def survivors(self, unit: Bucket, view: View) -> Positions:
         return scan.survivors(self.storage, unit, view)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -23,6 +24,8 @@ from nightkeep.model import Address, FileSizes, UnitKey
 from nightkeep.storage import Storage
 
 MAX_SNAPSHOT_VERSION = 3
+MAX_LEVEL = 1 << 10
+"""Far above any table's levels, far below what would hurt: a bound on hostile metadata."""
 ADD, DELETE = 0, 1
 EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
@@ -147,46 +150,67 @@ def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
 
 
 def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
-    """Snapshot JSON (A/Snapshot.java); unknown fields are kept. Raises CorruptMetadata."""
+    """Snapshot JSON (A/Snapshot.java); unknown fields are kept.
+
+    Raises CorruptMetadata, and RefusedTable for a version of the format that we do not know.
+    """
     try:
-        raw = json.loads(data)
-        missing = {"id", "schemaId", "baseManifestList", "deltaManifestList", "commitUser"} - raw.keys()
-    except (ValueError, AttributeError) as failure:
+        raw: Mapping[str, object] = json.loads(data)
+        version = raw.get("version", 1)
+    except (ValueError, AttributeError, RecursionError) as failure:
         raise CorruptMetadata(subject, "the JSON object of a snapshot", str(failure)) from failure
-    if missing:
-        raise CorruptMetadata(subject, f"fields {', '.join(sorted(missing))}", "none of that name")
-    if int(raw.get("version", 1)) > MAX_SNAPSHOT_VERSION:
-        raise RefusedTable(
-            subject, f"snapshot version {raw['version']} is unknown", f"we read up to {MAX_SNAPSHOT_VERSION}"
-        )
-    found: Mapping[str, object] = raw
-    return found
+    if version not in range(1, MAX_SNAPSHOT_VERSION + 1):
+        advice = f"we read versions up to {MAX_SNAPSHOT_VERSION}"
+        raise RefusedTable(subject, f"snapshot version {version} is unknown", advice)
+    for name, kind in _SNAPSHOT_FIELDS.items():
+        if type(raw.get(name)) is not kind:
+            raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", repr(raw.get(name)))
+    return raw
 
 
-def load(table: Address, storage: Storage, name: str, *, schemas: Mapping[int, TableSchema]) -> PaimonSnapshot:
-    """The version whose snapshot JSON is stored as `name`, whether readers can see it yet or not."""
-    raw = parse_snapshot(storage.read(name), subject=f"{table.name}/{name}")
-    current = Schemas(schemas[max(schemas)], schemas)
+_SNAPSHOT_FIELDS: Mapping[str, type] = {
+    "id": int, "schemaId": int, "baseManifestList": str, "deltaManifestList": str, "commitUser": str,
+    "commitIdentifier": int, "commitKind": str, "timeMillis": int, "totalRecordCount": int,
+}  # fmt: skip
+
+
+def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> PaimonSnapshot:
+    """The version whose snapshot JSON is stored as `name`, whether readers can see it yet or not.
+
+    Its rows are those of `schemas.current`, whatever schema it was committed under.
+    """
+    subject = f"{table.name}/{name}"
+    raw = parse_snapshot(storage.read(name), subject=subject)
     base, delta = (_read_list(storage, str(raw[k])) for k in ("baseManifestList", "deltaManifestList"))
-    base_containers = [(m, _read_manifest(storage, m)) for m in base.records]
-    delta_containers = [(m, _read_manifest(storage, m)) for m in delta.records]
-    containers = [c for _, c in (*base_containers, *delta_containers)]
-    live = merge_entries(record for container in containers for record in container.records)
+    earlier = [_read_manifest(storage, meta) for meta in base.records]
+    latest = [_read_manifest(storage, meta) for meta in delta.records]
+    changed = [record for container in latest for record in container.records]
     index = _read_index(storage, raw.get("indexManifest"))
-    changed = [record for _, container in delta_containers for record in container.records]
+    with _decoding(subject, "entries of data files"):
+        live = merge_entries(record for container in (*earlier, *latest) for record in container.records)
+        units = tuple(_buckets(live, changed, index.records if index else (), schemas=schemas))
     return PaimonSnapshot(
         table=table,
         raw=raw,
-        schemas=current,
-        units=tuple(_buckets(live, changed, index.records if index else (), schemas=current)),
+        schemas=schemas,
+        units=units,
         index_records=tuple(index.records) if index else (),
         index_schemas=_distinct([index] if index else []),
-        entry_schemas=_distinct(reversed(containers)),
+        entry_schemas=_distinct(reversed([*earlier, *latest])),
         list_schemas=_distinct([delta, base]),
         base_manifests=tuple(base.records),
         delta_manifests=tuple(delta.records),
         delta_entries=tuple(changed),
     )
+
+
+@contextmanager
+def _decoding(subject: str, expected: str) -> Iterator[None]:
+    """A field that records lack, or a value that cannot be, is CorruptMetadata, whatever it raises on the way."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as failure:
+        raise CorruptMetadata(subject, expected, f"{type(failure).__name__}: {failure}") from failure
 
 
 def merge_entries(records: Iterable[Record]) -> list[Record]:
@@ -228,12 +252,13 @@ def _read_list(storage: Storage, name: str) -> Container:
 
 
 def _read_manifest(storage: Storage, meta: Record) -> Container:
-    name = f"manifest/{meta['_FILE_NAME']}"
+    name = f"manifest/{meta.get('_FILE_NAME')}"
     container = read_container(storage.read(name), subject=name)
     _require_version(container.records, 2, subject=name)
-    adds = sum(record["_KIND"] == ADD for record in container.records)
-    found = (adds, len(container.records) - adds)
-    expected = (meta["_NUM_ADDED_FILES"], meta["_NUM_DELETED_FILES"])
+    with _decoding(name, "entries of a manifest, and their counts in its list"):
+        adds = sum(record["_KIND"] == ADD for record in container.records)
+        found = (adds, len(container.records) - adds)
+        expected = (meta["_NUM_ADDED_FILES"], meta["_NUM_DELETED_FILES"])
     if found != expected:
         raise CorruptMetadata(name, f"{expected} added and deleted entries", str(found))
     return container

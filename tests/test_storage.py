@@ -1,0 +1,125 @@
+"""LocalStorage: a name is created once whoever else tries, nothing half-written has its final name, none leads out."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+from tests.faults import FaultyStorage, Fuse, Moment, fail
+from tests.processes import child
+
+from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
+from nightkeep.storage import LocalStorage, open_storage
+
+PROCESSES = 50
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(str(tmp_path))
+
+
+def test_one_of_fifty_processes_creates_a_name_and_all_others_are_told(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        racers = [stack.enter_context(child(_race, str(tmp_path), number)) for number in range(PROCESSES)]
+        assert [racer.hear() for racer in racers] == ["ready"] * PROCESSES
+        for racer in racers:
+            racer.say("go")
+        (winner,) = [number for number, racer in enumerate(racers) if racer.hear()]
+    assert (tmp_path / "snapshot-1").read_text() == f"written by {winner}"
+    assert os.listdir(tmp_path) == ["snapshot-1"]
+
+
+def _race(pipe: Connection, root: str, number: int) -> None:
+    store = LocalStorage(root)
+    pipe.send("ready")
+    pipe.recv()
+    pipe.send(store.put_if_absent("snapshot-1", f"written by {number}".encode(), temporary=f"mine-{number}"))
+
+
+def test_what_exists_is_neither_replaced_nor_touched(store: LocalStorage) -> None:
+    store.put("a", b"first")
+    assert not store.put_if_absent("a", b"second", temporary="t")
+    with pytest.raises(FileExistsError):
+        store.put("a", b"third")
+    assert store.read("a") == b"first"
+    assert not store.exists("t")
+
+
+def test_a_hint_is_replaced(store: LocalStorage) -> None:
+    store.put("LATEST", b"1")
+    store.replace("LATEST", b"2", temporary="t")
+    assert store.read("LATEST") == b"2"
+    assert not store.exists("t")
+
+
+def _points(tmp_path: Path) -> Iterator[int]:
+    fuse = Fuse()
+    FaultyStorage(str(tmp_path), fuse).put_if_absent("name", b"whole", temporary="t")
+    yield from range(1, len(fuse.passed) + 1)
+
+
+def test_whatever_breaks_while_a_name_is_created_it_is_whole_or_absent(tmp_path: Path) -> None:
+    (tmp_path / "clean").mkdir()
+    seen: dict[bool, set[str]] = {True: set(), False: set()}
+    for at in _points(tmp_path / "clean"):
+        root = tmp_path / str(at)
+        root.mkdir()
+        fuse = Fuse(at, fail)
+        with pytest.raises(OSError, match="injected"):
+            FaultyStorage(str(root), fuse).put_if_absent("name", b"whole", temporary="t")
+        present = (root / "name").exists()
+        seen[present].add(str(fuse.passed[at - 1]))
+        assert not present or (root / "name").read_bytes() == b"whole"
+        assert set(os.listdir(root)) <= {"name", "t"}
+    assert f"{Moment.BEFORE.value} link name" in seen[False]
+    assert f"{Moment.AFTER.value} link name" in seen[True]
+
+
+def test_a_file_whose_writer_failed_is_not_mistaken_for_a_whole_one(store: LocalStorage) -> None:
+    with pytest.raises(RuntimeError), store.create("data") as sink:
+        sink.write(b"half")
+        raise RuntimeError("the writer failed")
+    with pytest.raises(FileExistsError):
+        store.put("data", b"whole")
+
+
+def test_folders_are_made_on_the_way_and_listed_by_name(store: LocalStorage) -> None:
+    for name in ("dt=1/bucket-0/b", "dt=1/bucket-0/a"):
+        store.put(name, b"xyz")
+    assert [(stored.name, stored.bytes) for stored in store.list("dt=1/bucket-0")] == [
+        ("dt=1/bucket-0/a", 3),
+        ("dt=1/bucket-0/b", 3),
+    ]
+    assert store.list("dt=1") == ()
+    assert store.list("nowhere") == ()
+    assert store.list("dt=1/bucket-0/a") == ()
+
+
+def test_a_file_that_is_gone_is_named(store: LocalStorage) -> None:
+    with pytest.raises(MissingFile, match="manifest/gone"):
+        store.read("manifest/gone")
+    assert not store.delete("manifest/gone")
+    assert not store.exists("manifest/gone")
+
+
+@pytest.mark.parametrize("name", ["../outside", "bucket-0/../../outside", "/etc/passwd"])
+def test_no_name_leads_out_of_the_root(store: LocalStorage, name: str) -> None:
+    Path(store.root, "..", "outside").resolve().write_text("secret")
+    for act in (store.read, store.exists, store.local_path, store.delete, store.list):
+        with pytest.raises(CorruptMetadata, match="a name below this folder"):
+            act(name)
+    with pytest.raises(CorruptMetadata):
+        store.put(name, b"")
+
+
+def test_an_address_must_be_a_local_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    assert open_storage(str(folder)).root == str(folder)
+    assert open_storage(folder.as_uri()).root == str(folder)
+    for location in ("s3://bucket/table", str(tmp_path / "gone")):
+        with pytest.raises(AddressError, match="expected"):
+            open_storage(location)
