@@ -102,9 +102,8 @@ def care(policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper])
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
     log = _Log(policy, order)
-    waiting = _not_now(policy, order, log.started)
-    if waiting:
-        return log.document(Outcome.SKIPPED, waiting)
+    if policy.settings.pause is not None:
+        return log.document(Outcome.SKIPPED, f"paused: {policy.settings.pause}")
     try:
         return _care(log, open_table(policy.address), mapper)
     except RefusedTable as refusal:
@@ -125,8 +124,6 @@ def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None
     settings, hold = policy.settings, held(order.reports, policy.address.name)
     if hold is not None and not order.dry_run:
         return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {policy.address.name} lifts it"
-    if settings.pause is not None:
-        return f"paused: {settings.pause}"
     if settings.window is not None and not settings.window.contains(now) and not order.dry_run:
         return f"outside its window {settings.window}"
     return None
@@ -134,9 +131,13 @@ def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None
 
 def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocument:
     run = _run(log.order)
+    # Before anything may skip the table: what this run published earlier is still to be checked and reported.
     earlier = table.committed(run)
     if earlier is not None:
         return _found(log, table, earlier)
+    waiting = _not_now(log.policy, log.order, log.started)
+    if waiting:
+        return log.document(Outcome.SKIPPED, waiting)
     with log.stage("plan"):
         base = table.snapshot()
         found = plan(table, base, _request(log, run))

@@ -42,11 +42,11 @@ class Reported:
     document: RunDocument
     path: Path
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> dict[str, object]:
         found = self.document
         return {
-            "table": found.table, "operation": found.operation, "outcome": found.outcome,
-            "reason": found.reason, "document": str(self.path),
+            "table": found.table, "operation": found.operation, "outcome": found.outcome, "reason": found.reason,
+            "committed_version": found.committed_version, "document": str(self.path),
         }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engi
     except Exception as failure:  # noqa: BLE001 -- as above
         _log.exception("%s: check failed", document.table)
         reason = f"published, but its check did not finish: {type(failure).__name__}: {failure}"
-        return replace(document, outcome=Outcome.worst([document.outcome, Outcome.FAILED]), reason=reason)
+        return replace(document, outcome=Outcome.FAILED, reason=reason)
 
 
 def _stored(document: RunDocument, reports: str) -> Reported:

@@ -33,8 +33,14 @@ def second_opinion(document: RunDocument, policy: EffectivePolicy, reports: str,
         return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
     if checked.expectations.status is CheckStatus.FAILED:
         return _held(checked, policy, reports)
-    worst = _OUTCOMES.get(checked.expectations.status, document.outcome)
-    return replace(checked, outcome=Outcome.worst([document.outcome, worst]))
+    outcome = published_outcome(document)
+    worst = _OUTCOMES.get(checked.expectations.status, outcome)
+    return replace(checked, outcome=Outcome.worst([outcome, worst]))
+
+
+def published_outcome(document: RunDocument) -> Outcome:
+    """How the care ended, whatever an earlier check said of it: a check that failed to run may be run again."""
+    return Outcome.worst([Outcome.VERIFIED, *(unit.outcome for unit in document.units)])
 
 
 def with_expectations(document: RunDocument, found: Any) -> RunDocument:

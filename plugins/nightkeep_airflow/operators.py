@@ -114,7 +114,9 @@ class CareOperator(NightkeepSparkOperator):
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
         """Raises AirflowException while tries remain and a table is worth another one."""
         entries = self.submit(JOBS[Operation(self.operation)], self.tables, context)
-        _try_again([entry for entry in entries if entry.outcome in RETRIED], context)
+        # What a run has published it finds again: only the next run plans the rest of that table.
+        unpublished = [entry for entry in entries if entry.committed_version is None]
+        _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
         return [as_json(entry) for entry in entries]
 
 

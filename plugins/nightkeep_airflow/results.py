@@ -22,6 +22,7 @@ class Reported:
     outcome: Outcome
     reason: str
     document: str | None
+    committed_version: int | None = None
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -45,7 +46,7 @@ def parse(text: str) -> tuple[Reported, ...]:
     return tuple(reported(entry) for entry in json.loads(text))
 
 
-def reported(entry: Mapping[str, str | None]) -> Reported:
+def reported(entry: Mapping[str, Any]) -> Reported:
     """An entry as JSON holds it: from a result file or from an XCom."""
     return Reported(
         table=str(entry["table"]),
@@ -53,6 +54,7 @@ def reported(entry: Mapping[str, str | None]) -> Reported:
         outcome=Outcome(str(entry["outcome"])),
         reason=entry.get("reason") or "",
         document=entry.get("document"),
+        committed_version=entry.get("committed_version"),
     )
 
 
