@@ -1,0 +1,299 @@
+"""Every way that caring for a table can end: the outcome, the reason, and what the table looks like afterwards."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.memory_engine import MemoryEngine
+from tests.unlucky_tables import Lossy, Overtaken, Unanswered
+
+from nightkeep import care as care_module
+from nightkeep.care import Order, care, failed
+from nightkeep.errors import UsageError
+from nightkeep.formats import open_table
+from nightkeep.formats.memory.optimize import SORTED
+from nightkeep.model import Address, Operation, Outcome, VerifyLevel
+from nightkeep.policy import EffectivePolicy, Settings, Window
+from nightkeep.protocol import Table
+from nightkeep.report import RunDocument, hold, release, store
+from nightkeep.tasks import Mapper, inline
+
+DAYS = ("2026-11-01", "2026-11-02")
+
+
+@dataclass
+class Night:
+    """One table, its engine, and care for it; `opened` counts how often there was work for a mapper."""
+
+    engine: MemoryEngine
+    reports: Path
+    opened: int = 0
+
+    def mapper(self) -> Mapper:
+        self.opened += 1
+        return inline
+
+    def care(self, run_id: str = "night", *, dry_run: bool = False, **settings: Any) -> RunDocument:
+        return care(self.policy(**settings), self.order(run_id, dry_run=dry_run), mapper=self.mapper)
+
+    def policy(self, **settings: Any) -> EffectivePolicy:
+        return EffectivePolicy(self.engine.address, Settings().model_copy(update=settings), {})
+
+    def order(self, run_id: str, *, dry_run: bool = False) -> Order:
+        return Order(Operation.OPTIMIZE, run_id, str(self.reports), dry_run)
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        return dict(self.engine.store.files)
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Night:
+    """Two days with two small files each; the second has deletes."""
+    engine = MemoryEngine(str(tmp_path))
+    for day in DAYS:
+        engine.append(day, range(50))
+        engine.append(day, range(50, 90))
+    engine.delete(DAYS[1], range(45, 55))
+    return Night(engine, tmp_path / "reports")
+
+
+@pytest.fixture
+def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Table[Any]], object]], None]:
+    """Wrap every table that care opens from here on."""
+
+    def wrap(wrapper: Callable[[Table[Any]], object]) -> None:
+        monkeypatch.setattr(care_module, "open_table", lambda address: wrapper(open_table(address)))
+
+    return wrap
+
+
+Opening = Callable[[Callable[[Table[Any]], object]], None]
+
+
+def test_verified(night: Night) -> None:
+    document = night.care()
+    assert (document.outcome, document.reason) == (Outcome.VERIFIED, None)
+    assert (document.base_version, document.parent_version, document.committed_version) == (6, 6, 7)
+    assert [(unit.partition, unit.rows, unit.equal) for unit in document.units] == [
+        (f"day={DAYS[0]}", 90, True), (f"day={DAYS[1]}", 80, True),
+    ]  # fmt: skip
+    assert (document.metrics.files_before, document.metrics.files_after) == (4, 2)
+    assert (document.metrics.rows, document.metrics.deletion_vectors) == (170, 0)
+    assert list(document.metrics.seconds) == ["plan", "rewrite", "verify", "publish"]
+    assert document.verification is not None
+    assert document.verification.level is VerifyLevel.FULL
+    assert night.opened == 1
+
+
+def test_unchanged(night: Night) -> None:
+    night.care("first")
+    before = night.contents
+    document = night.care("second")
+    assert (document.outcome, document.reason, document.committed_version) == (Outcome.UNCHANGED, "nothing to do", None)
+    assert (night.contents, night.opened) == (before, 1)
+
+
+def test_dry_run(night: Night) -> None:
+    before = night.contents
+    document = night.care(dry_run=True)
+    assert document.outcome is Outcome.SKIPPED
+    assert document.reason == "dry run: this is the plan, nothing was changed"
+    assert [unit.partition for unit in document.plan.units] == [f"day={day}" for day in DAYS]
+    assert (night.contents, night.opened) == (before, 0)
+
+
+class TestNotNow:
+    def test_on_hold_until_it_is_released(self, night: Night) -> None:
+        hold(night.reports, night.engine.address.name, replace(night.care(dry_run=True), reason="rows differ"))
+        document = night.care()
+        assert document.outcome is Outcome.SKIPPED
+        assert document.reason is not None
+        assert document.reason.startswith("on hold since run night: rows differ; nightkeep release ")
+        assert night.care(dry_run=True).plan.units
+        release(night.reports, night.engine.address.name)
+        assert night.care().outcome is Outcome.VERIFIED
+
+    def test_paused(self, night: Night) -> None:
+        document = night.care(pause="migration until Friday")
+        assert (document.outcome, document.reason) == (Outcome.SKIPPED, "paused: migration until Friday")
+
+    def test_outside_its_window(self, night: Night) -> None:
+        later = datetime.now(UTC) + timedelta(hours=2)
+        window = Window(later.time(), (later + timedelta(hours=1)).time(), "UTC")
+        document = night.care(window=window)
+        assert (document.outcome, document.reason) == (Outcome.SKIPPED, f"outside its window {window}")
+        assert night.care(window=window, dry_run=True).plan.units
+
+    def test_nothing_is_opened(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: pytest.fail("opened"))
+        assert night.care(pause="wait").outcome is Outcome.SKIPPED
+
+
+def test_refused(tmp_path: Path) -> None:
+    night = Night(MemoryEngine(str(tmp_path), features=[SORTED]), tmp_path)
+    document = night.care()
+    assert document.outcome is Outcome.REFUSED
+    assert document.reason == "feature sorted is not kept by optimize; merge its files with its engine"
+
+
+def test_a_filter_that_cannot_be_understood_is_the_callers_to_mend(night: Night) -> None:
+    with pytest.raises(UsageError, match="price"):
+        night.care(where="price > 3")
+
+
+def test_a_filter_and_a_level_are_the_policys(night: Night) -> None:
+    document = night.care(where=f"day = '{DAYS[0]}'", verify=VerifyLevel.TOUCHED)
+    assert [unit.partition for unit in document.units] == [f"day={DAYS[0]}"]
+    assert document.verification is not None
+    assert document.verification.level is VerifyLevel.TOUCHED
+
+
+class TestMismatch:
+    def test_nothing_is_published_and_every_file_is_kept(self, night: Night, opening: Opening) -> None:
+        before = night.contents
+        opening(Lossy)
+        document = night.care()
+        assert (document.outcome, document.committed_version, document.commits) == (Outcome.MISMATCH, None, ())
+        assert open_table(night.engine.address).snapshot().version == document.base_version
+        kept = night.contents
+        assert before.items() < kept.items()
+        assert sum(name.startswith("data-") for name in kept.keys() - before.keys()) == 2
+
+    def test_the_reason_names_unit_and_rows(self, night: Night, opening: Opening) -> None:
+        opening(Lossy)
+        document = night.care()
+        assert document.reason is not None
+        assert f"day={DAYS[0]}: rows differ, 90:" in document.reason
+        assert [(unit.outcome, unit.equal, unit.rows) for unit in document.units] == [
+            (Outcome.MISMATCH, False, 90), (Outcome.MISMATCH, False, 80),
+        ]  # fmt: skip
+
+
+class TestConflicted:
+    def test_every_unit_lost(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: Overtaken(table, lambda: [night.engine.delete(day, [1]) for day in DAYS] and None))
+        document = night.care()
+        assert (document.outcome, document.committed_version) == (Outcome.CONFLICTED, None)
+        assert document.reason == "lost a race for every unit; the next run plans again"
+        assert {unit.outcome for unit in document.units} == {Outcome.CONFLICTED}
+
+    def test_one_unit_lost_and_the_other_was_published(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: Overtaken(table, lambda: night.engine.delete(DAYS[0], [1])))
+        document = night.care()
+        assert (document.outcome, document.reason) == (
+            Outcome.CONFLICTED, "1 of 2 units lost a race; the next run plans them again",
+        )  # fmt: skip
+        assert {unit.partition: unit.outcome for unit in document.units} == {
+            f"day={DAYS[0]}": Outcome.CONFLICTED,
+            f"day={DAYS[1]}": Outcome.VERIFIED,
+        }
+        assert (document.base_version, document.parent_version, document.committed_version) == (6, 7, 8)
+        assert [commit.version for commit in document.commits] == [8]
+
+
+class TestFailed:
+    def test_evidence_is_reported(self, night: Night) -> None:
+        night.engine.store.files["version-6.json"] = b"{"
+        document = night.care()
+        assert document.outcome is Outcome.FAILED
+        assert document.reason is not None
+        assert document.reason.startswith("CorruptMetadata: ")
+        assert "version-6.json" in document.reason
+
+    def test_an_unknown_outcome_is_reported_and_the_retry_finds_out(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: Unanswered(table, done=False))
+        assert "UnknownOutcome" in str(night.care().reason)
+        opening(lambda table: table)
+        assert night.care().outcome is Outcome.VERIFIED
+
+    def test_storage_that_does_not_answer(self, night: Night, opening: Opening) -> None:
+        def unreachable(table: object) -> object:
+            raise OSError("no route to host")
+
+        opening(unreachable)
+        document = night.care()
+        assert (document.outcome, document.reason) == (Outcome.FAILED, "OSError: no route to host")
+
+    def test_a_surprise_has_a_document_too(self, night: Night) -> None:
+        document = failed(night.policy(), night.order("night"), "KeyError: 'x'")
+        assert (document.outcome, document.reason, document.run_id) == (Outcome.FAILED, "KeyError: 'x'", "night")
+
+
+class TestRetry:
+    def test_finds_the_commit_of_an_earlier_attempt(self, night: Night) -> None:
+        first = night.care()
+        before = night.contents
+        again = night.care()
+        assert again.outcome is Outcome.VERIFIED
+        assert again.reason == "version 7 was published by an earlier attempt of this run"
+        assert (again.committed_version, again.commits) == (7, first.commits)
+        assert night.contents == before
+
+    def test_tells_again_what_the_earlier_attempt_told(self, night: Night) -> None:
+        first = night.care()
+        store(first, night.reports)
+        assert night.care() == first
+
+    def test_of_another_run_plans_for_itself(self, night: Night) -> None:
+        night.care("monday")
+        assert night.care("tuesday").outcome is Outcome.UNCHANGED
+
+
+class TestDocument:
+    """JSON keys are a contract: what was promised first, then what was added since."""
+
+    @pytest.fixture
+    def document(self, night: Night) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(night.care().to_json()))
+        return found
+
+    def test_of_a_run(self, document: dict[str, Any]) -> None:
+        assert list(document) == [
+            "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
+            "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations", "versions",
+            "address", "started_at", "finished_at", "go_back",
+        ]  # fmt: skip
+
+    def test_of_its_parts(self, document: dict[str, Any]) -> None:
+        (commit,), planned, unit = document["commits"], document["plan"]["units"][0], document["units"][0]
+        assert commit.keys() == {"version", "parent_version", "units"}
+        assert document["plan"].keys() == {"units"} | {"version", "notes"}
+        assert planned.keys() == {"partition", "bucket", "reason", "input_files", "input_bytes", "estimate"}
+        assert unit.keys() == {
+            "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",
+        } | {"faults"}  # fmt: skip
+        assert document["verification"].keys() == {"level", "share_of_rewrite"}
+        assert document["expectations"].keys() == {"status", "results", "docs"} | {"coverage", "reason"}
+
+    def test_of_its_metrics(self, document: dict[str, Any]) -> None:
+        assert document["metrics"].keys() == {
+            "files_before", "files_after", "bytes_before", "bytes_after", "rows", "deleted_rows_marked",
+            "deletion_vectors", "peak_task_memory", "seconds",
+        } | {
+            "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", "rows_written", "cpu_seconds",
+            "executors",
+        }  # fmt: skip
+
+    def test_names_the_software_that_took_part(self, document: dict[str, Any]) -> None:
+        assert document["versions"].keys() >= {"nightkeep", "python", "pyspark", "pyarrow"}
+        assert document["expectations"]["status"] == "not_run"
+
+    def test_is_the_same_for_every_ending(self, night: Night, document: dict[str, Any]) -> None:
+        endings = [
+            night.care(pause="wait"),
+            night.care("other"),
+            night.care(dry_run=True),
+            night.care("third", full=True),
+        ]
+        assert {tuple(ending.to_json()) for ending in endings} == {tuple(document)}
+
+
+def test_an_address_that_names_no_table_is_the_callers_to_mend(tmp_path: Path) -> None:
+    policy = EffectivePolicy(Address("memory", "nowhere", "nowhere"), Settings(), {})
+    with pytest.raises(UsageError, match="nowhere"):
+        care(policy, Order(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)
