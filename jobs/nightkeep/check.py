@@ -1,0 +1,212 @@
+"""A published version -> second opinion -> CheckReport. Starts from the address and the versions' numbers alone.
+
+Two comparisons: what readers of a touched unit see now is what the planned version held, merged on read; and the
+whole version, merged, is its parent, merged. Units whose files did not change need no reading.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from nightkeep.errors import RefusedTable
+from nightkeep.expectations import ExpectationResult, FactRow, expect
+from nightkeep.facts import Difference, Facts, compare_rows, measure
+from nightkeep.model import Address, UnitKey, View
+from nightkeep.relation import Relation, Side, UnitState, Version, open_relation
+from nightkeep.report.document import CheckStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """Which version to check against which, the parent by default. `byte_budget` bounds the data files read.
+
+    `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced.
+    """
+
+    address: Address
+    version: int
+    base_version: int | None = None
+    byte_budget: int | None = None
+    commit_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDifference:
+    """Rows that differ in one unit, by comparison."""
+
+    unit: UnitKey
+    comparison: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was."""
+
+    status: CheckStatus
+    coverage: str
+    reason: str | None = None
+    results: tuple[ExpectationResult, ...] = ()
+    differences: tuple[UnitDifference, ...] = ()
+    conflicted: bool = False
+    seconds: float = 0.0
+
+
+def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
+    """Check one published version in Spark. Every way to end is a report; only broken metadata raises."""
+    started = time.perf_counter()
+    try:
+        report = _check(open_relation(request.address, spark), request, spark)
+    except RefusedTable as refusal:
+        report = _skipped(str(refusal))
+    return replace(report, seconds=time.perf_counter() - started)
+
+
+PUBLISHED, WHOLE = "published", "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Both sides of some units. `rows` are what metadata says the candidate has, where it can tell."""
+
+    name: str
+    base: Side
+    candidate: Side
+    units: tuple[UnitKey, ...]
+    rows: Mapping[UnitKey, int | None]
+
+
+def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> CheckReport:
+    target = relation.version(request.version)
+    if target is None:
+        return _skipped(f"version {request.version} does not exist any more")
+    if request.commit_user not in (None, target.author):
+        reason = f"version {target.number}: expected the commit of {request.commit_user}, found {target.author}"
+        return replace(_skipped(reason), conflicted=True)
+    if target.changes_rows is not None:
+        return _skipped(f"version {target.number} may change rows: {target.changes_rows}")
+    parent = relation.version(target.parent)
+    base = parent if request.base_version is None else relation.version(request.base_version)
+    if base is None or parent is None:
+        gone = target.parent if parent is None else request.base_version
+        return _skipped(f"version {gone}, to compare with, does not exist any more")
+    touched = sorted(target.touched | _changed(parent, target))
+    sample = _sample(touched, base, target, request.byte_budget)
+    report = _compared(relation, _comparisons(relation, base, parent, target, sample), spark)
+    return replace(report, coverage=_coverage(relation, base, target, touched, sample))
+
+
+def _skipped(reason: str) -> CheckReport:
+    return CheckReport(CheckStatus.SKIPPED, coverage="nothing was compared", reason=reason)
+
+
+def _changed(parent: Version, target: Version) -> set[UnitKey]:
+    """Units that are not, file by file and vector by vector, what they were."""
+    keys = parent.units.keys() | target.units.keys()
+    return {key for key in keys if not _same(parent.units.get(key), target.units.get(key))}
+
+
+def _same(left: UnitState | None, right: UnitState | None) -> bool:
+    return left is not None and right is not None and left.identity == right.identity
+
+
+def _sample(touched: Sequence[UnitKey], base: Version, target: Version, budget: int | None) -> tuple[UnitKey, ...]:
+    """As many units as the budget allows, at least one, from a place that moves on with the version."""
+    if budget is None or _bytes(touched, base, target) <= budget:
+        return tuple(touched)
+    # Multiples of the golden ratio spread evenly whatever the step from one checked version to the next.
+    start = (target.number * _GOLDEN % (1 << 64) * len(touched)) >> 64
+    chosen: list[UnitKey] = []
+    for key in (*touched[start:], *touched[:start]):
+        if chosen and _bytes([*chosen, key], base, target) > budget:
+            break
+        chosen.append(key)
+    return tuple(sorted(chosen))
+
+
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def _bytes(units: Sequence[UnitKey], *versions: Version) -> int:
+    held = (version.units.get(unit) for unit in units for version in versions)
+    return sum(state.bytes for state in held if state is not None)
+
+
+def _comparisons(
+    relation: Relation, base: Version, parent: Version, target: Version, units: tuple[UnitKey, ...]
+) -> tuple[_Comparison, _Comparison]:
+    states = {unit: target.units.get(unit) for unit in units}
+    waiting = frozenset(name for state in states.values() if state for name in state.waiting)
+    published = _Comparison(
+        PUBLISHED,
+        # What still waits in the target was not part of its work.
+        Side(base.number, View.MERGED, without=waiting),
+        Side(target.number, relation.published),
+        units,
+        {unit: state.rows if state else 0 for unit, state in states.items()},
+    )
+    # With nothing waiting and one row per key, merging shows what readers see: the first comparison is the second.
+    settled = {unit for unit, state in states.items() if state is None or not state.waiting}
+    proven = {u for u in settled if _same(base.units.get(u), parent.units.get(u))}
+    rest = tuple(unit for unit in units if unit not in proven)
+    whole = _Comparison(
+        WHOLE, Side(parent.number, View.MERGED), Side(target.number, View.MERGED), rest, dict.fromkeys(rest)
+    )
+    return published, whole
+
+
+def _compared(relation: Relation, comparisons: Sequence[_Comparison], spark: SparkSession) -> CheckReport:
+    rows: list[FactRow] = []
+    differences: list[UnitDifference] = []
+    for comparison in comparisons:
+        before = measure(relation, comparison.base, comparison.units)
+        after = measure(relation, comparison.candidate, comparison.units)
+        unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
+        found = compare_rows(relation, comparison.base, comparison.candidate, unequal)
+        differences += [UnitDifference(unit, comparison.name, found[unit]) for unit in unequal]
+        rows += [
+            _fact_row(comparison, unit, before[unit], after[unit], found.get(unit, Difference()))
+            for unit in comparison.units
+        ]
+    results = expect(rows, spark) if rows else ()
+    return CheckReport(_status(results), "", results=results, differences=tuple(differences))
+
+
+def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Facts, found: Difference) -> FactRow:
+    expected = comparison.rows[unit]
+    return FactRow(
+        unit=str(unit),
+        comparison=comparison.name,
+        base_rows=before.content.rows,
+        candidate_rows=after.content.rows,
+        base_hash_a=f"{before.content.sum_a:016x}",
+        candidate_hash_a=f"{after.content.sum_a:016x}",
+        base_hash_b=f"{before.content.sum_b:016x}",
+        candidate_hash_b=f"{after.content.sum_b:016x}",
+        missing=found.missing_count,
+        extra=found.extra_count,
+        distinct_keys=after.keys,
+        expected_rows=after.content.rows if expected is None else expected,
+        unsound=after.unsound,
+    )
+
+
+def _status(results: Sequence[ExpectationResult]) -> CheckStatus:
+    found = {result.status for result in results}
+    return next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in found), CheckStatus.PASSED)
+
+
+def _coverage(
+    relation: Relation, base: Version, target: Version, touched: Sequence[UnitKey], sample: Sequence[UnitKey]
+) -> str:
+    alike = len(target.units.keys() - set(touched))
+    read, of = _bytes(sample, base, target), _bytes(touched, base, target)
+    return "; ".join([
+        f"{len(sample)} of {len(touched)} touched units compared, {read:,} of {of:,} bytes of their files",
+        f"{alike} units have the same files as in version {target.parent}",
+        *relation.notes,
+    ])  # fmt: skip

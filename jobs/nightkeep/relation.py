@@ -1,0 +1,109 @@
+"""A table's versions as Spark DataFrames of logical rows, built by no kernel of ours: the second opinion's eyes.
+
+Each format has a `relation` module that reads metadata on the driver and leaves the rest to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from nightkeep.errors import RefusedTable
+from nightkeep.model import Address, UnitKey, View
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """One unit at one version, from metadata alone.
+
+    Two versions with equal `identity` hold the same rows. `rows` are those a published reader should see, None
+    where metadata cannot tell. `waiting` are data files a published reader does not see yet. `bytes` is of data
+    files.
+    """
+
+    identity: Hashable
+    bytes: int
+    rows: int | None
+    waiting: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a table. `touched` are units its commit names; `author` is what the committer called itself.
+
+    `changes_rows` says why its commit may have changed rows, None for one that must not.
+    """
+
+    number: int
+    parent: int
+    author: str
+    changes_rows: str | None
+    units: Mapping[UnitKey, UnitState]
+    touched: frozenset[UnitKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One version, seen one way, `without` some data files."""
+
+    version: int
+    view: View
+    without: frozenset[str] = frozenset()
+
+
+class Relation(Protocol):
+    """One table in Spark's eyes. `keys` are key columns within a unit, `published` is the view that readers have.
+
+    `notes` are sentences on what Spark cannot compare exactly.
+    """
+
+    @property
+    def schema(self) -> T.StructType: ...
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+
+    @property
+    def published(self) -> View: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def version(self, number: int) -> Version | None:
+        """One version; None where it does not exist (any more)."""
+
+    def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        """A row for each row `side` shows: `unit` (its place in `units`), `sound`, then `payload` by name.
+
+        `payload` is evaluated on every stored row, before any shuffle, over the columns named `column(i)` for
+        the i-th of `schema`. `sound` is false for a row that the format promises a reader never to meet.
+        The version must have been asked for before.
+        """
+
+
+def column(position: int) -> str:
+    """What `payload` calls a column of the schema: table columns may have any name, and names clash."""
+    return f"c{position}"
+
+
+def comparable(value: Column, kind: T.DataType) -> Column:
+    """A column whose equality in Spark is that of the formats: zeros of two signs differ, every NaN is one."""
+    return value.cast("string") if isinstance(kind, T.FloatType | T.DoubleType) else value
+
+
+_FORMATS = {"paimon": "nightkeep.formats.paimon.relation"}
+
+
+def open_relation(address: Address, spark: SparkSession) -> Relation:
+    """The relation of a table. Raises RefusedTable for a format or a feature Spark cannot stand in for."""
+    if address.format not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise RefusedTable(address.name, f"{address.format} tables cannot be read back in Spark", f"we read {known}")
+    # By name, so that no format's code is loaded for a table of another.
+    relation: Relation = import_module(_FORMATS[address.format]).open_table(address, spark)
+    return relation
