@@ -11,10 +11,9 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
 from nightkeep.formats.paimon.avro import Record
+from nightkeep.formats.paimon.entries import ADD, DELETE
 from nightkeep.formats.paimon.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata import (
-    ADD,
-    DELETE,
     VECTORS_INDEX,
     Bucket,
     PaimonSnapshot,

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Set
 from pyroaring import BitMap64
 
 from nightkeep.formats.paimon.avro import Record
-from nightkeep.formats.paimon.metadata import ADD, VECTORS_INDEX, Bucket
+from nightkeep.formats.paimon.entries import ADD
+from nightkeep.formats.paimon.metadata import VECTORS_INDEX, Bucket
 from nightkeep.formats.paimon.naming import Naming
 from nightkeep.formats.paimon.schema import option_bool
 from nightkeep.formats.paimon.vectors import VectorKind, decode_vector, encode_vectors

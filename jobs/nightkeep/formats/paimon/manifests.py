@@ -12,8 +12,9 @@ from typing import Any
 
 from nightkeep.formats.paimon.avro import Record, Schema, write_container
 from nightkeep.formats.paimon.binary_row import decode_row, encode_row, sort_key
+from nightkeep.formats.paimon.entries import ADD
 from nightkeep.formats.paimon.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
-from nightkeep.formats.paimon.metadata import ADD, PaimonSnapshot
+from nightkeep.formats.paimon.metadata import PaimonSnapshot
 from nightkeep.formats.paimon.naming import Naming
 from nightkeep.storage import Storage
 

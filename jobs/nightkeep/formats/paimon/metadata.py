@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.paimon.avro import Container, Record, Schema, read_container
+from nightkeep.formats.paimon.avro import Container, Record, Schema
 from nightkeep.formats.paimon.binary_row import decode_row, sort_key
+from nightkeep.formats.paimon.entries import decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.paths import partition_path
 from nightkeep.formats.paimon.schema import TableSchema, option_bool, parse_schema
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot
@@ -26,7 +26,6 @@ from nightkeep.storage import Storage
 MAX_SNAPSHOT_VERSION = 3
 MAX_LEVEL = 1 << 10
 """Far above any table's levels, far below what would hurt: a bound on hostile metadata."""
-ADD, DELETE = 0, 1
 EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
 
@@ -181,12 +180,12 @@ def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> Pa
     """
     subject = f"{table.name}/{name}"
     raw = parse_snapshot(storage.read(name), subject=subject)
-    base, delta = (_read_list(storage, str(raw[k])) for k in ("baseManifestList", "deltaManifestList"))
-    earlier = [_read_manifest(storage, meta) for meta in base.records]
-    latest = [_read_manifest(storage, meta) for meta in delta.records]
+    base, delta = (read_list(storage, str(raw[k])) for k in ("baseManifestList", "deltaManifestList"))
+    earlier = [read_manifest(storage, meta) for meta in base.records]
+    latest = [read_manifest(storage, meta) for meta in delta.records]
     changed = [record for container in latest for record in container.records]
-    index = _read_index(storage, raw.get("indexManifest"))
-    with _decoding(subject, "entries of data files"):
+    index = read_index(storage, raw.get("indexManifest"))
+    with decoding(subject, "entries of data files"):
         live = merge_entries(record for container in (*earlier, *latest) for record in container.records)
         units = tuple(_buckets(live, changed, index.records if index else (), schemas=schemas))
     return PaimonSnapshot(
@@ -202,82 +201,6 @@ def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> Pa
         delta_manifests=tuple(delta.records),
         delta_entries=tuple(changed),
     )
-
-
-@contextmanager
-def _decoding(subject: str, expected: str) -> Iterator[None]:
-    """A field that records lack, or a value that cannot be, is CorruptMetadata, whatever it raises on the way."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as failure:
-        raise CorruptMetadata(subject, expected, f"{type(failure).__name__}: {failure}") from failure
-
-
-def merge_entries(records: Iterable[Record]) -> list[Record]:
-    """Live entries after applying ADD and DELETE in order (FileEntry.mergeEntries).
-
-    Raises CorruptMetadata for an ADD of a live file or a DELETE of a file that is not.
-    """
-    live: dict[object, Record] = {}
-    for record in records:
-        identity = entry_identity(record)
-        if (record["_KIND"] == ADD) == (identity in live):
-            verb = "a new file" if record["_KIND"] == ADD else "a live file"
-            raise CorruptMetadata(f"manifest entry {record['_FILE']['_FILE_NAME']}", verb, "the opposite")
-        if record["_KIND"] == ADD:
-            live[identity] = record
-        else:
-            del live[identity]
-    return list(live.values())
-
-
-def entry_identity(record: Record) -> tuple[object, ...]:
-    """What makes two entries the same file (FileEntry.Identifier): an upgrade changes the level, hence it."""
-    file = record["_FILE"]
-    extra = tuple(file.get("_EXTRA_FILES") or ())
-    return (
-        record["_PARTITION"], record["_BUCKET"], file["_LEVEL"], file["_FILE_NAME"],
-        extra, file.get("_EMBEDDED_FILE_INDEX"), file.get("_EXTERNAL_PATH"),
-    )  # fmt: skip
-
-
-def _distinct(containers: Iterable[Container]) -> tuple[Schema, ...]:
-    return tuple({json.dumps(c.schema): c.schema for c in containers}.values())
-
-
-def _read_list(storage: Storage, name: str) -> Container:
-    container = read_container(storage.read(f"manifest/{name}"), subject=f"manifest/{name}")
-    _require_version(container.records, 2, subject=f"manifest/{name}")
-    return container
-
-
-def _read_manifest(storage: Storage, meta: Record) -> Container:
-    name = f"manifest/{meta.get('_FILE_NAME')}"
-    container = read_container(storage.read(name), subject=name)
-    _require_version(container.records, 2, subject=name)
-    with _decoding(name, "entries of a manifest, and their counts in its list"):
-        adds = sum(record["_KIND"] == ADD for record in container.records)
-        found = (adds, len(container.records) - adds)
-        expected = (meta["_NUM_ADDED_FILES"], meta["_NUM_DELETED_FILES"])
-    if found != expected:
-        raise CorruptMetadata(name, f"{expected} added and deleted entries", str(found))
-    return container
-
-
-def _read_index(storage: Storage, name: object) -> Container | None:
-    if name is None:
-        return None
-    container = read_container(storage.read(f"manifest/{name}"), subject=f"manifest/{name}")
-    _require_version(container.records, 1, subject=f"manifest/{name}")
-    return container
-
-
-def _require_version(records: Sequence[Record], version: int, *, subject: str) -> None:
-    for record in records:
-        if record.get("_VERSION") != version:
-            raise RefusedTable(
-                subject, f"record version {record.get('_VERSION')} is unknown", f"we read version {version}"
-            )
 
 
 def _buckets(
@@ -356,3 +279,7 @@ def _ranges(index: Record | None) -> tuple[VectorRange, ...]:
         return ()
     items = index.get("_DELETIONS_VECTORS_RANGES") or []
     return tuple(VectorRange(item["f0"], item["f1"], item["f2"], item.get("_CARDINALITY")) for item in items)
+
+
+def _distinct(containers: Iterable[Container]) -> tuple[Schema, ...]:
+    return tuple({json.dumps(c.schema): c.schema for c in containers}.values())

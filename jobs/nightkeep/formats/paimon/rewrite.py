@@ -19,11 +19,12 @@ from nightkeep.formats.paimon.avro import Record
 from nightkeep.formats.paimon.columns import KIND, RETRACT_KINDS, SEQUENCE, FileReader, key_columns
 from nightkeep.formats.paimon.deletes import read_vectors, vector_file
 from nightkeep.formats.paimon.gather import Source, gather
-from nightkeep.formats.paimon.levels import Step, StepKind, sorted_runs
+from nightkeep.formats.paimon.levels import sorted_runs
 from nightkeep.formats.paimon.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.naming import Naming
 from nightkeep.formats.paimon.sequence import sequence_order
+from nightkeep.formats.paimon.steps import Step, StepKind
 from nightkeep.formats.paimon.write import FileWriter
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import Width, from_positions, mask

@@ -5,17 +5,15 @@ from __future__ import annotations
 from nightkeep.formats.paimon.levels import (
     Pick,
     Rules,
-    Step,
-    StepKind,
     max_level,
     pick,
     pick_full,
-    steps,
     target_file_bytes,
 )
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite import UpgradeTask
 from nightkeep.formats.paimon.sequence import sequence_fields
+from nightkeep.formats.paimon.steps import Step, StepKind, steps
 from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Snapshot, Work
 
