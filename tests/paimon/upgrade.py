@@ -6,10 +6,10 @@ from pathlib import Path
 import yaml
 
 from nightkeep.care import Order, care
-from nightkeep.tasks import inline
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.report import RunDocument
+from nightkeep.tasks import inline
 
 
 def policy(table: Path, **settings: object) -> EffectivePolicy:
