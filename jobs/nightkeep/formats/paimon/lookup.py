@@ -130,7 +130,7 @@ def _meets(statistics: pq.Statistics | None, wanted: _KeyOrder) -> bool:
 def _unmarked(hits: Hits, marked: BitMap64 | None, *, names: npt.NDArray[np.int64]) -> Hits:
     """The hits that are live, their keys numbered as the caller numbers them."""
     wanted = names[hits.wanted]
-    if not marked:
+    if not marked or not len(hits.positions):
         return Hits(hits.file, wanted, hits.positions)
     live = ~mask(marked, int(hits.positions.max()) + 1)[hits.positions]
     return Hits(hits.file, wanted[live], hits.positions[live])
