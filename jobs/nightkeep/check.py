@@ -12,23 +12,28 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from nightkeep.diff import DiffReport, UnitDiff, diff
 from nightkeep.errors import RefusedTable
 from nightkeep.expectations import ExpectationResult, FactRow, expect
 from nightkeep.facts import Difference, Facts, compare_rows, measure
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Relation, Side, UnitState, Version, open_relation
+from nightkeep.report.codec import encode
 from nightkeep.report.document import CheckStatus
+
+__all__ = ["CheckReport", "CheckRequest", "DiffReport", "UnitDiff", "UnitDifference", "check", "diff"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """Which version to check against which, the parent by default. `byte_budget` bounds the data files read.
+    """Which version to check, the latest by default, against which, its parent by default.
 
+    `byte_budget` bounds the data files that are read; above it a sample of units is.
     `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced.
     """
 
     address: Address
-    version: int
+    version: int | None = None
     base_version: int | None = None
     byte_budget: int | None = None
     commit_user: str | None = None
@@ -54,6 +59,18 @@ class CheckReport:
     differences: tuple[UnitDifference, ...] = ()
     conflicted: bool = False
     seconds: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        encoded: dict[str, object] = encode(self)
+        return encoded
+
+    def __str__(self) -> str:
+        wrong = [result for result in self.results if result.status is not CheckStatus.PASSED]
+        return "\n".join([
+            f"{self.status}: {self.reason or self.coverage}",
+            *(f"  {r.status}: {r.unit or 'all units'}: {r.name}; {r.detail}" for r in wrong),
+            *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
+        ])  # fmt: skip
 
 
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
@@ -81,9 +98,10 @@ class _Comparison:
 
 
 def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> CheckReport:
-    target = relation.version(request.version)
+    number = relation.latest() if request.version is None else request.version
+    target = relation.version(number)
     if target is None:
-        return _skipped(f"version {request.version} does not exist any more")
+        return _skipped(f"version {number} does not exist any more")
     if request.commit_user not in (None, target.author):
         reason = f"version {target.number}: expected the commit of {request.commit_user}, found {target.author}"
         return replace(_skipped(reason), conflicted=True)
@@ -95,9 +113,9 @@ def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> Ch
         gone = target.parent if parent is None else request.base_version
         return _skipped(f"version {gone}, to compare with, does not exist any more")
     touched = sorted(target.touched | _changed(parent, target))
-    sample = _sample(touched, base, target, request.byte_budget)
-    report = _compared(relation, _comparisons(relation, base, parent, target, sample), spark)
-    return replace(report, coverage=_coverage(relation, base, target, touched, sample))
+    chosen = sample(touched, base, target, request.byte_budget)
+    report = _compared(relation, _comparisons(relation, base, parent, target, chosen), spark)
+    return replace(report, coverage=_coverage(relation, base, target, touched, chosen))
 
 
 def _skipped(reason: str) -> CheckReport:
@@ -114,7 +132,7 @@ def _same(left: UnitState | None, right: UnitState | None) -> bool:
     return left is not None and right is not None and left.identity == right.identity
 
 
-def _sample(touched: Sequence[UnitKey], base: Version, target: Version, budget: int | None) -> tuple[UnitKey, ...]:
+def sample(touched: Sequence[UnitKey], base: Version, target: Version, budget: int | None) -> tuple[UnitKey, ...]:
     """As many units as the budget allows, at least one, from a place that moves on with the version."""
     if budget is None or _bytes(touched, base, target) <= budget:
         return tuple(touched)

@@ -11,6 +11,7 @@ from nightkeep.errors import UsageError
 from nightkeep.facts import Difference, compare_rows, measure
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Relation, Side, Version, open_relation
+from nightkeep.report.codec import encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,18 @@ class DiffReport:
     units: tuple[UnitDiff, ...]
     notes: tuple[str, ...]
     seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        encoded: dict[str, object] = encode(self)
+        return encoded
+
+    def __str__(self) -> str:
+        same = sum(unit.equal for unit in self.units)
+        return "\n".join([
+            f"version {self.version} and {self.other}: {same} of {len(self.units)} units are equal",
+            *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
+            *(f"  note: {note}" for note in self.notes),
+        ])  # fmt: skip
 
 
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:

@@ -48,6 +48,13 @@ class Difference:
     missing_rows: tuple[Row, ...] = ()
     extra_rows: tuple[Row, ...] = ()
 
+    def __str__(self) -> str:
+        return "\n".join([
+            f"{self.missing_count} rows missing, {self.extra_count} extra",
+            *(f"    - {dict(row)}" for row in self.missing_rows),
+            *(f"    + {dict(row)}" for row in self.extra_rows),
+        ])  # fmt: skip
+
 
 def measure(relation: Relation, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Facts]:
     """Facts of each of `units`; of one without rows, or that the version does not have, they are zero."""

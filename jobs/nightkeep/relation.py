@@ -74,6 +74,9 @@ class Relation(Protocol):
     @property
     def notes(self) -> tuple[str, ...]: ...
 
+    def latest(self) -> int:
+        """The number of the newest version. Raises MissingFile where there is none."""
+
     def version(self, number: int) -> Version | None:
         """One version; None where it does not exist (any more)."""
 

@@ -11,6 +11,7 @@ import site
 import sys
 import tempfile
 import threading
+import time
 import traceback
 import uuid
 import zipfile
@@ -193,13 +194,16 @@ class SparkMapper:
                 watcher.join()
 
 
-def warm_up(spark: SparkSession) -> None:
+def warm_up(spark: SparkSession) -> float:
     """Start a Python worker on every core and import there what tasks need, so that no task's time includes it.
 
-    Workers are kept between tasks, so this is worth its second or two before anything that is measured.
+    Workers are kept between tasks, so this is worth its second or two before anything that is measured. Returns
+    its seconds.
     """
+    started = time.perf_counter()
     cores = spark.sparkContext.defaultParallelism
     SparkMapper(spark, console=Console(quiet=True))(_import_all, [_TASK_MODULES] * cores, label="warm up")
+    return time.perf_counter() - started
 
 
 _TASK_MODULES: Final = (

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
+from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas, snapshot_ids
 from nightkeep.formats.paimon.refusals import refuse_schema
 from nightkeep.formats.paimon.relation_scan import (
     LIVE_KINDS,
@@ -77,6 +77,12 @@ class PaimonRelation:
     def notes(self) -> tuple[str, ...]:
         fine = [field.name for field in self.table.fields if is_finer_than_spark(field.type)]
         return (f"nanoseconds of {', '.join(fine)} are not compared, as Spark has none",) if fine else ()
+
+    def latest(self) -> int:
+        found = snapshot_ids(self._storage)
+        if not found:
+            raise MissingFile(f"{self._storage.root}/snapshot", "a snapshot of a Paimon table", "none")
+        return found[-1]
 
     def version(self, number: int) -> Version | None:
         name = f"snapshot/snapshot-{number}"
