@@ -82,7 +82,7 @@ bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
 
 samples: environment  ## write samples/ again with Paimon Java
-	PYTHONPATH=. $(BIN)/python samples/make_samples.py
+	$(BIN)/python -m samples.make_samples
 
 clean:  ## everything that was made here
 	rm -rf .work .venv .uv

@@ -479,7 +479,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
 
 def test_the_nightly_policy_names_the_sample_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(ROOT / "dags/tables.yaml", environ={})
-    names = ("orders", "customers", "positions", "events_input", "untouched", "ledger")
+    names = ("orders", "customers", "positions", "stock", "events_input", "untouched", "ledger")
     assert [(t.name, t.address.location) for t in loaded.tables] == [
         (f"shop.{name}", f"{ROOT}/.work/warehouse/paimon/shop.db/{name}") for name in names
     ]
