@@ -12,7 +12,7 @@ from typing import Any
 
 SECONDS = 60
 PROCESS = multiprocessing.get_context("forkserver")
-PROCESS.set_forkserver_preload(["pytest", "nightkeep.care", "nightkeep.formats.paimon.format", "tests.paimon.upgrade"])
+PROCESS.set_forkserver_preload(["pytest", "nightkeep.formats.paimon.format", "tests.paimon.breaking"])
 
 
 class Child:
