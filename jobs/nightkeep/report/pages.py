@@ -203,11 +203,19 @@ def _is_count(value: object) -> bool:
 
 
 def _words(key: str) -> str:
-    return key.replace("_", " ").capitalize()
+    words = key.replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}".replace("Cpu", "CPU")
 
 
 def _value(found: object) -> str:
-    text = found if isinstance(found, str) else json.dumps(found, default=str)
+    if isinstance(found, Mapping):
+        text = ", ".join(f"{key} {_value(value)}" for key, value in found.items())
+    elif isinstance(found, float):
+        text = f"{found:,.2f}"
+    elif isinstance(found, str) or not _is_count(found):
+        text = found if isinstance(found, str) else json.dumps(found, default=str)
+    else:
+        text = f"{found:,}"
     return text if len(text) <= 120 else f"{text[:120]} ..."
 
 
