@@ -32,8 +32,8 @@ EDGES = {
     "publish": "errors model protocol",
     "facts": "model relation",
     "expectations": "report",
-    "check": "errors expectations facts model relation report",
-    "diff": "errors facts model relation",
+    "check": "diff errors expectations facts model relation report",
+    "diff": "errors facts model relation report",
     "session": "errors",
     "engine": "tasks",
     "care": "errors execute formats model plan policy protocol publish report tasks verify",
@@ -58,7 +58,7 @@ BASES = {
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "protocol.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
-MANY_VERBS = {"Writes", "Storage", "LocalStorage", "MemoryTable", "PaimonTable"}
+MANY_VERBS = {"Writes", "Storage", "LocalStorage", "MemoryTable", "PaimonTable", "Relation", "PaimonRelation"}
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 
 
