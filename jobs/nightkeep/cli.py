@@ -26,6 +26,7 @@ from nightkeep.report import (
     CheckStatus,
     RunDocument,
     load_history,
+    plan_text,
     release,
     render_index,
     render_run,
@@ -81,7 +82,7 @@ def plan(
             care(chosen, Order(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
             for each in operation or operations_of(chosen)
         ]
-    _show(documents, as_json=as_json, text="\n".join(_plan_text(d) for d in documents))
+    _show(documents, as_json=as_json, text="\n".join(plan_text(d) for d in documents))
 
 
 @app.command()
@@ -244,21 +245,6 @@ def _size(name: str, text: str) -> int:
         return parse_size(text)
     except ValueError as failure:
         raise UsageError(f"--{name.replace('_', '-')}: expected {failure}, found {text!r}") from failure
-
-
-def _plan_text(document: RunDocument) -> str:
-    head = f"{document.table}: {document.operation} of version {document.base_version}"
-    lines = [f"  {_unit_name(unit)}: {unit.reason}; {len(unit.input_files)} files, {unit.input_bytes:,} bytes in"
-             + (f"; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}" if unit.estimate else "")
-             for unit in document.plan.units]  # fmt: skip
-    if document.outcome is not Outcome.SKIPPED or not lines:
-        lines.append(f"  {document.outcome}: {document.reason}")
-    return "\n".join([f"{head}, {len(document.plan.units)} units", *lines])
-
-
-def _unit_name(unit: Any) -> str:
-    bucket = [] if unit.bucket is None else [f"bucket-{unit.bucket}"]
-    return "/".join([*([unit.partition] if unit.partition else []), *bucket]) or "table"
 
 
 def _show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:

@@ -12,10 +12,14 @@ from functools import cache
 from typing import Any, Final
 
 import great_expectations as gx
-import great_expectations.expectations as gxe
 import pyarrow as pa
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
+    ExpectColumnPairValuesToBeEqual,
+)
+from great_expectations.expectations.core.expect_column_values_to_be_in_set import ExpectColumnValuesToBeInSet
+from great_expectations.expectations.expectation import Expectation
 from pyspark.sql import SparkSession
 
 from nightkeep.report.document import CheckStatus
@@ -59,21 +63,21 @@ def expect(rows: Sequence[FactRow], spark: SparkSession) -> tuple[ExpectationRes
     for expectation, outcome in zip(EXPECTATIONS, first.results, strict=True):
         error = _error(outcome.exception_info)
         if error is not None:
-            results.append(ExpectationResult(expectation.description, None, CheckStatus.ERRORED, error))
+            results.append(ExpectationResult(str(expectation.description), None, CheckStatus.ERRORED, error))
         elif outcome.success:
             detail = f"{len(rows)} comparisons"
-            results.append(ExpectationResult(expectation.description, None, CheckStatus.PASSED, detail))
+            results.append(ExpectationResult(str(expectation.description), None, CheckStatus.PASSED, detail))
         else:
             results += _failures(batch, expectation)
     return tuple(results)
 
 
-def _pair(description: str, base: str, candidate: str) -> gxe.Expectation:
-    return gxe.ExpectColumnPairValuesToBeEqual(column_A=base, column_B=candidate, description=description)
+def _pair(description: str, base: str, candidate: str) -> Expectation:
+    return ExpectColumnPairValuesToBeEqual(column_A=base, column_B=candidate, description=description)
 
 
-def _none(description: str, column: str) -> gxe.Expectation:
-    return gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[0], description=description)
+def _none(description: str, column: str) -> Expectation:
+    return ExpectColumnValuesToBeInSet(column=column, value_set=[0], description=description)
 
 
 EXPECTATIONS: Final = (
@@ -89,7 +93,7 @@ EXPECTATIONS: Final = (
 
 
 @cache
-def _facts_of_any_table() -> BatchDefinition:
+def _facts_of_any_table() -> BatchDefinition[Any]:
     """One context serves every table of a process; starting one costs more than validating."""
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
@@ -99,18 +103,18 @@ def _facts_of_any_table() -> BatchDefinition:
     return source.add_dataframe_asset(name="facts").add_batch_definition_whole_dataframe("all")
 
 
-def _suite(expectations: Sequence[gxe.Expectation]) -> gx.ExpectationSuite:
+def _suite(expectations: Sequence[Expectation]) -> gx.ExpectationSuite:
     return gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
 
 
-def _failures(batch: Any, expectation: gxe.Expectation) -> list[ExpectationResult]:
+def _failures(batch: Any, expectation: Expectation) -> list[ExpectationResult]:
     """The rows an expectation fails on. Asked for separately: for one that holds, Spark would look for nothing."""
     found = batch.validate(
         _suite([expectation]),
         result_format={"result_format": "COMPLETE", "unexpected_index_column_names": ["unit", "comparison"]},
     ).results[0]
     return [
-        ExpectationResult(expectation.description, row["unit"], CheckStatus.FAILED, _detail(row))
+        ExpectationResult(str(expectation.description), row["unit"], CheckStatus.FAILED, _detail(row))
         for row in found.result["unexpected_index_list"]
     ]
 

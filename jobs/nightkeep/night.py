@@ -14,7 +14,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, PolicyFile
-from nightkeep.report import RunDocument, load_history, store
+from nightkeep.report import RunDocument, load_history, plan_text, store
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,9 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
     for policy in policies:
         for operation in operations or operations_of(policy):
             order = Order(operation, f"{group.prefix}:{policy.address.name}", group.reports, group.dry_run)
-            yield _stored(_care(policy, order, engine), group.reports)
+            document = _care(policy, order, engine)
+            _log.info("plan of %s", plan_text(document))
+            yield _stored(document, group.reports)
 
 
 def operations_of(policy: EffectivePolicy) -> tuple[Operation, ...]:

@@ -49,7 +49,10 @@ def with_expectations(document: RunDocument, found: Any) -> RunDocument:
         ExpectationResult(r.name if r.unit is None else f"{r.unit}: {r.name}", CheckStatus(r.status), r.detail)
         for r in found.results
     )
-    expectations = Expectations(CheckStatus(found.status), results, coverage=found.coverage, reason=found.reason)
+    extra = {"differences": found.to_json()["differences"]} if found.differences else {}
+    expectations = Expectations(
+        CheckStatus(found.status), results, coverage=found.coverage, reason=found.reason, extra=extra
+    )
     seconds = {**document.metrics.seconds, "check": found.seconds}
     return replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
 

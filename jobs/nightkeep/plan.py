@@ -25,7 +25,8 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
         for unit in _planned(snapshot, candidate, request, rules)
     ]
     units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
-    return Plan(table.address, request.operation, snapshot.version, tuple(units))
+    notes = (note(snapshot) for note in rules.notes) if units else ()
+    return Plan(table.address, request.operation, snapshot.version, tuple(units), tuple(filter(None, notes)))
 
 
 def _rules(table: Reads[U], request: Request) -> OperationRules[U]:

@@ -9,7 +9,6 @@ from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.kernels.row_hash import hash_blocks
 from nightkeep.model import Fingerprint
 
-
 NOTHING = Fingerprint(0, 0, 0)
 
 

@@ -26,7 +26,7 @@ from nightkeep.report.store import (
     store,
     write_page,
 )
-from nightkeep.report.summary import summary_text
+from nightkeep.report.summary import plan_text, summary_text
 
 __all__ = [
     "CheckStatus",
@@ -46,6 +46,7 @@ __all__ = [
     "hold",
     "load_document",
     "load_history",
+    "plan_text",
     "release",
     "render_index",
     "render_run",

@@ -227,7 +227,8 @@ def _clock(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _unit_name(unit: PlanUnit | UnitResult) -> str:
+def unit_name(unit: PlanUnit | UnitResult) -> str:
+    """A unit as people name it: partition and bucket."""
     return str(UnitKey(unit.partition, unit.bucket))
 
 
@@ -246,7 +247,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "clock": _clock,
-        "unit_name": _unit_name,
+        "unit_name": unit_name,
         "stage_colour": _stage_colour,
         "shell": shlex.quote,
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nightkeep.report.document import RunDocument
+from nightkeep.report.document import PlanUnit, RunDocument
 from nightkeep.report.figures import show_bytes
-from nightkeep.report.pages import stage_names, tally
+from nightkeep.report.pages import stage_names, tally, unit_name
 
 _LEFT = ("table", "operation", "outcome")
 
@@ -21,6 +21,24 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     lines = [_aligned(row, widths) for row in rows]
     reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
     return "\n".join([lines[0], rule, *lines[1:], *([""] if reasons else []), *reasons, "", tally(documents)])
+
+
+def plan_text(document: RunDocument) -> str:
+    """The dry run of one document: what would be done to each unit and why. Ends without a newline."""
+    units = document.plan.units
+    head = f"{document.table}: {document.operation} of version {document.base_version}, {len(units)} units"
+    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  note: {note}" for note in document.plan.notes)]
+    if not units:
+        lines.append(f"  {document.outcome}: {document.reason}")
+    return "\n".join(map(_printable, lines))
+
+
+def _unit(unit: PlanUnit) -> str:
+    """`Plan` prints itself the same way; a document is what is left of it."""
+    told = f"{unit_name(unit)}: {unit.reason}; {len(unit.input_files)} files, {unit.input_bytes:,} bytes in"
+    if unit.estimate is None:
+        return told
+    return f"{told}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
 
 
 def _row(document: RunDocument, stages: Sequence[str]) -> tuple[str, ...]:

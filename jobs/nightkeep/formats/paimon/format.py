@@ -27,7 +27,7 @@ from nightkeep.formats.paimon.refusals import (
     refuse_without_vectors,
 )  # fmt: skip
 from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
-from nightkeep.formats.paimon.upgrade import lift_level0
+from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View, run_token
 from nightkeep.protocol import OperationRules, Positions
 from nightkeep.storage import Storage, open_storage
@@ -46,7 +46,7 @@ class PaimonTable:
             refuse_append_table, refuse_without_vectors, refuse_modified_vectors,
             compacting_writers(self.storage),
         )  # fmt: skip
-        return {Operation.UPGRADE: OperationRules(refusals, (lift_level0,))}
+        return {Operation.UPGRADE: OperationRules(refusals, (lift_level0,), (file_indexes_go,))}
 
     def snapshot(self, version: int | None = None, *, read_as: PaimonSnapshot | None = None) -> PaimonSnapshot:
         if version is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,7 +66,7 @@ def _positions(spark: SparkSession, indexes: Sequence[_IndexFile]) -> DataFrame:
     return spark.createDataFrame(pickled).mapInArrow(_decoded, "position long")
 
 
-def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pickled in batch.column("pickled"):
             index: _IndexFile = pickle.loads(pickled.as_py())

@@ -42,6 +42,14 @@ def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) ->
     )
 
 
+def file_indexes_go(snapshot: Snapshot[Bucket]) -> str | None:
+    """A file index is part of a file or lies beside it: what is written anew has none, which readers accept."""
+    assert isinstance(snapshot, PaimonSnapshot)
+    if not any(key.startswith("file-index.") for key in snapshot.schema.options):
+        return None
+    return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
+
+
 def _reason(found: Pick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
     merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
     kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
