@@ -14,6 +14,7 @@ from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite import UpgradeTask
 from nightkeep.formats.paimon.sequence import sequence_fields
 from nightkeep.formats.paimon.steps import Step, StepKind, steps
+from nightkeep.formats.paimon.write import wall_clock_ms
 from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Snapshot, Work
 
@@ -23,7 +24,9 @@ def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) ->
     assert isinstance(snapshot, PaimonSnapshot)
     schema = snapshot.schema
     rules = Rules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
-    found = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=request.now_ms)
+    # Files' creation times, which the pick compares with, are local wall time.
+    now_ms = wall_clock_ms(request.now_ms)
+    found = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
     if found is None:
         return None
     top = max_level(bucket.files, rules)
