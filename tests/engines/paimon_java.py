@@ -110,6 +110,18 @@ class PaimonJava:
     def abort_prepared(self, handle: str) -> None:
         self._lines.request("abort_prepared", {"handle": handle})
 
+    def pick(
+        self, table: Table, options: Mapping[str, str], files: Iterable[Mapping[str, Any]], *, full: bool
+    ) -> dict[str, Any] | None:
+        """What Java's strategy makes of a bucket with these files: {level, files, steps: [{kind, files}]} or None.
+
+        Files are {name, level, low, high (INT keys), bytes, sequence, deletes, age (milliseconds), vector}. The
+        table lends its store and is otherwise not looked at.
+        """
+        fields = {"options": dict(options), "files": [dict(file) for file in files], "full": full}
+        found: dict[str, Any] | None = self._lines.request("pick", {**_at(table, None), **fields})
+        return found
+
     def compact_manifests(self, table: Table) -> int:
         return self._snapshot_id("compact_manifests", table, {})
 

@@ -80,6 +80,7 @@ public final class PaimonDriver {
         verbs.put("prepare_compact", Compactions::prepare);
         verbs.put("commit_prepared", Compactions::commitPrepared);
         verbs.put("abort_prepared", Compactions::abortPrepared);
+        verbs.put("pick", Picks::pick);
         verbs.put("compact_manifests", Compactions::compactManifests);
         verbs.put("read", Reads::read);
         verbs.put("read_digest", Reads::digest);
