@@ -24,10 +24,14 @@ from nightkeep.formats.paimon.columns import (
 )  # fmt: skip
 from nightkeep.formats.paimon.deletes import index_path, read_vectors
 from nightkeep.formats.paimon.metadata import Bucket, DataFile, PaimonSnapshot
+from nightkeep.formats.paimon.scan import tied_keys
 from nightkeep.formats.paimon.values import canonical
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
+
+_NAMED_KEYS = 5
+"""Keys spelled out in a fault; the rest is a count."""
 
 
 def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
@@ -35,6 +39,7 @@ def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
     return (
         *_total_faults(parent, "parent"),
         *_total_faults(candidate, "candidate"),
+        *_delta_faults(parent, candidate),
         *_stray_changes(parent, candidate, touched),
         *_other_indexes(parent, candidate, touched),
     )
@@ -46,6 +51,13 @@ def _total_faults(snapshot: PaimonSnapshot, side: str) -> Iterator[str]:
     told = int(str(snapshot.raw["totalRecordCount"]))
     if held != told:
         yield f"{side} snapshot {snapshot.version}: totalRecordCount {told}, live files hold {held} rows"
+
+
+def _delta_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator[str]:
+    totals = [int(str(snapshot.raw["totalRecordCount"])) for snapshot in (parent, candidate)]
+    told = candidate.raw.get("deltaRecordCount")
+    if told != totals[1] - totals[0]:
+        yield f"deltaRecordCount {told}, totals go from {totals[0]} to {totals[1]}"
 
 
 def _stray_changes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
@@ -61,8 +73,8 @@ def _stray_changes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
 def _identity(bucket: Bucket | None) -> tuple[object, ...]:
     # A version no longer lists a bucket that ran empty before it.
     if bucket is None:
-        return (None, ())
-    return (bucket.index_file, tuple((file.name, file.level, file.rows) for file in bucket.files))
+        return (None, [])
+    return (bucket.index_file, [file.record for file in bucket.files])
 
 
 def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
@@ -77,14 +89,35 @@ def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
 
 def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
     """What is wrong with one touched bucket of the candidate; files that were there before are not read again."""
-    known = {file.name for file in base.files}
+    known = {file.name: file for file in base.files}
     fresh = [file for file in candidate.files if file.name not in known]
     return (
+        *_tie_faults(storage, base),
         *_listing_faults(storage, candidate),
         *_range_faults(candidate),
         *_vector_faults(storage, candidate),
+        *(fault for file in candidate.files if file.name in known for fault in _kept_faults(known[file.name], file)),
         *(fault for file in fresh for fault in _file_faults(storage, candidate, file)),
     )
+
+
+def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
+    """Keys whose newest row nobody can tell: writers that number rows independently give two rows one number."""
+    spans = sorted((file.min_sequence, file.max_sequence) for file in bucket.files)
+    if all(left[1] < right[0] for left, right in pairwise(spans)):
+        return
+    keys = tied_keys(storage, bucket)
+    if keys:
+        named = "; ".join(keys[:_NAMED_KEYS])
+        yield f"overlapping sequence numbers of two writers: {len(keys)} keys have two newest rows, such as {named}"
+
+
+def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
+    """An upgrade changes a file's level; everything else that readers trust stays as it was written."""
+    changed = [key for key in before.record.keys() | after.record.keys() if key != "_LEVEL"]
+    changed = [key for key in changed if before.record.get(key) != after.record.get(key)]
+    if changed:
+        yield f"{after.name}: {', '.join(sorted(changed))} changed, though its bytes did not"
 
 
 def _listing_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
@@ -132,6 +165,9 @@ def _file_faults(storage: Storage, bucket: Bucket, file: DataFile) -> Iterator[s
     keys = key_columns(bucket)
     found = FileReader(storage, bucket, file).read([*keys, SEQUENCE, KIND, *value_columns(bucket)])
     subject = bucket.path(file)
+    if file.rows == 0:
+        yield f"{subject}: no rows, expected no file"
+        return
     if bool(pc.any(pc.is_in(found.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
         yield f"{subject}: holds retracts, which readers through vectors would show"
     if file.delete_rows != 0:

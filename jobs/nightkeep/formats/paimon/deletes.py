@@ -28,10 +28,7 @@ def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
         return {}
     name = index_path(bucket, bucket.index_file)
     data = storage.read(name)
-    return {
-        vector.data_file: BitMap64(decode_vector(data, vector, subject=name))
-        for vector in bucket.vectors
-    }
+    return {vector.data_file: BitMap64(decode_vector(data, vector, subject=name)) for vector in bucket.vectors}
 
 
 def vector_file(
@@ -43,9 +40,9 @@ def vector_file(
     last vector went still gets a file, of one byte and with empty ranges: only an entry replaces an entry.
     """
     before = read_vectors(storage, bucket)
-    if vectors == before and not gone & before.keys():
-        return None, None
     live = {file.name for file in bucket.files} - gone
+    if vectors == before and before.keys() <= live:
+        return None, None
     kept = [(name, bitmap) for name, bitmap in sorted(vectors.items()) if name in live and bitmap]
     kind = vector_kind(bucket)
     stored = [(name, from_positions(positions(bitmap), _WIDTH[kind])) for name, bitmap in kept]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.formats.paimon.columns import (
+    KEY_PREFIX,
     KIND,
     RETRACT_KINDS,
     SEQUENCE,
@@ -58,25 +59,47 @@ def _every(file: DataFile) -> BitMap64:
     return BitMap64(range(file.rows))
 
 
+def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
+    """Keys, spelled out, whose newest row has the order columns of the one before: any reader may show either."""
+    rows = _sorted(storage, bucket, read_vectors(storage, bucket))
+    keys, (order, _) = key_columns(bucket), _order(bucket.schemas.current)
+    if rows is None:
+        return ()
+    tied = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in [*keys, *order, SEQUENCE])
+    found = rows.filter(_is_newest(keys) & tied & (pl.int_range(pl.len()) > 0)).select(keys)
+    return tuple(", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys) for row in found.to_dicts())
+
+
 def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Positions:
+    rows = _sorted(storage, bucket, vectors)
+    if rows is None:
+        return {}
+    newest = rows.filter(_is_newest(key_columns(bucket)) & ~pl.col(KIND).is_in(RETRACT_KINDS))
+    return _by_file(newest, bucket)
+
+
+def _sorted(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
+    """Live rows of every file by key, the newest of each key last; None where there are no files."""
     keys, (order, descending) = key_columns(bucket), _order(bucket.schemas.current)
     columns = list(dict.fromkeys([*keys, *order, SEQUENCE, KIND]))
     # Oldest first, so that of rows with equal sequence numbers the newest file's comes last.
     numbers = sorted(range(len(bucket.files)), key=lambda n: _age(bucket.files[n]), reverse=True)
     frames = [_frame(storage, bucket, n, columns=columns, marked=vectors) for n in numbers]
     if not frames:
-        return {}
+        return None
     # Nulls sort first in both directions: a row without a sequence value is older than any with one.
-    rows = pl.concat(frames).sort(
+    return pl.concat(frames).sort(
         [*keys, *order, SEQUENCE],
         descending=[False] * len(keys) + [descending] * len(order) + [False],
         nulls_last=False,
         maintain_order=True,
     )
+
+
+def _is_newest(keys: Sequence[str]) -> pl.Expr:
+    """Whether a row is the last of its key."""
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(-1)) for name in keys)
-    is_last = changes | (pl.int_range(pl.len()) == pl.len() - 1)
-    newest = rows.filter(is_last & ~pl.col(KIND).is_in(RETRACT_KINDS))
-    return _by_file(newest, bucket)
+    return changes | (pl.int_range(pl.len()) == pl.len() - 1)
 
 
 def _age(file: DataFile) -> tuple[int, int, str]:
