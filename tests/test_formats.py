@@ -5,13 +5,25 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from tests.engines.memory_engine import MemoryEngine
-from tests.unlucky_tables import Overruled, Overtaken, Unanswered
+from tests.unlucky_tables import (
+    Faulty,
+    FaultyUnit,
+    Forgetful,
+    Garbled,
+    Misinformed,
+    Overruled,
+    Overtaken,
+    Reading,
+    Unanswered,
+)
 
 from nightkeep.care import Order, care
 from nightkeep.errors import AddressError, CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UnknownOutcome
@@ -25,6 +37,7 @@ from nightkeep.model import (
     Committed,
     Conflicted,
     Fingerprint,
+    Mismatch,
     Operation,
     Outcome,
     Plan,
@@ -53,13 +66,15 @@ NOW_MS = 1_795_000_000_000
 class World:
     """A table with work in several partitions, and what others may do to it.
 
-    `append` commits what a foreign writer adds to units that have work; `contents` is every byte of the table;
-    `public` names what a commit of ours creates or replaces under a name that is not ours.
+    `append` commits what a foreign writer adds to units that have work; `expire` forgets an older version;
+    `contents` is every byte of the table; `public` names what our commit of a version creates or replaces under a
+    name that is not ours.
     """
 
     address: Address
     operation: Operation
     append: Callable[[], None]
+    expire: Callable[[int], None]
     contents: Callable[[], Mapping[str, bytes]]
     public: Callable[[int], set[str]]
     reports: Path
@@ -206,6 +221,12 @@ class FormatContract:
         _, _, second = world.staged(a_run())
         assert not set(first.staged) & set(second.staged)
 
+    def test_a_task_that_runs_twice_never_names_one_file(self, world: World) -> None:
+        """As Spark does with a task that is slow or was lost, within one attempt of the run."""
+        planned, run = world.plan(), a_run()
+        first, second = (execute(world.table, planned, run, mapper=inline) for _ in range(2))
+        assert not {n for r in first for n in r.outputs} & {n for r in second for n in r.outputs}
+
     def test_a_candidate_is_decoded_from_its_bytes(self, world: World) -> None:
         run = a_run()
         _, _, candidate = world.staged(run)
@@ -254,6 +275,19 @@ class FormatContract:
         assert [world.table.visible(candidate) for candidate in (winner, loser, winner, loser)] == [
             True, False, True, False,
         ]  # fmt: skip
+
+    def test_of_many_commits_at_once_one_is_done(self, world: World) -> None:
+        candidates = [world.staged(a_run(f"run {n}"), world.where)[2] for n in range(6)]
+        gate = Barrier(len(candidates))
+
+        def commit(candidate: Candidate) -> bool:
+            gate.wait()
+            return world.table.commit(candidate)
+
+        with ThreadPoolExecutor(len(candidates)) as pool:
+            won = list(pool.map(commit, candidates))
+        assert won.count(True) == 1
+        assert [world.table.visible(candidate) for candidate in candidates] == won
 
     def test_a_commit_shows_nothing_but_its_own_names(self, world: World) -> None:
         run, before = a_run(), world.contents()
@@ -351,6 +385,59 @@ class FormatContract:
         assert isinstance(done, Committed)
         assert found(world.table.committed(run)) == found(done)
 
+    def test_a_commit_that_says_it_lost_to_itself_is_a_commit(self, world: World) -> None:
+        run = a_run()
+        done = publish(Misinformed(world.table), world.verified(run), run)
+        assert isinstance(done, Committed)
+        assert found(world.table.committed(run)) == found(done)
+
+    def test_a_second_loss_is_told_with_the_first(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        first = world.published(a_run("first"), world.where)
+        done = publish(Overtaken(world.table, lambda: world.published(a_run("second"))), checked, run)
+        assert isinstance(done, Conflicted)
+        assert {key for key, _ in done.units} == keys(checked.plan) > set(first.units)
+
+    def test_another_attempt_that_was_alive_after_all_is_not_repeated(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        earlier = world.published(a_run())
+        done = publish(world.table, checked, run)
+        assert isinstance(done, Conflicted)
+        assert {reason for _, reason in done.units} == {
+            f"another attempt of this run committed version {earlier.version}"
+        }
+        assert not set(checked.candidate.staged) & world.contents().keys()
+
+    def test_a_planned_version_that_expired_is_a_lost_race(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        world.append()
+        before = world.contents().keys() - set(checked.candidate.staged)
+        world.expire(checked.plan.version)
+        done = publish(world.table, checked, run)
+        assert isinstance(done, Conflicted)
+        assert {key for key, _ in done.units} == keys(checked.plan)
+        assert len(before - world.contents().keys()) == 1
+        assert not [name for name in world.contents() if run.token in name]
+
+    def test_a_rebased_candidate_must_make_the_change_that_was_proven(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        world.append()
+        with pytest.raises(EvidenceError, match="not the change that was proven"):
+            publish(Forgetful(world.table), checked, run)
+        assert world.table.committed(run) is None
+
+    def test_a_rebased_candidate_must_be_without_fault(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        world.append()
+        with pytest.raises(EvidenceError, match="counted 1, expected 2"):
+            publish(Faulty(world.table), checked, run)
+        assert world.table.committed(run) is None
+
     def test_an_unknown_outcome_deletes_nothing(self, world: World) -> None:
         run = a_run()
         checked = world.verified(run)
@@ -368,6 +455,20 @@ class FormatContract:
         assert isinstance(checked, Verified)
         rows = {u.key: total(world.table, [u], View.MERGED).rows for u in world.table.snapshot().units}
         assert {proof.key: proof.base.rows for proof in checked.proofs} == {key: rows[key] for key in keys(planned)}
+
+    def test_a_fault_of_the_version_alone_is_a_mismatch(self, world: World) -> None:
+        checked = verify(Faulty(world.table), *world.staged(a_run()), level=VerifyLevel.FULL, mapper=inline)
+        assert isinstance(checked, Mismatch)
+        assert checked.faults == ("counted 1, expected 2",)
+        assert all(proof.proven for proof in checked.proofs)
+
+    def test_a_fault_of_one_unit_alone_is_a_mismatch(self, world: World) -> None:
+        planned, rewrites, candidate = world.staged(a_run())
+        table = FaultyUnit(world.table, candidate.units[0])
+        checked = verify(table, planned, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
+        assert isinstance(checked, Mismatch)
+        assert [proof.key for proof in checked.proofs if not proof.proven] == [candidate.units[0]]
+        assert all(proof.base == proof.candidate for proof in checked.proofs)
 
     def test_a_candidate_that_lost_a_unit_is_evidence(self, world: World) -> None:
         planned, rewrites, candidate = world.staged(a_run())
@@ -408,6 +509,7 @@ class TestMemory(FormatContract):
             address=engine.address,
             operation=Operation.OPTIMIZE,
             append=lambda: engine.append(DAYS[0], range(1000, 1010)),
+            expire=lambda version: engine.store.files.pop(f"version-{version}.json") and None,
             contents=lambda: dict(engine.store.files),
             public=lambda version: {f"version-{version}.json"},
             reports=tmp_path / "reports",
@@ -434,6 +536,16 @@ class TestMemory(FormatContract):
         assert isinstance(done, Committed)
         assert [str(key) for key, _ in done.conflicted] == [f"day={DAYS[0]}"]
         assert rows_by_day(world.table) == engine.rows
+
+    def test_one_changed_value_is_a_mismatch_of_its_unit(self, world: World) -> None:
+        run, table = a_run(), Garbled(world.table)
+        planned = world.plan()
+        rewrites = execute(table, planned, run, mapper=inline)
+        candidate = table.stage(table.snapshot(), rewrites, run)
+        checked = verify(table, planned, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
+        assert isinstance(checked, Mismatch)
+        assert checked.faults == ()
+        assert all(p.base.rows == p.candidate.rows and not p.faults and not p.proven for p in checked.proofs)
 
     def test_a_feature_that_is_not_known_is_refused_before_planning(self, tmp_path: Path) -> None:
         odd = MemoryEngine(str(tmp_path), features=["row-ids"])
@@ -482,12 +594,22 @@ class TestPaimon(FormatContract):
             address=Address("paimon", str(folder), "shop.orders"),
             operation=Operation.UPGRADE,
             append=lambda: _put_back(waiting, folder / "snapshot"),
+            expire=lambda version: (folder / f"snapshot/snapshot-{version}").unlink(),
             contents=lambda: {
                 str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
             },
             public=lambda version: {f"snapshot/snapshot-{version}", "snapshot/LATEST"},
             reports=tmp_path / "reports",
         )
+
+    @pytest.mark.parametrize(("level", "every"), [(VerifyLevel.FULL, True), (VerifyLevel.TOUCHED, False)])
+    def test_the_level_decides_which_rows_are_read(self, world: World, level: VerifyLevel, every: bool) -> None:
+        reading = Reading(world.table)
+        checked = verify(reading, *world.staged(a_run()), level=level, mapper=inline)
+        assert isinstance(checked, Verified)
+        shown = sum(proof.base.rows for proof in checked.proofs)
+        assert (reading.positions == 2 * shown) is every
+        assert reading.positions > 0
 
 
 def _put_back(snapshot: Path, folder: Path) -> None:
