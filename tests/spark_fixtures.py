@@ -11,6 +11,8 @@ from nightkeep.session import spark_session
 def pytest_configure(config: pytest.Config) -> None:
     # PySpark leaves the socket that a result came through to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
+    # Great Expectations 1.24 imports them.
+    config.addinivalue_line("filterwarnings", "ignore:module 'sre_:DeprecationWarning")
 
 
 @pytest.fixture(scope="session")

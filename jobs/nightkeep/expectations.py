@@ -58,18 +58,11 @@ def expect(rows: Sequence[FactRow], spark: SparkSession) -> tuple[ExpectationRes
     """Every expectation of `EXPECTATIONS` on `rows`, in order: one result, or one per unit it fails in."""
     facts = spark.createDataFrame(pa.Table.from_pylist([asdict(row) for row in rows]))
     batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts})
-    first = batch.validate(_suite(EXPECTATIONS), result_format="BOOLEAN_ONLY")
-    results: list[ExpectationResult] = []
-    for expectation, outcome in zip(EXPECTATIONS, first.results, strict=True):
-        error = _error(outcome.exception_info)
-        if error is not None:
-            results.append(ExpectationResult(str(expectation.description), None, CheckStatus.ERRORED, error))
-        elif outcome.success:
-            detail = f"{len(rows)} comparisons"
-            results.append(ExpectationResult(str(expectation.description), None, CheckStatus.PASSED, detail))
-        else:
-            results += _failures(batch, expectation)
-    return tuple(results)
+    outcomes = _validated(batch, EXPECTATIONS, "BOOLEAN_ONLY")
+    failed = [e for e in EXPECTATIONS if not _error(outcomes[_name(e)]) and not outcomes[_name(e)].success]
+    # Asked for separately: for expectations that hold, it would cost as many Spark jobs to find nothing.
+    outcomes |= _validated(batch, failed, _WITH_UNITS)
+    return tuple(result for e in EXPECTATIONS for result in _results(_name(e), outcomes[_name(e)], compared=len(rows)))
 
 
 def _pair(description: str, base: str, candidate: str) -> Expectation:
@@ -103,19 +96,34 @@ def _facts_of_any_table() -> BatchDefinition[Any]:
     return source.add_dataframe_asset(name="facts").add_batch_definition_whole_dataframe("all")
 
 
-def _suite(expectations: Sequence[Expectation]) -> gx.ExpectationSuite:
-    return gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
+_WITH_UNITS: Final = {
+    "result_format": "COMPLETE",
+    "unexpected_index_column_names": ["unit", "comparison"],
+}
 
 
-def _failures(batch: Any, expectation: Expectation) -> list[ExpectationResult]:
-    """The rows an expectation fails on. Asked for separately: for one that holds, Spark would look for nothing."""
-    found = batch.validate(
-        _suite([expectation]),
-        result_format={"result_format": "COMPLETE", "unexpected_index_column_names": ["unit", "comparison"]},
-    ).results[0]
+def _name(expectation: Expectation) -> str:
+    return str(expectation.description)
+
+
+def _validated(batch: Any, expectations: Sequence[Expectation], result_format: Any) -> dict[str, Any]:
+    """Outcomes by name: they come in an order of their own."""
+    if not expectations:
+        return {}
+    suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
+    found = batch.validate(suite, result_format=result_format)
+    return {outcome.expectation_config.description: outcome for outcome in found.results}
+
+
+def _results(name: str, outcome: Any, *, compared: int) -> list[ExpectationResult]:
+    error = _error(outcome)
+    if error is not None:
+        return [ExpectationResult(name, None, CheckStatus.ERRORED, error)]
+    if outcome.success:
+        return [ExpectationResult(name, None, CheckStatus.PASSED, f"{compared} comparisons")]
     return [
-        ExpectationResult(str(expectation.description), row["unit"], CheckStatus.FAILED, _detail(row))
-        for row in found.result["unexpected_index_list"]
+        ExpectationResult(name, row["unit"], CheckStatus.FAILED, _detail(row))
+        for row in outcome.result["unexpected_index_list"]
     ]
 
 
@@ -124,7 +132,8 @@ def _detail(row: Mapping[str, object]) -> str:
     return f"{row['comparison']}: {values}"
 
 
-def _error(info: Mapping[str, Any]) -> str | None:
+def _error(outcome: Any) -> str | None:
     """The message of what kept an expectation from being evaluated; GX nests it by metric, or does not."""
+    info: Mapping[str, Any] = outcome.exception_info
     found = [info] if "raised_exception" in info else list(info.values())
     return next((str(e["exception_message"]) for e in found if e["raised_exception"]), None)

@@ -105,8 +105,8 @@ def _hashed(value: Column, kind: T.DataType) -> list[Column]:
     # xxhash64 leaves out nulls, so (null, 1) and (1, null) would hash alike.
     parts = [value.isNull(), value]
     if isinstance(kind, T.FloatType | T.DoubleType):
-        # It also takes -0.0 for 0.0; only the angle of (x, -1) tells them apart.
-        parts.append(F.atan2(value, F.lit(-1.0)) < 0)
+        # It also takes -0.0 for 0.0, which only their texts tell apart.
+        parts.append(F.when(value == 0, value.cast("string")))
     return parts
 
 
