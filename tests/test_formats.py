@@ -602,6 +602,15 @@ class TestPaimon(FormatContract):
             reports=tmp_path / "reports",
         )
 
+    def test_rows_that_only_a_merge_would_show_are_missing(self, world: World) -> None:
+        planned, rewrites, _ = world.staged(a_run())
+        candidate = Forgetful(world.table).stage(world.table.snapshot(planned.version), rewrites, a_run())
+        checked = verify(world.table, planned, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
+        assert isinstance(checked, Mismatch)
+        (left,) = (proof for proof in checked.proofs if not proof.proven)
+        assert left.key == candidate.units[-1]
+        assert left.candidate.rows != left.base.rows
+
     @pytest.mark.parametrize(("level", "every"), [(VerifyLevel.FULL, True), (VerifyLevel.TOUCHED, False)])
     def test_the_level_decides_which_rows_are_read(self, world: World, level: VerifyLevel, every: bool) -> None:
         reading = Reading(world.table)
