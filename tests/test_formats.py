@@ -537,6 +537,21 @@ class TestMemory(FormatContract):
         assert [str(key) for key, _ in done.conflicted] == [f"day={DAYS[0]}"]
         assert rows_by_day(world.table) == engine.rows
 
+    def test_a_commit_between_our_look_and_our_write_wins(
+        self, world: World, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        winner, loser = (world.staged(a_run(name))[2] for name in ("first", "second"))
+        read = engine.store.read
+
+        def overtaken(name: str) -> bytes:
+            if name == loser.metadata:
+                assert world.table.commit(winner)
+            return read(name)
+
+        monkeypatch.setattr(engine.store, "read", overtaken)
+        assert not world.table.commit(loser)
+        assert world.table.visible(winner)
+
     def test_one_changed_value_is_a_mismatch_of_its_unit(self, world: World) -> None:
         run, table = a_run(), Garbled(world.table)
         planned = world.plan()
