@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import total_ordering
 from pathlib import Path
 from typing import Any
 
+from tests.engines.canonical import order_key
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import Compaction, Layout, Writer
 from tests.engines.random_values import widened
@@ -39,7 +41,14 @@ class Expire:
     """All snapshots but the latest go, and with them every file that only they refer to."""
 
 
-Step = Commit | Compact | Alter | Expire
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """All rows go, and no writer deletes them: those of one partition (values in order), or of the table."""
+
+    partition: Values = ()
+
+
+Step = Commit | Compact | Alter | Expire | Truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,8 @@ def _title(step: Step) -> str:
             return " + ".join(f"{change['change']} {change['name']}" for change in step.changes)
         case Expire():
             return "expire"
+        case Truncate():
+            return f"truncate {', '.join(map(str, step.partition)) or 'all'}"
 
 
 def play(engine: PaimonJava, table: Path, steps: Iterable[Step]) -> None:
@@ -78,6 +89,10 @@ def play(engine: PaimonJava, table: Path, steps: Iterable[Step]) -> None:
                 engine.alter(table, *step.changes)
             case Expire():
                 engine.expire(table)
+            case Truncate():
+                names = engine.schema(table)["partitionKeys"] if step.partition else []
+                spec = dict(zip(names, map(str, step.partition), strict=True))
+                engine.truncate(table, *([spec] if spec else []))
 
 
 def expected(history: History, steps: Sequence[Step] | None = None) -> dict[Key, Values]:
@@ -104,25 +119,35 @@ def rows_by_key(history: History, rows: Iterable[Values]) -> dict[Key, Values]:
 class Ranking:
     """The order in which a table's rows of one key replace each other; equal ranks go by time of writing."""
 
-    positions: tuple[int, ...]
+    fields: tuple[tuple[int, str], ...]
+    """Position and type of each sequence field."""
     descending: bool
 
     @classmethod
     def of(cls, layout: Layout) -> "Ranking":
-        fields = layout.options.get("sequence.field")
-        positions = _positions(layout, fields.split(",")) if fields else ()
-        return cls(positions, layout.options.get("sequence.field.sort-order") == "descending")
+        named = layout.options.get("sequence.field")
+        positions = _positions(layout, named.split(",")) if named else ()
+        fields = tuple((i, layout.columns[i][1]) for i in positions)
+        return cls(fields, layout.options.get("sequence.field.sort-order") == "descending")
 
-    def rank(self, values: Values) -> tuple[tuple[int, int], ...]:
+    def rank(self, values: Values) -> tuple[Any, ...]:
         """Null is lowest, in both sort orders."""
-        return tuple(self._one(values[i]) for i in self.positions)
+        return tuple(self._one(values[i], type_text) for i, type_text in self.fields)
 
-    def _one(self, value: Any) -> tuple[int, int]:
+    def _one(self, value: Any, type_text: str) -> tuple[Any, ...]:
         if value is None:
-            return (0, 0)
-        # Digits of one type's ISO texts order as the texts do.
-        number = value if isinstance(value, int) else int("".join(filter(str.isdigit, value)))
-        return (1, -number if self.descending else number)
+            return (0,)
+        key = order_key(value, type_text)
+        return (1, _Reversed(key) if self.descending else key)
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class _Reversed:
+    value: Any
+
+    def __lt__(self, other: "_Reversed") -> bool:
+        return bool(other.value < self.value)
 
 
 class State:
@@ -131,6 +156,7 @@ class State:
     def __init__(self, layout: Layout) -> None:
         self._names = [name for name, _ in layout.columns]
         self._keys = _positions(layout, layout.primary_keys)
+        self._partition = _positions(layout, layout.partition_keys)
         self._ranking = Ranking.of(layout)
         self._winners: dict[Key, tuple[str, Values]] = {}
 
@@ -142,6 +168,11 @@ class State:
             case Alter():
                 for change in step.changes:
                     self._alter(change)
+            case Truncate():
+                at = self._partition[: len(step.partition)]
+                gone = [key for key, (_, row) in self._winners.items() if tuple(row[i] for i in at) == step.partition]
+                for key in gone:
+                    del self._winners[key]
 
     def rows(self) -> dict[Key, Values]:
         return {key: row for key, (kind, row) in self._winners.items() if kind in ("+I", "+U")}
@@ -156,11 +187,17 @@ class State:
             case "add_column":
                 self._names.append(name)
                 self._replace(lambda row: (*row, None))
+            case "drop_column":
+                at = self._names.index(name)
+                self._names.pop(at)
+                self._replace(lambda row: (*row[:at], *row[at + 1 :]))
             case "rename_column":
                 self._names[self._names.index(name)] = change["to"]
             case "change_type":
                 at = self._names.index(name)
                 self._replace(lambda row: (*row[:at], widened(row[at], change["type"]), *row[at + 1 :]))
+            case "set_option":
+                pass
             case kind:
                 raise ValueError(f"schema change: expected one the model knows, found {kind}")
 

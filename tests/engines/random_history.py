@@ -4,7 +4,19 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from tests.engines.history import Alter, Commit, Compact, Expire, History, Key, Ranking, State, Step, Values
+from tests.engines.history import (
+    Alter,
+    Commit,
+    Compact,
+    Expire,
+    History,
+    Key,
+    Ranking,
+    State,
+    Step,
+    Truncate,
+    Values,
+)  # fmt: skip
 from tests.engines.paimon_values import Layout
 from tests.engines.random_values import PRIMITIVES, WIDER, nth_value, odd_text, random_value
 
@@ -25,7 +37,29 @@ KEY_SHAPES: tuple[tuple[str, ...], ...] = (
     ("VARCHAR(300)", "INT"),
 )
 PARTITION_SHAPES: tuple[tuple[str, ...], ...] = ((), (), (), ("STRING",), ("INT",), ("DATE", "STRING"))
-SEQUENCE_TYPES = ("INT", "BIGINT", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)")
+SEQUENCE_TYPES = (
+    "INT",
+    "BIGINT",
+    "DATE",
+    "TIMESTAMP(3)",
+    "TIMESTAMP(6)",
+    "TINYINT",
+    "DECIMAL(12, 2)",
+    "DECIMAL(25, 3)",
+    "DOUBLE",
+    "STRING",
+)
+SETTABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("deletion-vectors.bitmap64", ("true",)),
+    ("num-sorted-run.compaction-trigger", ("2", "5")),
+    ("target-file-size", ("1 kb", "8 kb")),
+    ("compaction.size-ratio", ("20",)),
+    ("file.compression", ("zstd", "none")),
+)
+
+# No slash: lookup compaction in Paimon Java names local files after the partition, and fails.
+ODD_PARTITIONS = ("", "a=b:c d%\u00e9", "..")
+ODD_NUMBERS = ("NaN", "-0.0", "Infinity", "-Infinity")
 
 # Each option's values and how often it is set at all. Together they reach every branch of the level picking.
 OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
@@ -49,6 +83,7 @@ OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("index-file-in-data-file-dir", 0.05, ("true",)),
     ("partition.legacy-name", 0.1, ("false",)),
     ("write.sequence-number-init-mode", 0.05, ("snapshot",)),
+    ("file.block-size", 0.4, ("1 kb", "4 kb")),
     ("manifest.merge-min-count", 0.3, ("2", "3")),
     ("manifest.target-file-size", 0.1, ("1 kb",)),
     ("manifest.full-compaction-threshold-size", 0.1, ("1 kb",)),
@@ -103,19 +138,12 @@ def _steps(layout: Layout, random: Random) -> tuple[Step, ...]:
         life.compact(full=random.random() < 0.6)
     share = 0.25
     for _ in range(random.randrange(2, 8)):
-        happening = random.random()
-        if happening < 0.55:
+        if random.random() < 0.55:
             # Ever smaller batches: a level stays below the next one only while it is the smaller of the two.
             life.commit(share_of_keys=share)
             share *= random.choice((0.2, 0.4, 1.0))
-        elif happening < 0.85:
-            life.compact(full=random.random() < 0.15)
-        elif happening < 0.92:
-            life.alter()
-        elif happening < 0.97:
-            life.expire()
         else:
-            life.empty()
+            life.happen()
     if random.random() < 0.9:
         life.commit(share_of_keys=share)
     return tuple(life.steps)
@@ -135,6 +163,15 @@ class _Life:
         self._keyspace = self._random.choice((60, 600, 1200, 2400))
         self._narrow = self._random.random() < 0.4
         self._spelled = self._random.random() < 0.5
+
+    def happen(self) -> None:
+        """Anything but a commit of random rows."""
+        events = (self._compact_some, self.alter, self.expire, self.empty, self.truncate)
+        (event,) = self._random.choices(events, weights=(66, 18, 8, 4, 4))
+        event()
+
+    def _compact_some(self) -> None:
+        self.compact(full=self._random.random() < 0.15)
 
     def commit(self, *, share_of_keys: float) -> None:
         count = max(1, int(self._keyspace * share_of_keys))
@@ -164,8 +201,15 @@ class _Life:
             self._add(Commit(tuple(("-D", *row) for row in rows)))
         self.compact(full=self._random.random() < 0.5)
 
+    def truncate(self) -> None:
+        rows = list(self._state.rows().values())
+        at = [self._index(name) for name in self._layout.partition_keys]
+        whole = not rows or self._random.random() < 0.3
+        self._add(Truncate(() if whole else tuple(self._random.choice(rows)[i] for i in at)))
+
     def alter(self) -> None:
         plain = [(name, text) for name, text in self._columns if name.startswith("v")]
+        added = [name for name, _ in plain if name.startswith("va") and not name.endswith("r")]
         # Java refuses to rename a column that an option names.
         free = [name for name, _ in plain if f"fields.{name}.stats-mode" not in self._layout.options]
         widened = [(name, text) for name, text in plain if text in WIDER]
@@ -176,13 +220,20 @@ class _Life:
             self._columns = [(new if name == old else name, text) for name, text in self._columns]
             self._add(Alter(({"change": "rename_column", "name": old, "to": new},)))
         elif kind < 0.6 and widened:
-            column, text = self._random.choice(widened)
-            self._columns = [(name, WIDER[text] if name == column else text) for name, text in self._columns]
-            self._add(Alter(({"change": "change_type", "name": column, "type": WIDER[text]},)))
+            chosen, text = self._random.choice(widened)
+            self._columns = [(name, WIDER[t] if name == chosen else t) for name, t in self._columns]
+            self._add(Alter(({"change": "change_type", "name": chosen, "type": WIDER[text]},)))
+        elif kind < 0.75 and added:
+            # The next column gets the name again, and must not get the old values.
+            self._columns = [(name, text) for name, text in self._columns if name != added[-1]]
+            self._add(Alter(({"change": "drop_column", "name": added[-1]},)))
+        elif kind < 0.85:
+            name, values = self._random.choice(SETTABLE)
+            self._add(Alter(({"change": "set_option", "name": name, "value": self._random.choice(values)},)))
         else:
-            added = (f"va{len(self._columns)}", self._random.choice(PRIMITIVES))
-            self._columns.append(added)
-            self._add(Alter(({"change": "add_column", "name": added[0], "type": added[1]},)))
+            column = f"va{len(self._columns)}"
+            self._columns.append((column, self._random.choice(PRIMITIVES)))
+            self._add(Alter(({"change": "add_column", "name": column, "type": self._columns[-1][1]},)))
 
     def _add(self, step: Step) -> None:
         self._state.apply(step)
@@ -200,7 +251,7 @@ class _Life:
         if forgotten is None or self._ranking.rank(row) >= self._ranking.rank(forgotten):
             return row
         # A compaction forgets deletes, so a later row that is older than one would live or not by its timing.
-        fields = set(self._ranking.positions)
+        fields = {position for position, _ in self._ranking.fields}
         return tuple(forgotten[i] if i in fields else value for i, value in enumerate(row))
 
     def _index(self, name: str) -> int:
@@ -209,12 +260,18 @@ class _Life:
     def _value(self, name: str, type_text: str, number: int) -> Any:
         bare = type_text.removesuffix(" NOT NULL")
         if name.startswith("p"):
-            return nth_value(bare, number % 3) if name == "p0" else nth_value(bare, number % 2)
+            count = number % 3 if name == "p0" else number % 2
+            return ODD_PARTITIONS[count] if self._spelled and bare == "STRING" else nth_value(bare, count)
         if name.startswith("k"):
             return self._key(bare, number)
         if name.startswith("s"):
-            return None if self._random.random() < 0.1 else nth_value(bare, self._random.randrange(100))
+            return None if self._random.random() < 0.1 else self._sequence(bare)
         return None if self._random.random() < 0.15 else random_value(bare, self._random)
+
+    def _sequence(self, bare: str) -> Any:
+        if bare in ("DOUBLE", "STRING"):
+            return random_value(bare, self._random)
+        return nth_value(bare, self._random.randrange(100) - 40 * (bare in ("INT", "TINYINT")))
 
     def _key(self, bare: str, number: int) -> Any:
         match bare:
@@ -225,7 +282,7 @@ class _Life:
             case "INT" | "BIGINT":
                 return number - 300
             case "FLOAT" | "DOUBLE":
-                return (number - 300) / 8
+                return ODD_NUMBERS[number] if number < len(ODD_NUMBERS) else (number - 300) / 8
             case "STRING" | "VARCHAR(300)" if self._spelled:
                 return odd_text(number)
             case _:

@@ -17,9 +17,12 @@ from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import MERGE_ON_READ, Compaction, JavaFile, Scan
 from tests.paimon.upgrade import upgrade
 
+from nightkeep.kernels.arrow_buffers import ChunkedArray
+
 Place = tuple[str, int]
 """A bucket: its partition values as text, and its number."""
 
+_FLOAT_TEXTS = ("NaN", "Infinity", "-Infinity", "-0.0")
 _AT_THE_END = (Compact(full=False), Compact(full=True))
 
 
@@ -180,8 +183,14 @@ def _content_differences(
 
 
 def _told(file: JavaFile) -> tuple[object, ...]:
+    # Of floats we say less than Java, or more carefully: no bounds with NaN, and zeros of both signs.
+    stats = {name: told for name, told in (file.key_stats or {}).items() if not _is_float(told)}
     return (file.rows, file.delete_rows, file.min_sequence, file.max_sequence, file.source, file.schema_id,
-            file.min_key, file.max_key, file.key_stats, file.total_buckets)  # fmt: skip
+            file.min_key, file.max_key, stats, file.total_buckets)  # fmt: skip
+
+
+def _is_float(bounds: Sequence[object]) -> bool:
+    return bounds[0] is None or any(isinstance(bound, float) or bound in _FLOAT_TEXTS for bound in bounds)
 
 
 def _system_columns(folder: Path, files: Sequence[JavaFile]) -> "pa.Table":
@@ -190,7 +199,15 @@ def _system_columns(folder: Path, files: Sequence[JavaFile]) -> "pa.Table":
         (path,) = folder.rglob(file.name)
         found = pq.ParquetFile(path).read()
         parts.append(found.select([name for name in found.column_names if name.startswith("_")]))
-    return pa.concat_tables(parts).sort_by("_SEQUENCE_NUMBER").combine_chunks()
+    rows = pa.concat_tables(parts).sort_by("_SEQUENCE_NUMBER").combine_chunks()
+    return pa.table({name: _bits(rows.column(name)) for name in rows.column_names})
+
+
+def _bits(column: ChunkedArray) -> ChunkedArray:
+    # NaN differs from itself.
+    if not pa.types.is_floating(column.type):
+        return column
+    return pa.chunked_array([column.to_numpy().view(f"i{column.type.bit_width // 8}")])
 
 
 def _vector_differences(before: Version, theirs: Version, mine: Version) -> Iterator[str]:
