@@ -101,13 +101,17 @@ def show(size: Size, theirs: Compacted, warm: Compacted, ours: RunDocument, *, s
     mine = seconds["rewrite"] + seconds["publish"]
     first = theirs.prepare_seconds + (theirs.commit_seconds or 0)
     best = min(first, warm.prepare_seconds + (warm.commit_seconds or 0))
-    cpu = ours.metrics.extra["cpu_seconds"]
+    cpu = {stage: round(spent, 1) for stage, spent in dict(ours.metrics.extra["cpu_seconds"]).items()}  # type: ignore[call-overload]
+    peak = (ours.metrics.peak_task_memory or 0) / 2**20
+    share = None if ours.verification is None else ours.verification.share_of_rewrite
     print(f"\n{size}")
     print(f"  Paimon Java, 2 threads   {first:7.2f} s first, {best:.2f} s best, {theirs.cpu_seconds:.1f} CPU s")
-    print(f"  Nightkeep rewrite+commit {mine:7.2f} s ({seconds['rewrite']:.2f} + {seconds['publish']:.2f}), CPU s {cpu}")
+    print(f"  Nightkeep rewrite+commit {mine:7.2f} s ({seconds['rewrite']:.2f} + {seconds['publish']:.2f})")
+    print(f"  Nightkeep CPU seconds    {cpu}")
     print(f"  ratio                    {first / mine:7.1f} x (against its best {best / mine:.1f} x)")
-    print(f"  plan {seconds['plan']:.2f} s, gate {seconds['verify']:.2f} s ({ours.verification}), session {session:.1f} s")
-    print(f"  peak task memory         {(ours.metrics.peak_task_memory or 0) / 2**20:7.0f} MiB, {ours.rows_proven:,} rows proven")
+    print(f"  plan {seconds['plan']:.2f} s, gate {seconds['verify']:.2f} s ({share:.1f} x the rewrite)")
+    print(f"  session start            {session:7.2f} s, in no ratio")
+    print(f"  peak task memory         {peak:7.0f} MiB, {ours.rows_proven:,} rows proven")
     print(f"  Java reads the same rows of both: {same}")
 
 

@@ -129,7 +129,7 @@ def rows_of(table: Table[Any], unit: Any, positions: Positions) -> Fingerprint:
 
 def a_run(run_id: str = "night") -> Run:
     """A new attempt of the run."""
-    return Run(run_id, run_token(run_id), uuid.uuid4().hex[:8], NOW_MS)
+    return Run(run_id, run_token(run_id, Operation.UPGRADE), uuid.uuid4().hex[:8], NOW_MS)
 
 
 def keys(plan_: Plan) -> set[UnitKey]:

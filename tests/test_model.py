@@ -128,8 +128,9 @@ class TestUnitKey:
 
 
 def test_a_token_is_the_runs_alone_and_fits_a_file_name() -> None:
-    tokens = [run_token(run_id) for run_id in ("night 1", "night 1", "night 2")]
+    tokens = [run_token(run_id, Operation.UPGRADE) for run_id in ("night 1", "night 1", "night 2")]
     assert tokens[0] == tokens[1] != tokens[2]
+    assert run_token("night 1", Operation.OPTIMIZE) not in tokens
     assert all(len(token) == 16 and int(token, 16) for token in tokens)
 
 

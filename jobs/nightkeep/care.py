@@ -107,7 +107,8 @@ def care(policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper])
     try:
         return _care(log, open_table(policy.address), mapper)
     except RefusedTable as refusal:
-        return log.document(Outcome.REFUSED, f"{refusal.feature}; {refusal.advice}")
+        subject = "" if refusal.table == policy.address.name else f"{refusal.table}: "
+        return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
@@ -132,7 +133,7 @@ def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None
 def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocument:
     run = _run(log.order)
     # Before anything may skip the table: what this run published earlier is still to be checked and reported.
-    earlier = table.committed(run)
+    earlier = None if log.order.dry_run else table.committed(run)
     if earlier is not None:
         return _found(log, table, earlier)
     waiting = _not_now(log.policy, log.order, log.started)
@@ -165,7 +166,8 @@ def _work(log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run
         "metrics": _measured(log.facts["metrics"], rewrites, checked.proofs),
     }
     if isinstance(checked, Mismatch):
-        return log.document(Outcome.MISMATCH, _why(checked, rewrites), units=_mismatched(checked))
+        evidence = {"evidence": list(candidate.staged)}
+        return log.document(Outcome.MISMATCH, _why(checked, rewrites), units=_mismatched(checked), extra=evidence)
     with log.stage("publish"):
         published = publish(table, checked, run)
     if isinstance(published, Conflicted):
@@ -207,7 +209,8 @@ def _found(log: _Log, table: Table[Any], earlier: Committed) -> RunDocument:
 
 
 def _run(order: Order) -> Run:
-    return Run(order.run_id, run_token(order.run_id), uuid.uuid4().hex[:8], time.time_ns() // 1_000_000)
+    token = run_token(order.run_id, order.operation)
+    return Run(order.run_id, token, uuid.uuid4().hex[:8], time.time_ns() // 1_000_000)
 
 
 def _request(log: _Log, run: Run) -> Request:

@@ -141,9 +141,9 @@ class Run:
     now_ms: int
 
 
-def run_token(run_id: str) -> str:
-    """What stands for a run in file names and commit users: 16 hexadecimal digits."""
-    return hashlib.sha256(run_id.encode()).hexdigest()[:16]
+def run_token(run_id: str, operation: Operation) -> str:
+    """What stands for one operation of a run in file names and commit users: 16 hexadecimal digits."""
+    return hashlib.sha256(f"{operation}\n{run_id}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

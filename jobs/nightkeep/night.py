@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,24 +78,32 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
 
 
 def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
-    try:
-        return care(policy, order, mapper=engine.mapper)
-    except UsageError as failure:
-        return failed(policy, order, str(failure))
-    except Exception as failure:  # noqa: BLE001 -- the one place: a bug in one table must not cost the others
-        _log.exception("%s: %s failed", policy.address.name, order.operation)
-        return failed(policy, order, f"{type(failure).__name__}: {failure}")
+    def surprised(reason: str) -> RunDocument:
+        return failed(policy, order, reason)
+
+    return _or_failed(lambda: care(policy, order, mapper=engine.mapper), surprised, policy.address.name)
 
 
 def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
     if document.committed_version is None or not policy.settings.check.enabled:
         return document
+
+    def surprised(reason: str) -> RunDocument:
+        unfinished = f"published, but its check did not finish: {reason}"
+        return replace(document, outcome=Outcome.FAILED, reason=unfinished)
+
+    return _or_failed(lambda: second_opinion(document, policy, reports, engine=engine), surprised, document.table)
+
+
+def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
+    """The one place that catches everything: a bug met in one table must not cost the others their night."""
     try:
-        return second_opinion(document, policy, reports, engine=engine)
-    except Exception as failure:  # noqa: BLE001 -- as above
-        _log.exception("%s: check failed", document.table)
-        reason = f"published, but its check did not finish: {type(failure).__name__}: {failure}"
-        return replace(document, outcome=Outcome.FAILED, reason=reason)
+        return work()
+    except UsageError as failure:
+        return surprised(str(failure))
+    except Exception as failure:  # noqa: BLE001 -- see above
+        _log.exception("%s failed", table)
+        return surprised(f"{type(failure).__name__}: {failure}")
 
 
 def _stored(document: RunDocument, reports: str) -> Reported:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nightkeep.engine import Engine
 from nightkeep.formats import open_table
-from nightkeep.model import Outcome
+from nightkeep.model import Outcome, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold
 
@@ -24,7 +24,7 @@ def second_opinion(document: RunDocument, policy: EffectivePolicy, reports: str,
     request = checker.CheckRequest(
         address=policy.address, version=document.committed_version, base_version=document.base_version,
         byte_budget=policy.settings.check.byte_budget,
-        commit_user=open_table(policy.address).commit_user(document.run_id),
+        commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
     )  # fmt: skip
     found = checker.check(request, spark=engine.spark())
     checked = with_expectations(document, found)

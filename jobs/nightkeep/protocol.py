@@ -144,8 +144,8 @@ class Writes(Protocol[U]):
     def committed(self, run: Run) -> Committed | None:
         """This run's own commit, whichever attempt made it, if readers can see it."""
 
-    def commit_user(self, run_id: str) -> str:
-        """Who a commit of this run says it is by."""
+    def commit_user(self, token: str) -> str:
+        """Who a commit says it is by; `token` is its run's (model.run_token)."""
 
     def go_back(self, version: int) -> str:
         """The engine's own statement that makes `version` the table's content again."""

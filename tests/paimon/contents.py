@@ -1,6 +1,5 @@
 """A table's folder -> what its readers see, and which files are whose. Nothing but this repository reads here."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from nightkeep.formats.paimon.format import PaimonTable, open_table
 from nightkeep.formats.paimon.metadata import PaimonSnapshot
 from nightkeep.kernels.fingerprint import fingerprint
-from nightkeep.model import Address, Fingerprint, View
+from nightkeep.model import Address, Fingerprint, Operation, View, run_token
 
 SAMPLES = Path(__file__).parents[2] / "samples/paimon/shop.db"
 
@@ -63,7 +62,7 @@ def _referenced(table: Path) -> Iterator[str]:
 
 def token(run_id: str) -> str:
     """What file names and commit users say of a run."""
-    return hashlib.sha256(run_id.encode()).hexdigest()[:16]
+    return run_token(run_id, Operation.UPGRADE)
 
 
 def commits_of(table: Path, run_id: str) -> list[int]:

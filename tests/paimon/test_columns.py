@@ -40,5 +40,5 @@ def test_times_arrow_can_hold_are_read_as_they_are(tmp_path: Path) -> None:
 def test_a_time_that_would_wrap_around_in_nanoseconds_is_refused_by_name(tmp_path: Path, year: int) -> None:
     opened = reader(tmp_path, datetime(2026, 1, 1), datetime(year, 12, 31, tzinfo=UTC).replace(tzinfo=None))
 
-    with pytest.raises(RefusedTable, match="column at.*outside the years 1678 to 2261"):
+    with pytest.raises(RefusedTable, match=r"column at.*outside the years 1678 to 2261"):
         list(opened.batches(["id", "at"], [0]))

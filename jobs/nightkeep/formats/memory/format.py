@@ -27,7 +27,7 @@ from nightkeep.formats.memory.metadata import (
 )
 from nightkeep.formats.memory.optimize import SORTED, MergeEdit, MergeTask, merged, refuse_sorted, worn_files
 from nightkeep.kernels.bitmap import positions as ascending
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey, View, run_token
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions
 
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
@@ -90,7 +90,7 @@ class MemoryTable:
         edits = {rewrite.key: _edit(rewrite) for rewrite in rewrites}
         name, version = f"staged-{run.token}-{run.attempt}.json", parent.version + 1
         after = replace(
-            parent, version=version, by=self.commit_user(run.run_id), staged_as=name,
+            parent, version=version, by=self.commit_user(run.token), staged_as=name,
             rows=parent.rows + sum(_live(edit.added) - _live(edit.removed) for edit in edits.values()),
             units=tuple(_edited(unit, edits[unit.key]) if unit.key in edits else unit for unit in parent.units),
         )  # fmt: skip
@@ -144,14 +144,14 @@ class MemoryTable:
         """By the run's own name, which its attempts share; the units are what differs from the version before."""
         for version in sorted(self._versions(), reverse=True):
             found = self.snapshot(version)
-            if found.by == self.commit_user(run.run_id):
+            if found.by == self.commit_user(run.token):
                 before = self.snapshot(version - 1).by_key
                 mine = tuple(unit.key for unit in found.units if unit != before[unit.key])
                 return Committed(version, version - 1, mine)
         return None
 
-    def commit_user(self, run_id: str) -> str:
-        return f"nightkeep-{run_token(run_id)}"
+    def commit_user(self, token: str) -> str:
+        return f"nightkeep-{token}"
 
     def go_back(self, version: int) -> str:
         return f"restore {self.address.name} to version {version}"

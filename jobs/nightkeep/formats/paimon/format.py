@@ -28,7 +28,7 @@ from nightkeep.formats.paimon.refusals import (
 )  # fmt: skip
 from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View, run_token
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions
 from nightkeep.storage import Storage, open_storage
 
@@ -116,8 +116,8 @@ class PaimonTable:
         mine = (u.key for u in units if (u.partition_bytes, u.key.bucket) in places)
         return Committed(version, version - 1, tuple(mine))
 
-    def commit_user(self, run_id: str) -> str:
-        return commit_user(run_token(run_id))
+    def commit_user(self, token: str) -> str:
+        return commit_user(token)
 
     def go_back(self, version: int) -> str:
         # Spark's procedure of Paimon; other engines have a `rollback_to` action of the same arguments.
