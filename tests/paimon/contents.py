@@ -1,5 +1,6 @@
 """A table's folder -> what its readers see, and which files are whose. Nothing but this repository reads here."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
