@@ -12,11 +12,14 @@ from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from tests.engines.history import Compact, History, Key, Step, Values, expected, play, rows_by_key
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import MERGE_ON_READ, Compaction, JavaFile, Scan
+from tests.engines.random_history import random_history
 from tests.paimon.upgrade import upgrade
 
+from nightkeep.formats.paimon import columns, write
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 
 Place = tuple[str, int]
@@ -40,6 +43,22 @@ class Version:
         for file in self.files.values():
             found[str(file.partition), file.bucket].append(file)
         return found
+
+
+def check_history(engine: PaimonJava, seed: int, folder: Path) -> None:
+    """live_twice for the history of a seed; a failure says how to see it again."""
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 2:
+            # Small tables reach what happens between row groups and between batches.
+            patch.setattr(write, "ROW_GROUP_ROWS", 100)
+            patch.setattr(columns, "BATCH_ROWS", 37)
+        try:
+            live_twice(engine, random_history(seed), folder)
+        except Exception as failure:
+            failure.add_note(
+                f"again: NIGHTKEEP_SEEDS={seed}:{seed + 1} python -m pytest tests/paimon/test_histories.py"
+            )
+            raise
 
 
 def live_twice(engine: PaimonJava, history: History, folder: Path) -> None:

@@ -1,0 +1,19 @@
+"""As tests/paimon/test_histories.py, with other seeds and as many of them as NIGHTKEEP_HISTORIES says."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.engines.paimon_java import PaimonJava
+from tests.paimon.two_engines import check_history
+
+FIRST = 50
+COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0"))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_an_upgrade_does_what_java_does_at_length(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path)
+    shutil.rmtree(tmp_path)
