@@ -220,6 +220,26 @@ def test_index_entries_of_other_kinds_and_buckets_stay(paimon_java: PaimonJava, 
     assert len(after) == len(vectors) + 1
 
 
+def test_a_vector_of_a_file_that_is_gone_is_pruned(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """Compactions of Paimon up to 1.4 left such entries, which Java tolerates."""
+    table = tmp_path / "events_input"
+    shutil.copytree(SHOP / "events_input", table)
+    paimon_java.compact(table)
+    paimon_java.write(table, [("+I", 900_001, "view", 1)])
+    name = _snapshot(paimon_java, table)["indexManifest"]
+    (entry,) = _records(table, name)
+    (stale, *_) = entry["_DELETIONS_VECTORS_RANGES"]
+    ranges = [*entry["_DELETIONS_VECTORS_RANGES"], stale | {"f0": "data-long-gone-0.parquet"}]
+    _rewrite(table, name, [entry | {"_DELETIONS_VECTORS_RANGES": ranges, "_ROW_COUNT": len(ranges)}])
+    wanted = _sorted(paimon_java.read(table, MERGED).rows)
+
+    assert upgrade(table).outcome == "verified"
+
+    (vectors,) = paimon_java.vectors(table)
+    assert vectors.files.keys() <= {file.name for file in paimon_java.files(table)}
+    assert _sorted(paimon_java.read(table).rows) == wanted
+
+
 def _filters(engine: PaimonJava, table: Path) -> Iterator[Mapping[str, Any]]:
     """Conditions on keys, partitions and values, whose literals the table holds: edges of files among them."""
     random = Random(7)
