@@ -39,6 +39,8 @@ _SESSION: Final = {
     # Adaptive execution joins small partitions again: enough for a large check, cheap for a small one.
     "spark.sql.shuffle.partitions": "32",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The formats allow columns whose names differ in case alone.
+    "spark.sql.caseSensitive": "true",
 }
 """What holds in a session of ours and in one that was already there."""
 

@@ -22,6 +22,7 @@ COLUMNS = [
     ("key", "DOUBLE NOT NULL"),
     ("name", "STRING NOT NULL"),
     ("text", "STRING"),
+    ("Text", "STRING"),
     ("rank", "FLOAT"),
     ("day", "DATE"),
 ]
@@ -63,7 +64,7 @@ def test_merges_and_hides_what_java_does(
         rows = [
             [
                 dice.choice(["+I", "+U", "+U", "-D"]), dice.choice(["a b", "c%d"]), dice.choice(KEYS),
-                dice.choice(["x", "y", "\u00e9"]), f"step {step}", dice.choice(RANKS),
+                dice.choice(["x", "y", "\u00e9"]), f"step {step}", None, dice.choice(RANKS),
                 dice.choice([None, "2026-11-01", "2026-11-02"]),
             ]
             for _ in range(60)
