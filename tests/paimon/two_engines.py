@@ -230,10 +230,14 @@ def _bits(column: ChunkedArray) -> ChunkedArray:
 
 
 def _vector_differences(before: Version, theirs: Version, mine: Version) -> Iterator[str]:
+    nothing = ("", ())
     for name in sorted(before.files.keys() & theirs.files.keys() & mine.files.keys()):
-        java, ours = theirs.vectors.get(name), mine.vectors.get(name)
+        (java_kind, java), (our_kind, ours) = (v.vectors.get(name, nothing) for v in (theirs, mine))
         if java != ours:
             yield f"vector of {name}: Java has {java}, ours {ours}"
+        # After bitmap64 is turned on, Java leaves a vector the kind it was; a rewrite of ours widens it.
+        if java_kind != our_kind and (java_kind, our_kind) != ("BitmapDeletionVector", "Bitmap64DeletionVector"):
+            yield f"vector of {name}: Java has a {java_kind}, ours is a {our_kind}"
     for version, whose in ((theirs, "Java"), (mine, "ours")):
         stale = version.vectors.keys() - version.files.keys()
         if stale and not stale <= before.vectors.keys():
