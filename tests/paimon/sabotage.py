@@ -18,7 +18,7 @@ from tests.paimon.contents import opened
 from nightkeep.formats.paimon.avro import Record, read_container, write_container
 from nightkeep.formats.paimon.binary_row import decode_row, encode_row
 from nightkeep.formats.paimon.deletes import read_vectors, vector_kind
-from nightkeep.formats.paimon.entries import ADD
+from nightkeep.formats.paimon.entries import ADD, DELETE
 from nightkeep.formats.paimon.metadata import Bucket
 from nightkeep.formats.paimon.types import parse_type
 from nightkeep.formats.paimon.vectors import encode_vectors
@@ -27,10 +27,11 @@ from nightkeep.model import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The staged files of one candidate, by what they are."""
+    """The staged files of one candidate, by what they are; acts choose the `number`-th unit that it touches."""
 
     table: Path
     candidate: Candidate
+    number: int = 0
 
     @property
     def document(self) -> dict[str, Any]:
@@ -41,17 +42,22 @@ class Staged:
         (self.table / self.candidate.metadata).write_text(json.dumps(self.document | fields))
 
     @property
-    def buckets(self) -> list[Bucket]:
-        return [b for b in opened(self.table).staged(self.candidate).units if b.key in self.candidate.units]
+    def bucket(self) -> Bucket:
+        return opened(self.table).staged(self.candidate).buckets[self.candidate.units[self.number]]
+
+    @property
+    def others(self) -> list[Bucket]:
+        """Buckets that the candidate does not touch."""
+        return [b for b in opened(self.table).staged(self.candidate).units if b.key not in self.candidate.units]
 
     @contextmanager
     def entries(self) -> Iterator[list[Record]]:
         """The entries of the delta manifest, to be changed in place."""
         meta = self._records(self.document["deltaManifestList"])[0]
-        with self._edited(meta["_FILE_NAME"]) as entries:
+        with self.edited(meta["_FILE_NAME"]) as entries:
             yield entries
         added = sum(entry["_KIND"] == ADD for entry in entries)
-        with self._edited(self.document["deltaManifestList"]) as (meta,):
+        with self.edited(self.document["deltaManifestList"]) as (meta,):
             meta |= {"_NUM_ADDED_FILES": added, "_NUM_DELETED_FILES": len(entries) - added}
         delta = sum(e["_FILE"]["_ROW_COUNT"] * (1 if e["_KIND"] == ADD else -1) for e in entries)
         before = self.document["totalRecordCount"] - self.document["deltaRecordCount"]
@@ -59,16 +65,17 @@ class Staged:
 
     @contextmanager
     def added(self) -> Iterator[Record]:
-        """The _FILE record of the first file that the candidate adds."""
+        """The _FILE record of the file that the candidate adds to the unit."""
+        place = (self.bucket.partition_bytes, self.bucket.key.bucket)
         with self.entries() as entries:
-            yield next(entry["_FILE"] for entry in entries if entry["_KIND"] == ADD)
+            mine = (entry for entry in entries if (entry["_PARTITION"], entry["_BUCKET"]) == place)
+            yield next(entry["_FILE"] for entry in mine if entry["_KIND"] == ADD)
 
     @property
     def path(self) -> Path:
         """That file."""
-        with self.added() as file:
-            (found,) = (b.folder for b in self.buckets if any(f.name == file["_FILE_NAME"] for f in b.files))
-        return self.table / found / file["_FILE_NAME"]
+        (name,) = (file.name for file in self.bucket.files if "nk-" in file.name)
+        return self.table / self.bucket.folder / name
 
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
         """Other rows in that file; its size and count are told as they are then, and no statistics are."""
@@ -81,8 +88,8 @@ class Staged:
 
     @contextmanager
     def vectors(self) -> Iterator[dict[str, BitMap64]]:
-        """The vectors of the first bucket that has a new vector file, to be changed."""
-        bucket = next(b for b in self.buckets if b.index_file and "nk-" in b.index_file and b.vectors)
+        """The unit's vectors, to be changed."""
+        bucket = self.bucket
         found = dict(read_vectors(opened(self.table).storage, bucket))
         yield found
         data, ranges = encode_vectors(sorted(found.items()), vector_kind(bucket))
@@ -93,14 +100,14 @@ class Staged:
 
     @contextmanager
     def index_entry(self, bucket: Bucket) -> Iterator[Record]:
-        with self._edited(self.document["indexManifest"]) as records:
+        with self.edited(self.document["indexManifest"]) as records:
             yield next(record for record in records if record["_FILE_NAME"] == bucket.index_file)
 
     def _records(self, name: str) -> tuple[Record, ...]:
         return read_container((self.table / "manifest" / name).read_bytes(), subject=name).records
 
     @contextmanager
-    def _edited(self, name: str) -> Iterator[list[Record]]:
+    def edited(self, name: str) -> Iterator[list[Record]]:
         path = self.table / "manifest" / name
         container = read_container(path.read_bytes(), subject=name)
         records = list(container.records)
@@ -173,9 +180,7 @@ def shift_a_vector(staged: Staged) -> None:
 def move_a_vector(staged: Staged) -> None:
     """As many rows stay hidden, of another file."""
     with staged.vectors() as vectors:
-        bucket = next(b for b in staged.buckets if {file.name for file in b.files} >= vectors.keys())
-        (new,) = (file.name for file in bucket.files if "nk-" in file.name)
-        vectors[new] = BitMap64(range(len(vectors.pop(min(vectors)))))
+        vectors[staged.path.name] = BitMap64(range(len(vectors.pop(min(vectors)))))
 
 
 def overrun_a_vector(staged: Staged) -> None:
@@ -234,27 +239,27 @@ def put_it_on_a_level_with_others(staged: Staged) -> None:
 
 def narrow_a_file_that_stayed(staged: Staged) -> None:
     """The rows of a file that was not rewritten would be skipped by filters from now on."""
-    (old, *_) = (file for file in staged.buckets[0].files if "nk-" not in file.name)
+    (old, *_) = (file for file in staged.bucket.files if "nk-" not in file.name)
     narrowed = {**old.record, "_VALUE_STATS": dict(old.record["_VALUE_STATS"])}
     _bound(narrowed, "_MIN_VALUES", 2, "C-01500")
     with staged.entries() as entries:
-        place = {key: value for key, value in entries[0].items() if key not in ("_KIND", "_FILE")}
-        place |= {"_PARTITION": staged.buckets[0].partition_bytes, "_BUCKET": staged.buckets[0].key.bucket}
-        entries += [{**place, "_KIND": 1, "_FILE": old.record}, {**place, "_KIND": ADD, "_FILE": narrowed}]
+        place = {"_PARTITION": staged.bucket.partition_bytes, "_BUCKET": staged.bucket.key.bucket}
+        entries += [
+            {**entries[0], **place, "_KIND": kind, "_FILE": file}
+            for kind, file in ((DELETE, old.record), (ADD, narrowed))
+        ]
 
 
 def lose_a_file_of_another_bucket(staged: Staged) -> None:
-    found = opened(staged.table).staged(staged.candidate)
-    other = next(b for b in found.units if b.key not in staged.candidate.units and b.files)
+    other = next(b for b in staged.others if b.files)
     with staged.entries() as entries:
         place = {"_PARTITION": other.partition_bytes, "_BUCKET": other.key.bucket}
-        entries.append({**entries[0], **place, "_KIND": 1, "_FILE": other.files[-1].record})
+        entries.append({**entries[0], **place, "_KIND": DELETE, "_FILE": other.files[-1].record})
 
 
 def lose_the_vectors_of_another_bucket(staged: Staged) -> None:
-    found = opened(staged.table).staged(staged.candidate)
-    other = next(b for b in found.units if b.key not in staged.candidate.units and b.vectors)
-    with staged._edited(staged.document["indexManifest"]) as records:
+    other = next(b for b in staged.others if b.vectors)
+    with staged.edited(staged.document["indexManifest"]) as records:
         records[:] = [record for record in records if record["_FILE_NAME"] != other.index_file]
 
 

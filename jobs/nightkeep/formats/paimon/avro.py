@@ -209,7 +209,10 @@ def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -
 
 
 def _array_of(schema: Schema) -> Schema:
-    return cast("Schema", fastavro.parse_schema({"type": "array", "items": _without_logical_types(schema)}))
+    try:
+        return cast("Schema", fastavro.parse_schema({"type": "array", "items": _without_logical_types(schema)}))
+    except (SchemaParseException, UnknownType) as error:
+        raise ValueError(f"Avro schema: {error}") from error
 
 
 def _decode(schema: Any, data: io.BytesIO) -> Any:

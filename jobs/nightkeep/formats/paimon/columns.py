@@ -6,6 +6,7 @@ Positions are physical row ordinals of the file. Java class: C/io/KeyValueFileRe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,15 +69,21 @@ class FileReader:
         """The columns of whole row groups (all by default), concatenated in file order."""
         columns = [self._column(name) for name in names]
         wanted = list(range(len(self.starts) - 1)) if groups is None else list(groups)
-        stored = [c.stored for c in columns if c.stored is not None]
-        found = self.parquet.read_row_groups(wanted, columns=stored, use_threads=False)
+        with self._decoding():
+            found = self.parquet.read_row_groups(wanted, columns=self._stored(columns), use_threads=False)
         return self._logical(columns, found)
 
     def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
         """The same in file order, at most BATCH_ROWS rows at a time."""
         columns = [self._column(name) for name in names]
-        stored = [c.stored for c in columns if c.stored is not None]
-        for batch in self.parquet.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=stored, use_threads=False):
+        pending = self.parquet.iter_batches(
+            BATCH_ROWS, row_groups=list(groups), columns=self._stored(columns), use_threads=False
+        )
+        while True:
+            with self._decoding():
+                batch = next(pending, None)
+            if batch is None:
+                return
             yield self._logical(columns, pa.Table.from_batches([batch]))
 
     def stored_name(self, name: str) -> str:
@@ -99,6 +106,22 @@ class FileReader:
                 elif high > low:
                     yield piece.take(positions[low:high] - start)
                 start += piece.num_rows
+
+    def _stored(self, columns: Sequence[Column]) -> list[str]:
+        """Names of the columns that this file must have; Arrow leaves out those it has not."""
+        stored = [column.stored for column in columns if column.stored is not None]
+        missing = [name for name in stored if self.parquet.schema_arrow.get_field_index(name) < 0]
+        if missing:
+            found = ", ".join(self.parquet.schema_arrow.names)
+            raise CorruptMetadata(self.subject, f"columns {', '.join(missing)}", f"columns {found}")
+        return stored
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as failure:
+            raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
 
     def _logical(self, columns: Sequence[Column], found: pa.Table) -> pa.Table:
         arrays = [self._cast(column, found) for column in columns]

@@ -11,18 +11,13 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
 from nightkeep.formats.paimon.avro import Record
-from nightkeep.formats.paimon.entries import ADD, DELETE
+from nightkeep.formats.paimon.entries import ADD, DELETE, decoding
 from nightkeep.formats.paimon.manifests import ManifestWriter
-from nightkeep.formats.paimon.metadata import (
-    VECTORS_INDEX,
-    Bucket,
-    PaimonSnapshot,
-    parse_snapshot,
-    snapshot_ids,
-)  # fmt: skip
+from nightkeep.formats.paimon.metadata import VECTORS_INDEX, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.naming import Naming, commit_user
 from nightkeep.formats.paimon.rewrite import BucketEdit
 from nightkeep.formats.paimon.schema import TableSchema
+from nightkeep.formats.paimon.snapshots import newest_first, parse_snapshot
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage
 
@@ -88,11 +83,9 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
 
 def committed(storage: Storage, run: Run) -> int | None:
     """The id of this run's snapshot among those that still exist, newest first."""
-    for version in reversed(snapshot_ids(storage)):
-        name = f"snapshot/snapshot-{version}"
-        raw = parse_snapshot(storage.read(name), subject=name)
+    for raw in newest_first(storage):
         if raw["commitUser"] == commit_user(run.token):
-            return version
+            return int(str(raw["id"]))
         if int(str(raw["timeMillis"])) < run.now_ms - RETRY_HORIZON_MS:
             return None
     return None
@@ -199,7 +192,8 @@ def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, o
     name = parent.raw.get("statistics")
     if name is None or not storage.exists(f"statistics/{name}"):
         return {}
-    made_for = json.loads(storage.read(f"statistics/{name}")).get("schemaId")
+    with decoding(f"statistics/{name}", "the JSON object of statistics"):
+        made_for = json.loads(storage.read(f"statistics/{name}")).get("schemaId")
     return {"statistics": name} if made_for == parent.schema.id else {}
 
 

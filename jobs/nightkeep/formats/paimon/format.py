@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon import audit, commit, scan
-from nightkeep.formats.paimon.metadata import (
-    Bucket,
-    PaimonSnapshot,
-    Schemas,
-    load,
-    parse_snapshot,
-    read_schemas,
-    snapshot_ids,
-)  # fmt: skip
+from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.naming import commit_user
 from nightkeep.formats.paimon.refusals import (
     compacting_writers,
@@ -27,6 +20,7 @@ from nightkeep.formats.paimon.refusals import (
     refuse_without_vectors,
 )  # fmt: skip
 from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
+from nightkeep.formats.paimon.snapshots import parse_snapshot, snapshot_ids
 from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions
@@ -72,17 +66,21 @@ class PaimonTable:
         return load(self.address, self.storage, name, schemas=Schemas(current, schemas))
 
     def survivors(self, unit: Bucket, view: View) -> Positions:
-        return scan.survivors(self.storage, unit, view)
+        with _reading(unit):
+            return scan.survivors(self.storage, unit, view)
 
     def rows(self, unit: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
-        return scan.rows(self.storage, unit, positions)
+        with _reading(unit):
+            yield from scan.rows(self.storage, unit, positions)
 
     def unit_faults(self, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
-        return audit.unit_faults(self.storage, base, candidate)
+        with _reading(candidate):
+            return audit.unit_faults(self.storage, base, candidate)
 
     def rewrite(self, task: object, run: Run) -> Rewrite:
         assert isinstance(task, UpgradeTask)
-        return rewrite(self.storage, task, run)
+        with _reading(task.bucket):
+            return rewrite(self.storage, task, run)
 
     def stage(self, parent: PaimonSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
@@ -126,6 +124,15 @@ class PaimonTable:
     def discard(self, names: Sequence[str]) -> None:
         for name in names:
             self.storage.delete(name)
+
+
+@contextmanager
+def _reading(bucket: Bucket) -> Iterator[None]:
+    """Kernels refuse rows that break a promise, such as keys out of order, without knowing whose rows they are."""
+    try:
+        yield
+    except ValueError as failure:
+        raise CorruptMetadata(str(bucket.key), "rows as their schema and level promise", str(failure)) from failure
 
 
 def open_table(address: Address) -> PaimonTable:

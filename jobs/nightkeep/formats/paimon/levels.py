@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
-from nightkeep.formats.paimon.schema import TableSchema, option_bytes, option_map, option_millis
+from nightkeep.formats.paimon.schema import TableSchema, option_bytes, option_int, option_map, option_millis
 
 DEFAULT_TARGET_BYTES = 128 << 20
 """target-file-size of a primary-key table (CoreOptions.targetFileSize)."""
@@ -57,14 +57,14 @@ class Rules:
     @staticmethod
     def of(schema: TableSchema, *, now_ms: int, target_bytes: int | None = None) -> Rules:
         option = schema.options.get
-        trigger = int(option("num-sorted-run.compaction-trigger", "5"))
-        num_levels = int(option("num-levels", str(trigger + 1)))
+        trigger = option_int(schema, "num-sorted-run.compaction-trigger", 5)
+        num_levels = option_int(schema, "num-levels", trigger + 1)
         target = target_bytes or target_file_bytes(schema)
         return Rules(
             trigger=trigger,
             num_levels=num_levels,
-            max_amplification_percent=int(option("compaction.max-size-amplification-percent", "200")),
-            size_ratio_percent=int(option("compaction.size-ratio", "1")) + _offpeak_percent(schema, now_ms),
+            max_amplification_percent=option_int(schema, "compaction.max-size-amplification-percent", 200),
+            size_ratio_percent=option_int(schema, "compaction.size-ratio", 1) + _offpeak_percent(schema, now_ms),
             gentle_interval=_gentle_interval(schema, trigger),
             small_file_bytes=int(target * float(option("compaction.small-file-ratio", "0.7"))),
             full_interval_ms=option_millis(schema, "compaction.optimization-interval"),
@@ -89,16 +89,16 @@ def level_formats(schema: TableSchema, num_levels: int) -> tuple[str, ...]:
 def _gentle_interval(schema: TableSchema, trigger: int) -> int | None:
     if schema.options.get("lookup-compact", "radical").lower() != "gentle":
         return None
-    return max(trigger, int(schema.options.get("lookup-compact.max-interval", str(2 * trigger))))
+    return max(trigger, option_int(schema, "lookup-compact.max-interval", 2 * trigger))
 
 
 def _offpeak_percent(schema: TableSchema, now_ms: int) -> int:
-    start, end = (int(schema.options.get(f"compaction.offpeak.{side}.hour", "-1")) for side in ("start", "end"))
+    start, end = (option_int(schema, f"compaction.offpeak.{side}.hour", -1) for side in ("start", "end"))
     if -1 in (start, end) or start == end:
         return 0
     hour = datetime.fromtimestamp(now_ms / 1000).hour
     inside = start <= hour < end if start <= end else hour < end or start <= hour
-    return int(schema.options.get("compaction.offpeak-ratio", "0")) if inside else 0
+    return option_int(schema, "compaction.offpeak-ratio", 0) if inside else 0
 
 
 def sorted_runs(files: Sequence[DataFile]) -> tuple[Run, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from nightkeep.formats.paimon.avro import Record, Schema, write_container
 from nightkeep.formats.paimon.binary_row import decode_row, encode_row, sort_key
-from nightkeep.formats.paimon.entries import ADD
+from nightkeep.formats.paimon.entries import ADD, decoding
 from nightkeep.formats.paimon.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
 from nightkeep.formats.paimon.metadata import PaimonSnapshot
 from nightkeep.formats.paimon.naming import Naming
@@ -109,8 +109,9 @@ class ManifestWriter:
         return WrittenList(name, self._put(name, [_filled(r, schema) for r in records], schema))
 
     def _put(self, name: str, records: Sequence[Record], schema: Schema) -> int:
-        data = write_container(records, schema, self._codec)
         path = f"manifest/{name}"
+        with decoding(path, "records that the schemas of the table's own manifests can hold"):
+            data = write_container(records, schema, self._codec)
         self._storage.put(path, data)
         self.written.append(path)
         return len(data)

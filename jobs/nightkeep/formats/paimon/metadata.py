@@ -14,16 +14,16 @@ from functools import cached_property
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.paimon.avro import Container, Record, Schema
 from nightkeep.formats.paimon.binary_row import decode_row, sort_key
-from nightkeep.formats.paimon.entries import decoding, merge_entries, read_index, read_list, read_manifest
+from nightkeep.formats.paimon.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.paths import partition_path
 from nightkeep.formats.paimon.schema import TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.snapshots import parse_snapshot
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.values import Value
 from nightkeep.formats.paimon.vectors import VectorRange
 from nightkeep.model import Address, FileSizes, UnitKey
 from nightkeep.storage import Storage
 
-MAX_SNAPSHOT_VERSION = 3
 MAX_LEVEL = 1 << 10
 """Far above any table's levels, far below what would hurt: a bound on hostile metadata."""
 EPOCH = date(1970, 1, 1)
@@ -133,12 +133,6 @@ class PaimonSnapshot:
         return FileSizes(tuple(f.bytes for f in files), tuple(f.level for f in files), vectors)
 
 
-def snapshot_ids(storage: Storage) -> tuple[int, ...]:
-    """Ids of the snapshots that exist, ascending. The listing is the truth; LATEST and EARLIEST are hints."""
-    names = (stored.name.rpartition("/")[2] for stored in storage.list("snapshot"))
-    return tuple(sorted(int(n[9:]) for n in names if n.startswith("snapshot-") and n[9:].isdigit()))
-
-
 def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
     """Every schema on disk by id; a table has at least one."""
     names = [s.name for s in storage.list("schema") if s.name.rpartition("-")[2].isdigit()]
@@ -146,31 +140,6 @@ def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
     if not schemas:
         raise MissingFile(f"{storage.root}/schema", "schema-<n> files of a Paimon table", "none")
     return {schema.id: schema for schema in schemas}
-
-
-def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
-    """Snapshot JSON (A/Snapshot.java); unknown fields are kept.
-
-    Raises CorruptMetadata, and RefusedTable for a version of the format that we do not know.
-    """
-    try:
-        raw: Mapping[str, object] = json.loads(data)
-        version = raw.get("version", 1)
-    except (ValueError, AttributeError, RecursionError) as failure:
-        raise CorruptMetadata(subject, "the JSON object of a snapshot", str(failure)) from failure
-    if version not in range(1, MAX_SNAPSHOT_VERSION + 1):
-        advice = f"we read versions up to {MAX_SNAPSHOT_VERSION}"
-        raise RefusedTable(subject, f"snapshot version {version} is unknown", advice)
-    for name, kind in _SNAPSHOT_FIELDS.items():
-        if type(raw.get(name)) is not kind:
-            raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", repr(raw.get(name)))
-    return raw
-
-
-_SNAPSHOT_FIELDS: Mapping[str, type] = {
-    "id": int, "schemaId": int, "baseManifestList": str, "deltaManifestList": str, "commitUser": str,
-    "commitIdentifier": int, "commitKind": str, "timeMillis": int, "totalRecordCount": int,
-}  # fmt: skip
 
 
 def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> PaimonSnapshot:
@@ -210,10 +179,29 @@ def _buckets(
     entries: dict[Place, list[Record]] = {(record["_PARTITION"], record["_BUCKET"]): [] for record in changed}
     for record in live:
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
-    held = (record for record in index if record["_INDEX_TYPE"] == VECTORS_INDEX)
-    vectors: dict[Place, Record] = {(record["_PARTITION"], record["_BUCKET"]): record for record in held}
+    vectors = _vector_files(index, unique=bool(schemas.current.primary_keys))
     for place in sorted(entries.keys() | vectors.keys()):
         yield _bucket(place, entries.get(place, []), vectors.get(place), schemas=schemas)
+
+
+def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Record]:
+    """The vector file of each bucket. Of two in one bucket with keys, readers do not agree on which holds."""
+    found: dict[Place, Record] = {}
+    for record in index:
+        place = (record["_PARTITION"], record["_BUCKET"])
+        if record["_INDEX_TYPE"] != VECTORS_INDEX:
+            continue
+        if record["_KIND"] != ADD or (unique and place in found):
+            raise CorruptMetadata(f"index entry {record['_FILE_NAME']}", "one vector file per bucket, added", "another")
+        _require_inside(record)
+        found[place] = record
+    return found
+
+
+def _require_inside(record: Record) -> None:
+    if record.get("_EXTERNAL_PATH"):
+        advice = "move it back into the table's folder"
+        raise RefusedTable(str(record["_FILE_NAME"]), "a file outside the table's folder is not handled", advice)
 
 
 def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, schemas: Schemas) -> Bucket:
@@ -258,6 +246,10 @@ def python_value(value: Value, kind: PaimonType) -> object:
 def data_file(record: Record, key_types: Sequence[PaimonType]) -> DataFile:
     """Decode a raw _FILE record (C/io/DataFileMeta.java)."""
     deletes = record.get("_DELETE_ROW_COUNT")
+    _require_inside(record)
+    if not (record["_ROW_COUNT"] >= 0 and record["_FILE_SIZE"] >= 0 and 0 <= record["_LEVEL"] <= MAX_LEVEL):
+        told = f"{record['_ROW_COUNT']} rows, {record['_FILE_SIZE']} bytes, level {record['_LEVEL']}"
+        raise CorruptMetadata(f"entry of {record['_FILE_NAME']}", "rows, bytes and a level that can be", told)
     return DataFile(
         name=str(record["_FILE_NAME"]),
         bytes=int(record["_FILE_SIZE"]),

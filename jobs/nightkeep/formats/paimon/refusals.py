@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.levels import level_formats
-from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, parse_snapshot, snapshot_ids
-from nightkeep.formats.paimon.schema import TableSchema, option_bool
+from nightkeep.formats.paimon.metadata import MAX_LEVEL, Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.schema import TableSchema, option_bool, option_int
+from nightkeep.formats.paimon.snapshots import newest_first
 from nightkeep.model import Request
 from nightkeep.protocol import Snapshot
 from nightkeep.storage import Storage
@@ -34,6 +36,7 @@ _FLAGS = {
     "data-evolution.enabled": "rows are spread over files by column",
     "lookup.remote-file.enabled": "lookup files of rewritten files would be lost",
     "ignore-delete": "engines disagree on what a retract then deletes below it",
+    "deduplicate.ignore-delete": "engines disagree on what a retract then deletes below it",
     "sequence.snapshot-ordering": "sequence numbers are overridden by snapshot ids",
     "query-auth.enabled": "rows may be hidden from us",
     "chain-table.enabled": "deletes must survive compaction",
@@ -95,13 +98,16 @@ def _all_parquet(key: str, schema: TableSchema) -> bool:
 
 
 def _bucket_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
-    bucket = int(schema.options.get("bucket", "-1"))
+    bucket = option_int(schema, "bucket", -1)
+    levels = option_int(schema, "num-levels", option_int(schema, "num-sorted-run.compaction-trigger", 5) + 1)
     crosses = not set(schema.partition_keys) <= set(schema.primary_keys)
     if bucket == -2:
         yield "bucket = -2 (postponed buckets) is not handled", "rows have no bucket yet"
     if bucket == -1 and schema.primary_keys:
         why = "keys move between partitions" if crosses else "only fixed buckets are handled yet"
         yield "bucket = -1 (dynamic buckets) is not handled", why
+    if levels > MAX_LEVEL:
+        yield f"{levels} levels are not handled", f"set num-levels to {MAX_LEVEL} or less"
 
 
 def refuse_append_table(snapshot: Snapshot[Bucket], request: Request) -> None:
@@ -138,9 +144,7 @@ def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request]
         if request.allow_compacting_writers:
             return
         kinds: defaultdict[str, set[str]] = defaultdict(set)
-        for version in snapshot_ids(storage)[-WRITER_HISTORY:]:
-            name = f"snapshot/snapshot-{version}"
-            raw = parse_snapshot(storage.read(name), subject=name)
+        for raw in islice(newest_first(storage), WRITER_HISTORY):
             kinds[str(raw["commitUser"])].add(str(raw["commitKind"]))
         for user, found in kinds.items():
             if {"APPEND", "COMPACT"} <= found:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile, RefusedTable
-from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas, snapshot_ids
+from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.refusals import refuse_schema
 from nightkeep.formats.paimon.relation_scan import (
     LIVE_KINDS,
@@ -25,6 +25,7 @@ from nightkeep.formats.paimon.relation_scan import (
 )
 from nightkeep.formats.paimon.relation_vectors import without_deleted
 from nightkeep.formats.paimon.schema import TableSchema, option_bool
+from nightkeep.formats.paimon.snapshots import snapshot_ids
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Side, UnitState, Version, column, comparable
 from nightkeep.storage import open_storage

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.types import PaimonType, parse_type
 
 MAX_SCHEMA_VERSION = 3
@@ -72,27 +73,43 @@ def _restore(id: int, fields: tuple[Field, ...], *rest: object) -> TableSchema:
 
 
 def parse_schema(data: bytes, *, subject: str) -> TableSchema:
-    """A schema file's JSON (A/schema/SchemaSerializer.java). Raises CorruptMetadata naming `subject`."""
+    """A schema file's JSON (A/schema/SchemaSerializer.java).
+
+    Raises CorruptMetadata naming `subject`, and RefusedTable for a version of the format that we do not know.
+    """
     try:
         document = json.loads(data)
         version = document.get("version", 1)
-        if version > MAX_SCHEMA_VERSION:
-            raise CorruptMetadata(subject, f"schema version up to {MAX_SCHEMA_VERSION}", str(version))
-        fields = tuple(Field(f["id"], f["name"], parse_type(f["type"])) for f in document["fields"])
-        return TableSchema(
-            document["id"],
-            fields,
-            tuple(document["partitionKeys"]),
-            tuple(document["primaryKeys"]),
-            MappingProxyType(_options(document.get("options") or {}, version)),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as failure:
+        if version not in range(1, MAX_SCHEMA_VERSION + 1):
+            advice = f"we read versions up to {MAX_SCHEMA_VERSION}"
+            raise RefusedTable(subject, f"schema version {version} is unknown", advice)
+        return _schema(document, version)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
         raise CorruptMetadata(subject, "a Paimon schema", f"{type(failure).__name__}: {failure}") from failure
+
+
+def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
+    fields = tuple(Field(_whole(f["id"]), f["name"], parse_type(f["type"])) for f in document["fields"])
+    schema = TableSchema(
+        _whole(document["id"]),
+        fields,
+        tuple(document["partitionKeys"]),
+        tuple(document["primaryKeys"]),
+        MappingProxyType(_options(document.get("options") or {}, version)),
+    )
+    schema.select((*schema.partition_keys, *schema.primary_keys))
+    return schema
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, found {value!r}")
+    return value
 
 
 def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
     # SchemaSerializer: before version 3 an absent bucket or file.format meant the defaults of that time.
-    found = dict(options)
+    found = {key: str(value) for key, value in options.items()}
     if version == 1:
         found.setdefault("bucket", "1")
     if version <= 2:
@@ -102,6 +119,13 @@ def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
 
 def option_bool(schema: TableSchema, key: str, default: bool = False) -> bool:  # noqa: FBT001, FBT002
     return schema.options.get(key, str(default)).strip().lower() == "true"
+
+
+def option_int(schema: TableSchema, key: str, default: int) -> int:
+    text = schema.options.get(key, str(default)).strip()
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise CorruptMetadata(f"option {key}", "a whole number", text)
+    return int(text)
 
 
 def option_bytes(schema: TableSchema, key: str, default: int | None = None) -> int | None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from nightkeep.formats.paimon.avro import Record
 from nightkeep.formats.paimon.binary_row import encode_row
 from nightkeep.formats.paimon.columns import KEY_PREFIX, SEQUENCE
-from nightkeep.formats.paimon.schema import Field, TableSchema, option_bool, option_map
+from nightkeep.formats.paimon.schema import Field, TableSchema, option_bool, option_int, option_map
 from nightkeep.formats.paimon.types import PaimonType
 from nightkeep.formats.paimon.values import Value, canonical
 from nightkeep.kernels.arrow_buffers import ChunkedArray
@@ -110,7 +110,7 @@ def stats_modes(schema: TableSchema, level: int) -> tuple[StatsMode, ...]:
     """The mode of every column, in schema order."""
     table = schema.options.get("metadata.stats-mode", "truncate(16)")
     default = option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
-    first = int(schema.options.get("metadata.stats-keep-first-n-columns", "-1"))
+    first = option_int(schema, "metadata.stats-keep-first-n-columns", -1)
 
     def mode(place: int, field: Field) -> StatsMode:
         own = schema.options.get(f"fields.{field.name}.stats-mode")

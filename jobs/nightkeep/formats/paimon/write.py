@@ -18,7 +18,7 @@ from nightkeep.formats.paimon.binary_row import encode_row
 from nightkeep.formats.paimon.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
 from nightkeep.formats.paimon.metadata import Bucket
 from nightkeep.formats.paimon.naming import Naming
-from nightkeep.formats.paimon.schema import TableSchema, option_map
+from nightkeep.formats.paimon.schema import TableSchema, option_int, option_map
 from nightkeep.formats.paimon.stats import StatsOfFile
 from nightkeep.storage import Storage
 
@@ -116,7 +116,7 @@ def compression(schema: TableSchema, level: int) -> tuple[str, int | None]:
         str(level), schema.options.get("file.compression", "zstd")
     )
     codec = codec.lower()
-    zstd_level = int(schema.options.get("file.compression.zstd-level", "1"))
+    zstd_level = option_int(schema, "file.compression.zstd-level", 1)
     return codec, zstd_level if codec == "zstd" else None
 
 
