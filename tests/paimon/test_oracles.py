@@ -20,7 +20,7 @@ from nightkeep.formats.paimon.avro import Record, read_container, write_containe
 
 SHOP = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"
 SAMPLES = ("orders", "customers", "positions", "stock", "events_input")
-GENERATED = ("history-5", "history-8", "history-21", "history-24", "history-38")
+GENERATED = ("history-13", "history-37", "history-42", "history-49")
 MERGED = Scan(options=MERGE_ON_READ)
 FILTERS = 20
 
