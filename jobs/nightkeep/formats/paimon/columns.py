@@ -71,6 +71,7 @@ class FileReader:
         wanted = list(range(len(self.starts) - 1)) if groups is None else list(groups)
         with self._decoding():
             found = self.parquet.read_row_groups(wanted, columns=self._stored(columns), use_threads=False)
+        self._require_rows(wanted, found.num_rows)
         return self._logical(columns, found)
 
     def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
@@ -79,12 +80,15 @@ class FileReader:
         pending = self.parquet.iter_batches(
             BATCH_ROWS, row_groups=list(groups), columns=self._stored(columns), use_threads=False
         )
+        rows = 0
         while True:
             with self._decoding():
                 batch = next(pending, None)
             if batch is None:
-                return
+                break
+            rows += batch.num_rows
             yield self._logical(columns, pa.Table.from_batches([batch]))
+        self._require_rows(groups, rows)
 
     def stored_name(self, name: str) -> str:
         """What this file calls a column that every file has."""
@@ -115,6 +119,11 @@ class FileReader:
             found = ", ".join(self.parquet.schema_arrow.names)
             raise CorruptMetadata(self.subject, f"columns {', '.join(missing)}", f"columns {found}")
         return stored
+
+    def _require_rows(self, groups: Sequence[int], found: int) -> None:
+        expected = sum(int(self.starts[group + 1] - self.starts[group]) for group in groups)
+        if found != expected:
+            raise CorruptMetadata(self.subject, f"{expected} rows in its pages, as its footer says", str(found))
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
