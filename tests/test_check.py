@@ -20,7 +20,8 @@ from tests.paimon.upgrade import upgrade
 
 from nightkeep import check as check_module
 from nightkeep import expectations
-from nightkeep.check import CheckReport, CheckRequest, check, diff, sample
+from nightkeep.check import CheckReport, CheckRequest, check, sample
+from nightkeep.diff import diff
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.facts import Difference
 from nightkeep.model import Address, UnitKey

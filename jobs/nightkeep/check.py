@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from nightkeep.diff import DiffReport, UnitDiff, diff
 from nightkeep.errors import RefusedTable
 from nightkeep.expectations import ExpectationResult, FactRow, expect
 from nightkeep.facts import Difference, Facts, compare_rows, measure
@@ -20,8 +19,6 @@ from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Relation, Side, UnitState, Version, open_relation
 from nightkeep.report.codec import encode
 from nightkeep.report.document import CheckStatus
-
-__all__ = ["CheckReport", "CheckRequest", "DiffReport", "UnitDiff", "UnitDifference", "check", "diff"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def diff(
     """Compare the content of two versions, row by row where it differs."""
     chosen = _place(policy, None).policy.effective(table)
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        found = engine.checker().diff(chosen.address, version, other, spark=engine.spark())
+        found = engine.differ().diff(chosen.address, version, other, spark=engine.spark())
     _print(found.to_json() if as_json else str(found), as_json=as_json)
     raise typer.Exit(0 if found.equal else Outcome.MISMATCH.exit_status)
 

@@ -46,3 +46,7 @@ class Engine:
     def checker(self) -> Any:
         """The module of the second opinion; it imports Great Expectations, which costs seconds."""
         return importlib.import_module("nightkeep.check")
+
+    def differ(self) -> Any:
+        """The module that compares two versions; Spark alone, without Great Expectations."""
+        return importlib.import_module("nightkeep.diff")
