@@ -28,6 +28,10 @@ _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
     "branch": (frozenset({"main"}), "main", "name the main branch"),
     "file.format": (frozenset({"parquet"}), "parquet", "only Parquet files are rewritten"),
+    "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
+    "manifest.compression": (
+        frozenset({"zstd", "deflate", "null"}), "zstd", "manifests are read uncompressed, deflated or in zstd",
+    ),
 }  # fmt: skip
 _FLAGS = {
     "pk-clustering-override": "files are not sorted by key",
