@@ -1,5 +1,6 @@
 """What a data file's bytes may not silently become."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,3 +43,15 @@ def test_a_time_that_would_wrap_around_in_nanoseconds_is_refused_by_name(tmp_pat
 
     with pytest.raises(RefusedTable, match=r"column at.*outside the years 1678 to 2261"):
         list(opened.batches(["id", "at"], [0]))
+
+
+def test_a_time_that_a_finer_type_cannot_hold_is_refused_by_name(tmp_path: Path) -> None:
+    coarse = TableSchema(0, (SCHEMA.fields[0], Field(1, "at", parse_type("TIMESTAMP(6)"))), (), ("id",), {})
+    bucket = replace(BUCKET, schemas=Schemas(SCHEMA, {0: coarse}))
+    rows = pa.table({"id": pa.array([0], pa.int32()), "at": pa.array([datetime(9999, 12, 31)], pa.timestamp("us"))})
+    (tmp_path / "bucket-0").mkdir()
+    pq.write_table(rows, tmp_path / "bucket-0" / "f.parquet")
+    file = DataFile("f.parquet", 0, 1, 0, (0,), (0,), 0, 0, 0, 0, 0, {})
+
+    with pytest.raises(RefusedTable, match=r"column at.*outside the years 1678 to 2261"):
+        FileReader(LocalStorage(str(tmp_path)), bucket, file).read(["at"])

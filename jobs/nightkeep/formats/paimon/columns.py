@@ -148,18 +148,24 @@ class FileReader:
             written = array.type if column.written is None else column.written.arrow
             return array.cast(written).cast(column.logical)
         except pa.ArrowInvalid as failure:
+            # Widened times fail for this reason only.
+            if pa.types.is_timestamp(column.logical):
+                raise self._beyond_nanoseconds(column.name) from failure
             subject = f"{self.subject} column {column.name}"
             raise CorruptMetadata(subject, f"values of {column.logical}", str(failure)) from failure
 
     def _times(self, array: ChunkedArray, name: str) -> ChunkedArray:
         found = times(array)
         if found is None:
-            raise RefusedTable(
-                f"{self.subject} column {name}",
-                "times outside the years 1678 to 2261 with nanoseconds are not handled",
-                "store them with a precision of at most 6",
-            )
+            raise self._beyond_nanoseconds(name)
         return found
+
+    def _beyond_nanoseconds(self, name: str) -> RefusedTable:
+        return RefusedTable(
+            f"{self.subject} column {name}",
+            "times outside the years 1678 to 2261 with nanoseconds are not handled",
+            "store them with a precision of at most 6",
+        )
 
     def _column(self, name: str) -> Column:
         if name in _SYSTEM:
