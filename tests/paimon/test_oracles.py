@@ -240,6 +240,25 @@ def test_a_vector_of_a_file_that_is_gone_is_pruned(paimon_java: PaimonJava, tmp_
     assert _sorted(paimon_java.read(table).rows) == wanted
 
 
+def test_deletes_that_a_writer_did_not_count_are_found(
+    paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path
+) -> None:
+    """pypaimon 2.1.0 says of every file that it holds no delete; lifted on its word, deleted rows would come back."""
+    table = tmp_path / "counted"
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true", "rowkind.field": "kind"}
+    columns = [("id", "INT NOT NULL"), ("kind", "STRING")]
+    paimon_java.create(table, Layout(columns=columns, primary_keys=["id"], options=options))
+    paimon_java.write(table, [("+I", n, "+I") for n in range(20)])
+    paimon_java.compact(table, Compaction(full=True))
+    pypaimon.write(table, [("-D", 3, "-D"), ("+I", 30, "+I")])
+    (fresh,) = [file for file in paimon_java.files(table) if file.level == 0]
+    assert fresh.delete_rows == 0
+
+    assert upgrade(table).outcome == "verified"
+
+    assert sorted(row[0] for row in paimon_java.read(table).rows) == [n for n in range(20) if n != 3] + [30]
+
+
 def _filters(engine: PaimonJava, table: Path) -> Iterator[Mapping[str, Any]]:
     """Conditions on keys, partitions and values, whose literals the table holds: edges of files among them."""
     random = Random(7)
