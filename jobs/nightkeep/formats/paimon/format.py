@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon import audit, commit, scan
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.naming import commit_user
@@ -20,7 +20,7 @@ from nightkeep.formats.paimon.refusals import (
     refuse_without_vectors,
 )  # fmt: skip
 from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
-from nightkeep.formats.paimon.snapshots import parse_snapshot, snapshot_ids
+from nightkeep.formats.paimon.snapshots import latest_id, parse_snapshot
 from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions
@@ -44,9 +44,7 @@ class PaimonTable:
 
     def snapshot(self, version: int | None = None, *, read_as: PaimonSnapshot | None = None) -> PaimonSnapshot:
         if version is None:
-            version = max(snapshot_ids(self.storage), default=None)
-        if version is None:
-            raise MissingFile(f"{self.storage.root}/snapshot", "a snapshot of a Paimon table", "none")
+            version = latest_id(self.storage)
         found = self._load(f"snapshot/snapshot-{version}", None if read_as is None else read_as.schema.id)
         if found.version != version:
             raise CorruptMetadata(f"{self.address.name}/snapshot/snapshot-{version}", "its own id", str(found.version))

@@ -17,6 +17,19 @@ def snapshot_ids(storage: Storage) -> tuple[int, ...]:
     return tuple(sorted(int(n[9:]) for n in names if n.startswith("snapshot-") and n[9:].isdigit()))
 
 
+def latest_id(storage: Storage) -> int:
+    """The id of the newest snapshot. Raises MissingFile where there is none, or none as new as LATEST says.
+
+    The hint is written after its snapshot and read before the listing: it may lag, but cannot lead.
+    """
+    hint = storage.read("snapshot/LATEST") if storage.exists("snapshot/LATEST") else b""
+    found = max(snapshot_ids(storage), default=0)
+    told = int(hint) if hint.isdigit() else 1
+    if found < told:
+        raise MissingFile(f"{storage.root}/snapshot", f"snapshot-{told} or a newer one", f"up to snapshot-{found}")
+    return found
+
+
 def newest_first(storage: Storage) -> Iterator[Mapping[str, object]]:
     """The JSON of every snapshot, newest first; one that expires between listing and reading is left out."""
     for version in reversed(snapshot_ids(storage)):

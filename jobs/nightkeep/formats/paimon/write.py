@@ -83,6 +83,7 @@ class FileWriter:
             "use_dictionary": spelled,
             "store_schema": False,
             "store_decimal_as_integer": True,
+            "write_page_checksum": True,
         }
 
     def _record(self, name: str, size: int, stats: StatsOfFile) -> Record:
