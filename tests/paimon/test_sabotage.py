@@ -8,15 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.engines.paimon_java import PaimonJava
+from tests.engines.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan, Writer
 from tests.paimon import sabotage
-from tests.paimon.contents import SAMPLES, opened
+from tests.paimon.contents import SAMPLES, commits_of, files, opened
 from tests.paimon.sabotage import Act, Staged
 from tests.paimon.upgrade import upgrade
 
 from nightkeep import care
 from nightkeep.formats.paimon import metadata
-from nightkeep.formats.paimon.avro import Container, Record
+from nightkeep.formats.paimon.avro import Container, Record, read_container, write_container
 from nightkeep.model import Candidate, Outcome, Plan
 from nightkeep.report import RunDocument
 from nightkeep.storage import Storage
@@ -113,6 +117,65 @@ def test_the_gate_catches_a_file_that_the_reader_misses_on_both_sides(orders: Pa
     assert_stopped(orders, document, "totalRecordCount")
 
 
+@pytest.fixture
+def numbered(paimon_java: PaimonJava, tmp_path: Path) -> Path:
+    """Keys 0..19999, numbered as they are, on the top level: too large to be merged with a small level 0."""
+    table = tmp_path / "shop.db" / "numbered"
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true"}
+    paimon_java.create(table, Layout([("id", "INT NOT NULL"), ("text", "STRING")], ["id"], options=options))
+    _write(paimon_java, table, range(20_000), "base")
+    paimon_java.compact(table, Compaction(full=True, user="compactor"))
+    return table
+
+
+def test_rows_older_than_what_they_would_replace_are_reported_by_key(paimon_java: PaimonJava, numbered: Path) -> None:
+    """A lookup takes level 0 for newer, readers that merge compare numbers: two writers have numbered on their own."""
+    _write(paimon_java, numbered, range(500, 510), "late")
+    _renumber(numbered, first=0)
+    before = files(numbered)
+    document = upgrade(numbered)
+    assert_stopped(numbered, document, "overlapping sequence numbers of two writers: 10 keys .*such as id=500; id=501")
+    assert before.items() <= files(numbered).items()
+
+
+def test_keys_with_two_newest_rows_are_reported(paimon_java: PaimonJava, numbered: Path) -> None:
+    for text in ("one", "other"):
+        _write(paimon_java, numbered, range(500, 510), text)
+    _renumber(numbered, first=20_000)
+    document = upgrade(numbered)
+    assert_stopped(numbered, document, "overlapping sequence numbers .*: 10 keys have two newest rows, such as id=500;")
+
+
+def test_numbers_that_overlap_on_different_keys_are_no_obstacle(paimon_java: PaimonJava, numbered: Path) -> None:
+    _write(paimon_java, numbered, range(500, 510), "one")
+    _write(paimon_java, numbered, range(600, 610), "other")
+    _renumber(numbered, first=20_000)
+    truth = sorted(paimon_java.read(numbered, Scan(options=MERGE_ON_READ)).rows)
+    assert upgrade(numbered).outcome is Outcome.VERIFIED
+    assert sorted(paimon_java.read(numbered).rows) == truth
+
+
+def _write(engine: PaimonJava, table: Path, keys: range, text: str) -> None:
+    engine.write(table, [["+U", key, f"{text} {key}"] for key in keys], Writer(user="writer"))
+
+
+def _renumber(table: Path, *, first: int) -> None:
+    """The newest level-0 file as a writer would have written it that began to number at `first`."""
+    snapshot = opened(table).snapshot()
+    (meta,) = snapshot.delta_manifests
+    path = table / "manifest" / str(meta["_FILE_NAME"])
+    container = read_container(path.read_bytes(), subject=path.name)
+    (entry,) = container.records
+    data = table / "bucket-0" / entry["_FILE"]["_FILE_NAME"]
+    rows = pq.read_table(data)
+    numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
+    rows = rows.set_column(1, rows.schema.field(1), numbers)
+    pq.write_table(rows, data, store_schema=False)
+    last = {"_MIN_SEQUENCE_NUMBER": first, "_MAX_SEQUENCE_NUMBER": first + rows.num_rows - 1}
+    entry["_FILE"] |= {**last, "_FILE_SIZE": data.stat().st_size}
+    path.write_bytes(write_container([entry], container.schema, container.codec))
+
+
 @contextmanager
 def before_the_gate(table: Path, act: Act) -> Iterator[None]:
     verify = care.verify
@@ -129,7 +192,7 @@ def before_the_gate(table: Path, act: Act) -> Iterator[None]:
 def assert_stopped(table: Path, document: RunDocument, reason: str) -> None:
     assert (document.outcome, document.outcome.exit_status) == (Outcome.MISMATCH, 5), document.reason
     assert document.committed_version is None
-    assert not (table / "snapshot/snapshot-8").exists()
+    assert commits_of(table, document.run_id) == []
     assert document.reason is not None
     assert re.search(reason, document.reason, re.S), document.reason
 
