@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
+from nightkeep.formats import loaded
 from nightkeep.tasks import Mapper
 
 
@@ -35,7 +36,7 @@ class Engine:
                 master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes
             )
             self._spark = self._open.enter_context(started)
-            self.session_seconds = session.warm_up(self._spark)
+            self.session_seconds = session.warm_up(self._spark, also=loaded())
         return self._spark
 
     def mapper(self) -> Mapper:

@@ -42,6 +42,7 @@ class FactRow:
     distinct_keys: int
     expected_rows: int
     unsound: int
+    misstated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ EXPECTATIONS: Final = (
     _pair("no key has more than one row", "candidate_rows", "distinct_keys"),
     _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
     _none("every row is live and stored under its own key", "unsound"),
+    _none("statistics cover every value", "misstated"),
 )
 
 

@@ -36,7 +36,8 @@ class UnitState:
 class Version:
     """One version of a table. `touched` are units its commit names; `author` is what the committer called itself.
 
-    `changes_rows` says why its commit may have changed rows, None for one that must not.
+    `changes_rows` says why its commit may have changed rows, None for one that must not. `rows_told` is what the
+    version says that its files hold, `rows_listed` what the files that were found in it hold, each by metadata.
     """
 
     number: int
@@ -45,6 +46,8 @@ class Version:
     changes_rows: str | None
     units: Mapping[UnitKey, UnitState]
     touched: frozenset[UnitKey]
+    rows_told: int
+    rows_listed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,9 @@ class Relation(Protocol):
         the i-th of `schema`. `sound` is false for a row that the format promises a reader never to meet.
         The version must have been asked for before.
         """
+
+    def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """Columns of files whose values are others than their statistics say: files that are new `since`."""
 
 
 def column(position: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from nightkeep.errors import AddressError
@@ -10,6 +11,11 @@ from nightkeep.model import Address
 from nightkeep.protocol import Table
 
 FORMATS = {"memory": "nightkeep.formats.memory.format", "paimon": "nightkeep.formats.paimon.format"}
+
+
+def loaded() -> tuple[str, ...]:
+    """Modules of the formats that this process has opened a table of."""
+    return tuple(module for module in FORMATS.values() if module in sys.modules)
 
 
 def open_table(address: Address) -> Table[Any]:

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile, RefusedTable
-from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
+from nightkeep.formats.paimon.metadata import Bucket, DataFile, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.refusals import refuse_schema
+from nightkeep.formats.paimon.relation_promises import misstated
 from nightkeep.formats.paimon.relation_scan import (
     LIVE_KINDS,
     StoredFile,
@@ -100,6 +101,8 @@ class PaimonRelation:
             changes_rows=None if kind == "COMPACT" else f"its commit is of kind {kind}",
             units={unit.key: self._state(unit) for unit in snapshot.units},
             touched=frozenset(u.key for u in snapshot.units if (u.partition_bytes, u.key.bucket) in named),
+            rows_told=int(str(snapshot.raw["totalRecordCount"])),
+            rows_listed=sum(file.rows for unit in snapshot.units for file in unit.files),
         )
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
@@ -116,6 +119,22 @@ class PaimonRelation:
         live = without_deleted(self._spark, self._storage, narrow, files)
         shown = self._newest(live) if side.view is View.MERGED else live
         return shown.select("unit", "sound", *payload)
+
+    def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        held, before = self._snapshots[version].buckets, self._snapshots[since].buckets
+        known = [_written(file) for key in units if key in before for file in before[key].files]
+        fresh = [
+            (place, held[key], file)
+            for place, key in enumerate(units)
+            if key in held
+            for file in held[key].files
+            if file.level > 0 and _written(file) not in known
+        ]
+        files = [StoredFile(number, *found) for number, found in enumerate(fresh)]
+        if not files:
+            return {}
+        stored = stored_rows(self._spark, self._storage, self._schemas, files)
+        return {units[place]: count for place, count in misstated(stored, self._schemas, files).items()}
 
     def _state(self, unit: Bucket) -> UnitState:
         is_raw = self.published is View.RAW
@@ -186,6 +205,11 @@ def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[StoredF
         if file.name not in side.without and (side.view is View.MERGED or file.level > 0)
     ]
     return [StoredFile(number, *found) for number, found in enumerate(shown)]
+
+
+def _written(file: DataFile) -> Mapping[str, object]:
+    """What metadata says of a file wherever it is: lifting one changes its level alone."""
+    return {key: value for key, value in file.record.items() if key != "_LEVEL"}
 
 
 def _published_rows(unit: Bucket) -> int | None:
