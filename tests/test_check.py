@@ -86,7 +86,7 @@ def test_level_0_that_arrived_meanwhile_is_compared_with_the_parent(
     paimon_java.commit_prepared(handle)
     report = check(CheckRequest(address(table), base_version=planned), spark=spark)
     assert report.status is CheckStatus.PASSED, str(report)
-    assert report.results[0].detail == "7 comparisons"
+    assert report.results[0].detail == "8 comparisons"
 
 
 def test_the_report_prints_and_is_json(spark: SparkSession) -> None:
@@ -151,6 +151,7 @@ def test_a_changed_value_is_found_with_both_rows(spark: SparkSession, orders: Pa
         "the second sum of row hashes is the same": {str(unit)},
         "no row is missing": {str(unit)},
         "no row is extra": {str(unit)},
+        "statistics cover every value": {str(unit)},
     }
     (found,) = report.differences
     missing, extra = found.difference.missing_rows[0], found.difference.extra_rows[0]
@@ -185,6 +186,7 @@ def test_tampering_fails_the_expectations_made_for_it(spark: SparkSession, order
         "no key has more than one row": {doubled},
         "metadata counts the rows that are there": {lost, doubled},
         "every row is live and stored under its own key": {retracted, moved},
+        "statistics cover every value": {lost, null_for_text, number_for_null},
     }
     assert len(report.differences) == 4
 
@@ -275,7 +277,7 @@ def test_an_expectation_that_cannot_be_evaluated_is_an_error_and_no_failure(
 
 def version(number: int, sizes: Sequence[int]) -> Version:
     units = {UnitKey("", i): UnitState(i, size, 0, frozenset()) for i, size in enumerate(sizes)}
-    return Version(number, number - 1, "", None, units, frozenset(units))
+    return Version(number, number - 1, "", None, units, frozenset(units), rows_told=0, rows_listed=0)
 
 
 SIZES = st.lists(st.integers(0, 100), min_size=1, max_size=30)
