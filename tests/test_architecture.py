@@ -49,7 +49,7 @@ OUTSIDE = {"jobs": {"job", "model"}, "dags": {"model", "policy"}, "plugins": {"e
 ON_SPARK = re.compile(r"nightkeep\.(session|check|diff|facts|expectations|relation|formats\.\w+\.relation\w*)")
 HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
 REWRITES = re.compile(
-    r"nightkeep\.(kernels\.(lookup|merge|key_\w+)|formats\.\w+\.(lookup|rewrite|gather|write|optimize))"
+    r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+)|formats\.\w+\.(lookup|rewrite|gather|write|stats|optimize))"
 )
 
 BASES = {

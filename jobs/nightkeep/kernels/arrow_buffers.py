@@ -8,6 +8,7 @@ import pyarrow as pa
 
 Array: TypeAlias = "pa.Array[Any]"
 ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
+Scalar: TypeAlias = "pa.Scalar[Any]"
 Rows = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.signedinteger[Any] | np.unsignedinteger[Any]]
 Words = npt.NDArray[np.uint64]

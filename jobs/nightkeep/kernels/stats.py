@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import is_bytes
+from nightkeep.kernels.arrow_buffers import Scalar, is_bytes
 
 Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
-Scalar: TypeAlias = "pa.Scalar[Any]"
 Bound: TypeAlias = "pa.Scalar[Any] | None"
 
 LAST_CODE_POINT = 0x10FFFF

@@ -25,8 +25,7 @@ from nightkeep.formats.paimon.columns import (
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.types import PaimonType
 from nightkeep.formats.paimon.values import Value, canonical
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
-from nightkeep.kernels.stats import Scalar
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
 from nightkeep.storage import Storage
 
 
