@@ -35,7 +35,7 @@ EDGES = {
     "check": "diff errors expectations facts model relation report",
     "diff": "errors facts model relation report",
     "session": "errors",
-    "engine": "tasks",
+    "engine": "formats tasks",
     "care": "errors execute formats model plan policy protocol publish report tasks verify",
     "opinion": "engine formats model policy report",
     "night": "care engine errors formats model opinion policy report",
