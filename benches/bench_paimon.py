@@ -117,10 +117,8 @@ def show(
     peak = (ours.metrics.peak_task_memory or 0) / 2**20
     share = None if ours.verification is None else ours.verification.share_of_rewrite
     print(f"\n{size}")
-    print(
-    gate = seconds["verify"]
-    print(f"  plan {seconds['plan']:.2f} s, gate {gate:.2f} s ({share:.1f} x the rewrite)")
-    )
+    spent = java[0].cpu_seconds
+    print(f"  Paimon Java, 2 threads   {theirs[0]:7.2f} s first, {min(theirs):.2f} s best, {spent:.1f} CPU s")
     print(f"  Nightkeep rewrite+commit {mine[0]:7.2f} s first, {min(mine):.2f} s best")
     print(f"  Nightkeep CPU seconds    {cpu}")
     print(f"  ratio                    {theirs[0] / mine[0]:7.2f} x first, {min(theirs) / min(mine):.2f} x best")
