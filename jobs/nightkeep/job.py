@@ -18,15 +18,17 @@ from nightkeep.policy import load
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
     """Care for the tables of `argv`. Raises UsageError, before any work, for a policy that cannot be read."""
     arguments = _parse(argv)
-    with _engine(arguments) as engine:
-        return _write(arguments.result, care_for_group(_group(arguments), operations, engine))
+    group = _group(arguments)
+    with _engine(group) as engine:
+        return _write(arguments.result, care_for_group(group, operations, engine))
 
 
 def check_job(argv: Sequence[str]) -> int:
     """Check what the run of `argv` published."""
     arguments = _parse(argv)
-    with _engine(arguments) as engine:
-        return _write(arguments.result, check_group(_group(arguments), engine))
+    group = _group(arguments)
+    with _engine(group) as engine:
+        return _write(arguments.result, check_group(group, engine))
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -56,9 +58,8 @@ def _group(arguments: argparse.Namespace) -> Group:
     )  # fmt: skip
 
 
-def _engine(arguments: argparse.Namespace) -> Engine:
-    policies = _group(arguments)
-    memory = max((policies.effective(table).settings.task_memory for table in policies.tables), default=2 << 30)
+def _engine(group: Group) -> Engine:
+    memory = max((group.effective(table).settings.task_memory for table in group.tables), default=2 << 30)
     # Under spark-submit the session is there already and its master stands.
     return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)
 

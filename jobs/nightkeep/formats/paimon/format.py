@@ -106,10 +106,9 @@ class PaimonTable:
         version = commit.committed(self.storage, run)
         if version is None:
             return None
-        delta = self.snapshot(version).delta_entries
-        places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in delta}
-        units = self.snapshot(version).units
-        mine = (u.key for u in units if (u.partition_bytes, u.key.bucket) in places)
+        ours = self.snapshot(version)
+        places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
+        mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
         return Committed(version, version - 1, tuple(mine))
 
     def commit_user(self, token: str) -> str:

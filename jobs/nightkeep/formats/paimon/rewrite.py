@@ -233,8 +233,7 @@ def _lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 def _level0_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
     """The newest level-0 row of every key that has rows on level 0 only: those whose old row must be looked up."""
-    place = np.arange(rows.num_rows)
-    marked = rows.select([*keys, SEQUENCE]).append_column("place", pa.array(place))
+    marked = rows.select([*keys, SEQUENCE])
     marked = marked.append_column("upper", pc.greater(rows.column(_LEVEL), _ZERO).cast(pa.int8()))
     kept = keep_latest(marked, keys=keys, order=[OrderBy("upper"), OrderBy(SEQUENCE)])
     newest = marked.take(kept)
