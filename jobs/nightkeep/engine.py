@@ -12,13 +12,12 @@ from nightkeep.tasks import Mapper
 
 
 class Engine:
-    """One Spark session for everything a process does. `session_seconds` is what starting it took, if it did."""
+    """One Spark session for everything a process does."""
 
     def __init__(self, *, master: str, task_memory_bytes: int) -> None:
         self._master, self._task_memory_bytes = master, task_memory_bytes
         self._open = ExitStack()
         self._spark: Any = None
-        self.session_seconds: float | None = None
 
     def __enter__(self) -> Engine:
         return self
@@ -36,7 +35,7 @@ class Engine:
                 master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes
             )
             self._spark = self._open.enter_context(started)
-            self.session_seconds = session.warm_up(self._spark, also=loaded())
+            session.warm_up(self._spark, also=loaded())
         return self._spark
 
     def mapper(self) -> Mapper:

@@ -51,10 +51,7 @@ class UpgradeTask:
 
 @dataclass(frozen=True, slots=True)
 class BucketEdit:
-    """A bucket's change to metadata: raw _FILE records removed and added, and its new vector file, if it changed.
-
-    `replaced_index` is the vector file that was planned on (None: the bucket had none).
-    """
+    """A bucket's change to metadata: raw _FILE records removed and added, and its new vector file, if it changed."""
 
     partition_bytes: bytes
     bucket: int
@@ -62,7 +59,6 @@ class BucketEdit:
     removed: tuple[Record, ...]
     added: tuple[Record, ...]
     index_record: Record | None
-    replaced_index: str | None
 
 
 def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite:
@@ -74,7 +70,7 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite:
     index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
     edit = BucketEdit(
         bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
-        tuple(work.removed), tuple(work.added), index, bucket.index_file,
+        tuple(work.removed), tuple(work.added), index,
     )  # fmt: skip
     outputs = [*work.outputs, *([name] if name else [])]
     return Rewrite(
