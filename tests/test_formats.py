@@ -169,7 +169,7 @@ class FormatContract:
             plan(world.table, world.table.snapshot(), Request(unknown, NOW_MS))
 
     def test_what_a_task_needs_survives_pickling(self, world: World) -> None:
-        values = [world.table, *world.table.snapshot().units, *(unit.task for unit in world.plan().units)]
+        values = [world.table, *world.table.snapshot().units, *(unit.tasks for unit in world.plan().units)]
         assert pickle.loads(pickle.dumps(values)) == values
 
     # read

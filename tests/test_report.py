@@ -215,7 +215,7 @@ class TestDocument:
         assert replace(BARE, units=(wrong, faulty, good)).rows_proven == 9
 
     def test_a_plan_becomes_its_section(self) -> None:
-        unit = PlannedUnit(UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible"), task=object())
+        unit = PlannedUnit(UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible"), tasks=(object(),))
         plan = Plan(Address("paimon", "/w", "t"), Operation.UPGRADE, 4, (unit,), ("a note",))
         estimate = UnitEstimate(7, 5, 1, "visible")
         assert PlanSection.of(plan) == PlanSection(

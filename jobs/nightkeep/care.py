@@ -8,8 +8,7 @@ from __future__ import annotations
 import platform
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,21 +21,15 @@ from nightkeep.execute import execute
 from nightkeep.formats import open_table
 from nightkeep.model import (
     Committed,
-    Conflicted,
-    FileSizes,
     Mismatch,
     Operation,
     Outcome,
     Plan,
     Request,
-    Rewrite,
     Run,
-    UnitKey,
-    UnitProof,
-    Verified,
     run_token,
 )  # fmt: skip
-from nightkeep.plan import plan
+from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import Snapshot, Table
 from nightkeep.publish import publish
@@ -45,12 +38,12 @@ from nightkeep.report import (
     Metrics,
     PlanSection,
     RunDocument,
-    UnitResult,
     Verification,
     document_path,
     held,
     load_document,
 )  # fmt: skip
+from nightkeep.tally import Batch, measured, mismatched, share, sizes, unit_results, versions_of, why
 from nightkeep.tasks import Mapper
 from nightkeep.verify import verify
 
@@ -145,7 +138,7 @@ def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocu
     log.facts |= {
         "base_version": base.version,
         "plan": PlanSection.of(found),
-        "metrics": _sizes(base.sizes, None, Metrics()),
+        "metrics": sizes(base.sizes, None, Metrics()),
     }
     if not found.units:
         return log.document(Outcome.UNCHANGED, "nothing to do")
@@ -155,40 +148,71 @@ def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocu
 
 
 def _work(log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run: Run, mapper: Mapper) -> RunDocument:
+    """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
+    ended: list[Batch] = []
+    for batch in batches(found, log.policy.settings.commit_size):
+        ended.append(_batch(log, table, base, batch, run=run, mapper=mapper, earlier=versions_of(ended)))
+        log.facts |= {
+            "verification": Verification(log.policy.settings.verify, share(log.seconds)),
+            "metrics": measured(log.facts["metrics"], ended[-1]),
+        }
+        if isinstance(ended[-1].checked, Mismatch):
+            # A rewrite that changed rows once may do so again: the rest is left for after someone has looked.
+            return _mismatch(log, table, ended)
+    return _ended(log, table, base, ended)
+
+
+def _batch(
+    log: _Log, table: Table[Any], base: Snapshot[Any], part: Plan, *,
+    run: Run, mapper: Mapper, earlier: Collection[int],
+) -> Batch:  # fmt: skip
     with log.stage("rewrite"):
-        rewrites = execute(table, found, run, mapper=mapper)
+        rewrites = execute(table, part, run, mapper=mapper)
     with log.stage("verify"):
         candidate = table.stage(base, rewrites, run)
-        level = log.policy.settings.verify
-        checked = verify(table, found, rewrites, candidate, level=level, mapper=mapper)
-    log.facts |= {
-        "verification": Verification(level, _share(log.seconds)),
-        "metrics": _measured(log.facts["metrics"], rewrites, checked.proofs),
-    }
+        checked = verify(table, part, rewrites, candidate, level=log.policy.settings.verify, mapper=mapper)
     if isinstance(checked, Mismatch):
-        evidence = {"evidence": list(candidate.staged)}
-        return log.document(Outcome.MISMATCH, _why(checked, rewrites), units=_mismatched(checked), extra=evidence)
+        return Batch(rewrites, checked, None, candidate.staged)
     with log.stage("publish"):
-        published = publish(table, checked, run)
-    if isinstance(published, Conflicted):
-        return log.document(
-            Outcome.CONFLICTED, "lost a race for every unit; the next run plans again",
-            units=_units(checked, dict(published.units)),
-        )  # fmt: skip
-    return _published(log, table, checked, published)
+        return Batch(rewrites, checked, publish(table, checked, run, earlier=earlier), candidate.staged)
 
 
-def _published(log: _Log, table: Table[Any], checked: Verified, published: Committed) -> RunDocument:
-    lost = dict(published.conflicted)
-    units = _units(checked, lost)
-    after = table.snapshot(published.version)
+def _mismatch(log: _Log, table: Table[Any], ended: Sequence[Batch]) -> RunDocument:
+    *before, last = ended
+    assert isinstance(last.checked, Mismatch)
+    units = (*(unit for batch in before for unit in unit_results(batch)), *mismatched(last.checked))
+    return log.document(
+        Outcome.MISMATCH, why(last.checked, last.rewrites), units=units,
+        extra={"evidence": list(last.staged)}, **_commits(before),
+    )  # fmt: skip
+
+
+def _ended(log: _Log, table: Table[Any], base: Snapshot[Any], ended: Sequence[Batch]) -> RunDocument:
+    units = tuple(unit for batch in ended for unit in unit_results(batch))
+    lost = [unit for unit in units if unit.outcome is Outcome.CONFLICTED]
+    published = _commits(ended)
+    if not published:
+        return log.document(Outcome.CONFLICTED, "lost a race for every unit; the next run plans again", units=units)
+    after = table.snapshot(published["committed_version"])
+    touched = [key for commit in published["commits"] for key in commit.units]
+    metrics = sizes(after.sizes, after, log.facts["metrics"])
     reason = f"{len(lost)} of {len(units)} units lost a race; the next run plans them again" if lost else None
     return log.document(
         Outcome.worst(unit.outcome for unit in units), reason, units=units,
-        parent_version=published.parent_version, committed_version=published.version,
-        commits=(CommitResult(published.version, published.parent_version, published.units),),
-        metrics=_sizes(after.sizes, after, log.facts["metrics"]),
+        metrics=replace(metrics, extra={**metrics.extra, **table.figures(base, after, touched)}), **published,
     )  # fmt: skip
+
+
+def _commits(ended: Sequence[Batch]) -> dict[str, Any]:
+    """What the document says of versions; nothing where no batch was published."""
+    done = [batch.published for batch in ended if isinstance(batch.published, Committed)]
+    if not done:
+        return {}
+    return {
+        "parent_version": done[-1].parent_version,
+        "committed_version": done[-1].version,
+        "commits": tuple(CommitResult(each.version, each.parent_version, each.units) for each in done),
+    }
 
 
 def _found(log: _Log, table: Table[Any], earlier: Committed) -> RunDocument:
@@ -204,7 +228,7 @@ def _found(log: _Log, table: Table[Any], earlier: Committed) -> RunDocument:
         base_version=earlier.parent_version, parent_version=earlier.parent_version,
         committed_version=earlier.version,
         commits=(CommitResult(earlier.version, earlier.parent_version, earlier.units),),
-        metrics=_sizes(after.sizes, after, Metrics()),
+        metrics=sizes(after.sizes, after, Metrics()),
     )  # fmt: skip
 
 
@@ -218,68 +242,9 @@ def _request(log: _Log, run: Run) -> Request:
     return Request(
         operation=log.order.operation, now_ms=run.now_ms, where=settings.where, full=settings.full,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
+        clustering=settings.clustering, min_bytes=settings.min_file_size,
+        max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
     )  # fmt: skip
-
-
-def _share(seconds: Mapping[str, float]) -> float | None:
-    return seconds["verify"] / seconds["rewrite"] if seconds.get("rewrite") else None
-
-
-def _measured(metrics: Metrics, rewrites: Sequence[Rewrite], proofs: Sequence[UnitProof]) -> Metrics:
-    costs = [*(rewrite.cost for rewrite in rewrites), *(proof.cost for proof in proofs)]
-    extra = {
-        "rows_written": sum(rewrite.rows_written for rewrite in rewrites),
-        "cpu_seconds": {
-            "rewrite": sum(rewrite.cost.cpu_seconds for rewrite in rewrites),
-            "verify": sum(proof.cost.cpu_seconds for proof in proofs),
-        },
-        "executors": dict(Counter(cost.executor for cost in costs)),
-    }
-    return replace(
-        metrics,
-        rows=sum(proof.base.rows for proof in proofs),
-        deleted_rows_marked=sum(rewrite.rows_marked for rewrite in rewrites),
-        peak_task_memory=max((cost.peak_bytes for cost in costs), default=None),
-        extra={**metrics.extra, **extra},
-    )
-
-
-def _sizes(sizes: FileSizes, after: Snapshot[Any] | None, metrics: Metrics) -> Metrics:
-    """File counts, sizes and levels of one side: before the run, or of the published version `after`."""
-    side = "before" if after is None else "after"
-    levels = Counter(str(level) for level in sizes.levels if level is not None)
-    extra = {**metrics.extra, f"file_sizes_{side}": list(sizes.bytes), f"levels_{side}": dict(sorted(levels.items()))}
-    changes: dict[str, Any] = {f"files_{side}": len(sizes.bytes), f"bytes_{side}": sum(sizes.bytes), "extra": extra}
-    if after is not None:
-        changes["deletion_vectors"] = sizes.vectors
-    return replace(metrics, **changes)
-
-
-def _units(checked: Verified, lost: Mapping[UnitKey, str]) -> tuple[UnitResult, ...]:
-    return tuple(
-        UnitResult.of(proof, Outcome.CONFLICTED if proof.key in lost else Outcome.VERIFIED, lost.get(proof.key))
-        for proof in checked.proofs
-    )
-
-
-def _mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
-    return tuple(
-        UnitResult.of(proof, Outcome.SKIPPED if proof.proven else Outcome.MISMATCH,
-                      "proven, but not published with the rest" if proof.proven else "; ".join(proof.faults) or None)
-        for proof in checked.proofs
-    )  # fmt: skip
-
-
-def _why(checked: Mismatch, rewrites: Sequence[Rewrite]) -> str:
-    """What an operator should know first: findings of the rewrite explain many a difference."""
-    findings = [f"{rewrite.key}: {finding}" for rewrite in rewrites for finding in rewrite.findings]
-    faults = [f"{proof.key}: {fault}" for proof in checked.proofs for fault in proof.faults]
-    unequal = [
-        f"{p.key}: rows differ, {p.base} before and {p.candidate} after"
-        for p in checked.proofs
-        if p.base != p.candidate
-    ]
-    return "; ".join([*findings, *checked.faults, *faults, *unequal])
 
 
 def versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Plan -> Rewrite per unit, as tasks. A `Mapper` decides where they run; nothing here touches metadata."""
+"""Plan -> Rewrite per task. A `Mapper` decides where they run; nothing here touches metadata."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nightkeep.tasks import CostMeter, Mapper
 
 
 def execute(table: Table[U], plan: Plan, run: Run, *, mapper: Mapper) -> tuple[Rewrite, ...]:
-    """Every unit's rewrite, in the plan's order. Outputs are referenced by nothing when this returns."""
-    tasks = [unit.task for unit in plan.units]
+    """The rewrite of every task, in the plan's order. Outputs are referenced by nothing when this returns."""
+    tasks = [task for unit in plan.units for task in unit.tasks]
     return tuple(mapper(_RewriteTask(table, run), tasks, label="rewrite"))
 
 

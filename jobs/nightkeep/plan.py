@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Plan, PlannedUnit, Request
 from nightkeep.protocol import OperationRules, Reads, Snapshot, U
@@ -29,6 +32,21 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
     return Plan(table.address, request.operation, snapshot.version, tuple(units), tuple(filter(None, notes)))
 
 
+def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:
+    """The plan in parts, each to be committed by itself: units in order, up to `commit_bytes` of input each.
+
+    A unit is never divided, so one larger than that is a batch of its own.
+    """
+    batch: list[PlannedUnit] = []
+    for unit in found.units:
+        if batch and sum(each.input_bytes for each in batch) + unit.input_bytes > commit_bytes:
+            yield replace(found, units=tuple(batch))
+            batch = []
+        batch.append(unit)
+    if batch:
+        yield replace(found, units=tuple(batch))
+
+
 def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
     try:
         return table.operations[request.operation]
@@ -46,4 +64,4 @@ def _planned(snapshot: Snapshot[U], unit: U, request: Request, rules: OperationR
     work = next((answer for answer in answers if answer is not None), None)
     if work is None:
         return []
-    return [PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.task)]
+    return [PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks)]

@@ -33,13 +33,13 @@ Positions = Mapping[str, BitMap64]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a rule wants done to a unit; `reason` is the sentence that the dry run prints."""
+    """What a rule wants done to a unit, in independent tasks; `reason` is the sentence that the dry run prints."""
 
     reason: str
     input_files: tuple[str, ...]
     input_bytes: int
     estimate: Estimate
-    task: object
+    tasks: tuple[object, ...]
 
 
 class Unit(Protocol):
@@ -108,15 +108,21 @@ class Reads(Protocol[U]):
     def rows(self, unit: U, positions: Positions) -> Iterator[pa.RecordBatch]:
         """The rows at `positions`, every column, cast to the table's logical types; order does not matter."""
 
+    def pieces(self, base: U, candidate: U) -> Sequence[tuple[U, U]]:
+        """The pair in parts that can be proven side by side: what both hold alike is in the same part on both sides.
+
+        The rows of a side are those of its parts, each once; a pair that must be read as one is its only part.
+        """
+
     def unit_faults(self, base: U, candidate: U) -> tuple[str, ...]:
         """Broken promises of the candidate's files: statistics, ranges, levels, vectors. Reads bytes, not memory."""
 
 
 class Writes(Protocol[U]):
-    """Verbs that write new files; only `commit` can make them visible."""
+    """Verbs that write new files; only `commit` can make them visible. A unit has a rewrite for each of its tasks."""
 
     def rewrite(self, task: object, run: Run) -> Rewrite:
-        """Do one unit's work: write data and vectors, reference them nowhere."""
+        """Do one task: write data and vectors, reference them nowhere."""
 
     def stage(self, parent: Snapshot[U], rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         """Write every byte of a new version on top of `parent`, except the one that makes it visible."""
@@ -143,6 +149,9 @@ class Writes(Protocol[U]):
 
     def committed(self, run: Run) -> Committed | None:
         """This run's own commit, whichever attempt made it, if readers can see it."""
+
+    def figures(self, before: Snapshot[U], after: Snapshot[U], touched: Sequence[UnitKey]) -> Mapping[str, object]:
+        """What reports of this format tell beyond sizes, as JSON has it: skipping, overlap; from metadata only."""
 
     def commit_user(self, token: str) -> str:
         """Who a commit says it is by; `token` is its run's (model.run_token)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nightkeep.errors import EvidenceError, MissingFile, UnknownOutcome
@@ -21,11 +21,11 @@ class _Change:
     added: frozenset[Hashable]
 
 
-def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Conflicted:
+def publish(table: Table[U], verified: Verified, run: Run, *, earlier: Collection[int] = ()) -> Committed | Conflicted:
     """Commit the candidate, rebased on whatever others committed meanwhile that does not touch its units.
 
-    Units whose inputs changed are dropped, and their staged files removed. Raises UnknownOutcome when a write
-    failed and our commit may or may not exist.
+    Units whose inputs changed are dropped, and their staged files removed. `earlier` are versions that this very
+    attempt committed before. Raises UnknownOutcome when a write failed and our commit may or may not exist.
     """
     candidate, rewrites = verified.candidate, verified.rewrites
     staged = table.staged(candidate)
@@ -38,7 +38,7 @@ def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Confli
     dropped: tuple[tuple[UnitKey, str], ...] = ()
     for _ in range(MAX_ATTEMPTS):
         head = table.snapshot()
-        lost = _lost(table, planned, head, rewrites, run=run)
+        lost = _lost(table, planned, head, rewrites, run=run, earlier=earlier)
         if lost or head.version != candidate.parent_version:
             dropped += lost
             rewrites = _without(rewrites, lost)
@@ -54,17 +54,23 @@ def publish(table: Table[U], verified: Verified, run: Run) -> Committed | Confli
 
 
 def _lost(
-    table: Table[U], planned: Snapshot[U], head: Snapshot[U], rewrites: Sequence[Rewrite], *, run: Run
+    table: Table[U],
+    planned: Snapshot[U],
+    head: Snapshot[U],
+    rewrites: Sequence[Rewrite],
+    *,
+    run: Run,
+    earlier: Collection[int],
 ) -> tuple[tuple[UnitKey, str], ...]:
     # An attempt that its scheduler took for dead may have been alive: one run commits once.
-    earlier = table.committed(run)
-    if earlier is not None:
-        return _all(rewrites, f"another attempt of this run committed version {earlier.version}")
+    rival = table.committed(run)
+    if rival is not None and rival.version not in earlier:
+        return _all(rewrites, f"another attempt of this run committed version {rival.version}")
     return table.conflicts(planned, head, rewrites)
 
 
 def _all(rewrites: Sequence[Rewrite], reason: str) -> tuple[tuple[UnitKey, str], ...]:
-    return tuple((rewrite.key, reason) for rewrite in rewrites)
+    return tuple((key, reason) for key in dict.fromkeys(rewrite.key for rewrite in rewrites))
 
 
 def _commit(table: Table[U], candidate: Candidate) -> bool:

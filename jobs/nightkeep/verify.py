@@ -18,6 +18,8 @@ from nightkeep.model import (
     Mismatch,
     Plan,
     Rewrite,
+    TaskCost,
+    UnitKey,
     UnitProof,
     Verified,
     VerifyLevel,
@@ -42,7 +44,8 @@ def verify(
     base = table.snapshot(plan.version, read_as=staged)
     pairs = _pairs(base, staged, candidate)
     faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
-    proofs = tuple(mapper(_ProofTask(table, level), pairs, label="verify"))
+    parts = [part for pair in pairs for part in table.pieces(*pair)]
+    proofs = _joined(mapper(_ProofTask(table, level), parts, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
@@ -63,6 +66,25 @@ def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list
     if lost:
         raise EvidenceError(candidate.metadata, "every unit that was worked on", f"none of {', '.join(lost)}")
     return [(before[key], after[key]) for key in candidate.units]
+
+
+def _joined(parts: Sequence[UnitProof]) -> tuple[UnitProof, ...]:
+    """One proof for each unit: fingerprints of its parts add up."""
+    found: dict[UnitKey, UnitProof] = {}
+    for part in parts:
+        found[part.key] = part if part.key not in found else _added(found[part.key], part)
+    return tuple(found.values())
+
+
+def _added(left: UnitProof, right: UnitProof) -> UnitProof:
+    cost = TaskCost(
+        left.cost.seconds + right.cost.seconds,
+        left.cost.cpu_seconds + right.cost.cpu_seconds,
+        max(left.cost.peak_bytes, right.cost.peak_bytes),
+        left.cost.executor,
+    )
+    base, candidate = left.base + right.base, left.candidate + right.candidate
+    return UnitProof(left.key, base, candidate, left.faults + right.faults, cost)
 
 
 @dataclass(frozen=True, slots=True)

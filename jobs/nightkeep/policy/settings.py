@@ -17,13 +17,15 @@ from pydantic import (
     ConfigDict,
     Field,
     StrictBool,
+    StrictFloat,
     StrictInt,
     StrictStr,
 )
 from pydantic.json_schema import WithJsonSchema
 
-from nightkeep.model import Operation, VerifyLevel
+from nightkeep.model import Clustering, Operation, VerifyLevel
 from nightkeep.policy.address import is_address
+from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.units import SIZE_PATTERN, WINDOW_PATTERN, Window, parse_size, parse_window
 
 _GB = 1 << 30
@@ -44,6 +46,11 @@ Hours = Annotated[
     Window,
     BeforeValidator(parse_window),
     WithJsonSchema({"type": "string", "pattern": WINDOW_PATTERN}),
+]
+ClusterBy = Annotated[
+    Clustering,
+    BeforeValidator(parse_clustering),
+    WithJsonSchema(CLUSTERING_SCHEMA),
 ]
 Text = Annotated[StrictStr, Field(min_length=1)]
 
@@ -93,6 +100,21 @@ class Settings(_Block):
     full: StrictBool = Field(default=False, description="Rewrite whole units, not only what needs it.")
     target_size: Size | None = Field(
         default=None, description="Size of the files written. null: what the table's own options say."
+    )
+    min_file_size: Size | None = Field(
+        default=None, description="A file below this is small. null: half the target size."
+    )
+    max_deleted_ratio: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
+        default=0.05, description="A file with a larger share of its rows deleted is rewritten."
+    )
+    clustering: ClusterBy | None = Field(
+        default=None,
+        description="Columns that rows are clustered by, and along which curve. null: files are only packed.",
+    )
+    commit_size: Size = Field(
+        default=10 * _GB,
+        description="A run commits after about this many bytes of input: what it may lose when it is ended.",
+        json_schema_extra={"default": "10GB"},
     )
     task_memory: Size = Field(
         default=2 * _GB,

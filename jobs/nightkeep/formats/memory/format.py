@@ -69,6 +69,10 @@ class MemoryTable:
             if positions.get(file.name):
                 yield from from_ipc(self.store.read(file.name)).take(ascending(positions[file.name])).to_batches()
 
+    def pieces(self, base: MemoryUnit, candidate: MemoryUnit) -> Sequence[tuple[MemoryUnit, MemoryUnit]]:
+        """A unit in memory is small."""
+        return ((base, candidate),)
+
     def unit_faults(self, base: MemoryUnit, candidate: MemoryUnit) -> tuple[str, ...]:
         """Every file is read: in memory that is cheap. Others read what is new."""
         return tuple(fault for file in candidate.files for fault in self._file_faults(file))
@@ -149,6 +153,11 @@ class MemoryTable:
                 mine = tuple(unit.key for unit in found.units if unit != before[unit.key])
                 return Committed(version, version - 1, mine)
         return None
+
+    def figures(
+        self, before: MemorySnapshot, after: MemorySnapshot, touched: Sequence[UnitKey]
+    ) -> Mapping[str, object]:
+        return {}
 
     def commit_user(self, token: str) -> str:
         return f"nightkeep-{token}"

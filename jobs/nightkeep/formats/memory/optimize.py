@@ -61,7 +61,7 @@ def worn_files(snapshot: Snapshot[MemoryUnit], unit: MemoryUnit, request: Reques
         input_files=tuple(file.name for file in worn),
         input_bytes=size,
         estimate=Estimate(size, size * (rows - deleted) // max(1, rows), 1, f"{len(worn) - 1} files fewer"),
-        task=MergeTask(unit.key, worn),
+        tasks=(MergeTask(unit.key, worn),),
     )
 
 

@@ -71,6 +71,10 @@ class PaimonTable:
         with _reading(unit):
             yield from scan.rows(self.storage, unit, positions)
 
+    def pieces(self, base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
+        """A merge needs every file of its bucket."""
+        return ((base, candidate),)
+
     def unit_faults(self, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
         with _reading(candidate):
             return audit.unit_faults(self.storage, base, candidate)
@@ -110,6 +114,11 @@ class PaimonTable:
         places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
         mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
         return Committed(version, version - 1, tuple(mine))
+
+    def figures(
+        self, before: PaimonSnapshot, after: PaimonSnapshot, touched: Sequence[UnitKey]
+    ) -> Mapping[str, object]:
+        return {}
 
     def commit_user(self, token: str) -> str:
         return commit_user(token)

@@ -41,7 +41,7 @@ def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) ->
         input_files=tuple(file.name for file in found.files),
         input_bytes=sum(file.bytes for file in found.files),
         estimate=_estimate(bucket, found, todo),
-        task=UpgradeTask(bucket, todo, found.output_level, target, values_needed),
+        tasks=(UpgradeTask(bucket, todo, found.output_level, target, values_needed),),
     )
 
 

@@ -1,0 +1,63 @@
+"""The values that every part of the package shares.
+
+Every value is frozen, names the version it was computed from, and is checked once, at birth.
+Nothing here imports anything heavy: DAGs and pages read it too.
+"""
+
+from nightkeep.model.identity import (
+    Address,
+    Curve,
+    Fingerprint,
+    Operation,
+    Outcome,
+    UnitKey,
+    VerifyLevel,
+    View,
+)
+from nightkeep.model.request import (
+    Clustering,
+    Request,
+    Run,
+    run_token,
+)
+from nightkeep.model.stages import (
+    Candidate,
+    Committed,
+    Conflicted,
+    Estimate,
+    FileSizes,
+    Mismatch,
+    Plan,
+    PlannedUnit,
+    Rewrite,
+    TaskCost,
+    UnitProof,
+    Verified,
+)
+
+__all__ = [
+    "Address",
+    "Candidate",
+    "Clustering",
+    "Committed",
+    "Conflicted",
+    "Curve",
+    "Estimate",
+    "FileSizes",
+    "Fingerprint",
+    "Mismatch",
+    "Operation",
+    "Outcome",
+    "Plan",
+    "PlannedUnit",
+    "Request",
+    "Rewrite",
+    "Run",
+    "TaskCost",
+    "UnitKey",
+    "UnitProof",
+    "Verified",
+    "VerifyLevel",
+    "View",
+    "run_token",
+]

@@ -1,0 +1,118 @@
+"""What things are called, in every stage and every document: operations, outcomes, tables, units, contents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+_U64 = (1 << 64) - 1
+_FINGERPRINT = re.compile(r"(\d+):([0-9a-f]{16}):([0-9a-f]{16})")
+
+
+class Operation(StrEnum):
+    """What can be done to a table; the values are the command line's."""
+
+    UPGRADE = "upgrade"
+    PERSIST_DELETES = "persist-deletes"
+    OPTIMIZE = "optimize"
+
+
+class Outcome(StrEnum):
+    """How an operation on a table ended; ordered from mildest to worst."""
+
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    VERIFIED = "verified"
+    REFUSED = "refused"
+    CONFLICTED = "conflicted"
+    MISMATCH = "mismatch"
+    FAILED = "failed"
+
+    @property
+    def exit_status(self) -> int:
+        return _EXIT_STATUS.get(self, 0)
+
+    @staticmethod
+    def worst(outcomes: Iterable[Outcome]) -> Outcome:
+        """The worst of `outcomes`; `unchanged` where there are none."""
+        order = list(Outcome)
+        return max(outcomes, key=order.index, default=Outcome.UNCHANGED)
+
+
+_EXIT_STATUS = {Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.CONFLICTED: 4, Outcome.MISMATCH: 5}
+
+
+class VerifyLevel(StrEnum):
+    """How much the gate hashes: every row of a touched unit, or the rows that moved."""
+
+    FULL = "full"
+    TOUCHED = "touched"
+
+
+class View(Enum):
+    """Which logical rows a scan yields."""
+
+    MERGED = "merge-on-read"
+    """Every committed row, deletes and newer versions applied by merging."""
+    RAW = "raw"
+    """Data files through their deletion vectors, nothing merged: what a published reader does."""
+
+
+class Curve(StrEnum):
+    """The space-filling curve that rows are laid along; along one column either is a sort."""
+
+    Z = "z-order"
+    HILBERT = "hilbert"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A table: `format:location`, called `name` in reports and policies."""
+
+    format: str
+    location: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.format}:{self.location}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class UnitKey:
+    """A unit of work: a partition (`dt=2026-01-01`, or empty) and a bucket, where buckets exist."""
+
+    partition: str
+    bucket: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.partition] if self.partition else []
+        parts += [f"bucket-{self.bucket}"] if self.bucket is not None else []
+        return "/".join(parts) or "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Order-free content of a multiset of rows: a count and two independent 64-bit sums of row hashes."""
+
+    rows: int = 0
+    sum_a: int = 0
+    sum_b: int = 0
+
+    def __add__(self, other: Fingerprint) -> Fingerprint:
+        return Fingerprint(self.rows + other.rows, (self.sum_a + other.sum_a) & _U64, (self.sum_b + other.sum_b) & _U64)
+
+    def __sub__(self, other: Fingerprint) -> Fingerprint:
+        return Fingerprint(self.rows - other.rows, (self.sum_a - other.sum_a) & _U64, (self.sum_b - other.sum_b) & _U64)
+
+    def __str__(self) -> str:
+        return f"{self.rows}:{self.sum_a:016x}:{self.sum_b:016x}"
+
+    @staticmethod
+    def parse(text: str) -> Fingerprint:
+        """The inverse of str(). Raises ValueError."""
+        match = _FINGERPRINT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"fingerprint {text!r}, expected ROWS:HEX:HEX with 16 digits in each sum")
+        return Fingerprint(int(match[1]), int(match[2], 16), int(match[3], 16))

@@ -1,0 +1,108 @@
+"""What the stages returned for a batch of units -> what a document says of it: units, sizes, costs, reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nightkeep.model import (
+    Committed,
+    Conflicted,
+    FileSizes,
+    Mismatch,
+    Outcome,
+    Rewrite,
+    UnitKey,
+    Verified,
+)  # fmt: skip
+from nightkeep.protocol import Snapshot
+from nightkeep.report import Metrics, UnitResult
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Units that were rewritten, proven and published together; `published` is None after a mismatch."""
+
+    rewrites: tuple[Rewrite, ...]
+    checked: Verified | Mismatch
+    published: Committed | Conflicted | None
+    staged: tuple[str, ...]
+
+
+def versions_of(ended: Sequence[Batch]) -> tuple[int, ...]:
+    """The versions that were committed."""
+    return tuple(batch.published.version for batch in ended if isinstance(batch.published, Committed))
+
+
+def unit_results(batch: Batch) -> tuple[UnitResult, ...]:
+    """One result for each unit of a batch that was published or lost its race."""
+    lost: Mapping[UnitKey, str] = {}
+    if isinstance(batch.published, Committed):
+        lost = dict(batch.published.conflicted)
+    if isinstance(batch.published, Conflicted):
+        lost = dict(batch.published.units)
+    return tuple(
+        UnitResult.of(proof, Outcome.CONFLICTED if proof.key in lost else Outcome.VERIFIED, lost.get(proof.key))
+        for proof in batch.checked.proofs
+    )
+
+
+def share(seconds: Mapping[str, float]) -> float | None:
+    return seconds["verify"] / seconds["rewrite"] if seconds.get("rewrite") else None
+
+
+def measured(metrics: Metrics, batch: Batch) -> Metrics:
+    """`metrics` with the batch's rows and costs added."""
+    proofs = batch.checked.proofs
+    costs = [*(rewrite.cost for rewrite in batch.rewrites), *(proof.cost for proof in proofs)]
+    peaks = [cost.peak_bytes for cost in costs]
+    known: Mapping[str, Any] = metrics.extra
+    cpu = known.get("cpu_seconds", {"rewrite": 0.0, "verify": 0.0})
+    extra = {
+        "rows_written": known.get("rows_written", 0) + sum(rewrite.rows_written for rewrite in batch.rewrites),
+        "cpu_seconds": {
+            "rewrite": cpu["rewrite"] + sum(rewrite.cost.cpu_seconds for rewrite in batch.rewrites),
+            "verify": cpu["verify"] + sum(proof.cost.cpu_seconds for proof in proofs),
+        },
+        "executors": dict(Counter(known.get("executors", {})) + Counter(cost.executor for cost in costs)),
+    }
+    return replace(
+        metrics,
+        rows=(metrics.rows or 0) + sum(proof.base.rows for proof in proofs),
+        deleted_rows_marked=(metrics.deleted_rows_marked or 0) + sum(r.rows_marked for r in batch.rewrites),
+        peak_task_memory=max([*peaks, metrics.peak_task_memory or 0], default=None) or None,
+        extra={**known, **extra},
+    )
+
+
+def sizes(sizes: FileSizes, after: Snapshot[Any] | None, metrics: Metrics) -> Metrics:
+    """File counts, sizes and levels of one side: before the run, or of the published version `after`."""
+    side = "before" if after is None else "after"
+    levels = Counter(str(level) for level in sizes.levels if level is not None)
+    extra = {**metrics.extra, f"file_sizes_{side}": list(sizes.bytes), f"levels_{side}": dict(sorted(levels.items()))}
+    changes: dict[str, Any] = {f"files_{side}": len(sizes.bytes), f"bytes_{side}": sum(sizes.bytes), "extra": extra}
+    if after is not None:
+        changes["deletion_vectors"] = sizes.vectors
+    return replace(metrics, **changes)
+
+
+def mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
+    return tuple(
+        UnitResult.of(proof, Outcome.SKIPPED if proof.proven else Outcome.MISMATCH,
+                      "proven, but not published with the rest" if proof.proven else "; ".join(proof.faults) or None)
+        for proof in checked.proofs
+    )  # fmt: skip
+
+
+def why(checked: Mismatch, rewrites: Sequence[Rewrite]) -> str:
+    """What an operator should know first: findings of the rewrite explain many a difference."""
+    findings = [f"{rewrite.key}: {finding}" for rewrite in rewrites for finding in rewrite.findings]
+    faults = [f"{proof.key}: {fault}" for proof in checked.proofs for fault in proof.faults]
+    unequal = [
+        f"{p.key}: rows differ, {p.base} before and {p.candidate} after"
+        for p in checked.proofs
+        if p.base != p.candidate
+    ]
+    return "; ".join([*findings, *checked.faults, *faults, *unequal])
