@@ -1,0 +1,43 @@
+"""Names of the files we create: each carries its run's token, so that every leftover tells whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from itertools import count
+
+from nightkeep.model import Run, UnitKey
+
+MARK = "nk"
+LOG = "_delta_log"
+
+
+class Naming:
+    """Fresh names for one attempt at one unit; no two calls give the same name."""
+
+    def __init__(self, run: Run, key: UnitKey | None = None) -> None:
+        unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
+        self._stem = f"{MARK}-{run.token}-{unit}-{run.attempt}"
+        self._numbers = count()
+
+    def data(self, codec: str) -> str:
+        """A data file's name within its folder; it may not start with . or _, which Delta's readers hide."""
+        return f"part-{next(self._numbers):05d}-{self._stem}.{codec}.parquet"
+
+    def staged(self) -> str:
+        """A staged commit: not `<version>.json`, so no reader takes it for one."""
+        return f"{LOG}/.staged-{self._stem}-{next(self._numbers)}.json"
+
+
+def vector_folder(run: Run) -> str:
+    """The prefix of deletion vector files, whose own names are UUIDs (PROTOCOL.md allows a random prefix)."""
+    return f"{MARK}-{run.token}-{run.attempt}"
+
+
+def vector_name(prefix: str, unique: uuid.UUID) -> str:
+    return f"{prefix}/deletion_vector_{unique}.bin"
+
+
+def commit_user(token: str) -> str:
+    """What a commit's userMetadata calls the run with this token; the same for all its attempts, and for no other."""
+    return f"nightkeep-{token}"
