@@ -3,8 +3,22 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.engines.delta_spark import DeltaSpark
+from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.pypaimon_oracle import PyPaimon
+
+
+@pytest.fixture(scope="session")
+def delta_spark() -> Iterator[DeltaSpark]:
+    with DeltaSpark() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def lakes() -> Iterator[Lakes]:
+    with Lakes() as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,10 @@ _STOP_SECONDS = 10.0
 
 
 class EngineError(RuntimeError):
-    """The engine failed a request; `kind` and `root` are its exception types, its stack is a note."""
+    """The engine failed a request; `kind` and `root` are its exception types, its stack is a note.
+
+    `condition` is the engine's own name of the error, such as Spark's DELTA_TABLE_NOT_FOUND; "" if it has none.
+    """
 
     def __init__(self, verb: str, error: Mapping[str, str]) -> None:
         super().__init__(f"{verb}: {error['class']}: {error['message']} (root: {error['root_message']})")
@@ -22,6 +25,7 @@ class EngineError(RuntimeError):
         self.message = error["message"]
         self.root = error["root_class"]
         self.root_message = error["root_message"]
+        self.condition = error.get("condition", "")
         self.add_note(error["trace"])
 
 

@@ -30,7 +30,11 @@ class PyPaimon:
     """One process of pypaimon's environment, which uv builds on first use."""
 
     def __init__(self, *, timeout: float = 120.0) -> None:
-        command = [str(environment() / "bin" / "python"), "-m", "tests.engines.pypaimon_server"]
+        command = [
+            str(locked_environment("pypaimon", _REQUIREMENTS) / "bin" / "python"),
+            "-m",
+            "tests.engines.pypaimon_server",
+        ]
         self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-pypaimon-")
         # Nothing of the calling environment may be imported in the other one.
         env = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC"}
@@ -65,16 +69,16 @@ def cut_to_micros(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(_NANOS.sub(r"\g<1>000", value) if isinstance(value, str) else value for value in row)
 
 
-def environment() -> Path:
+def locked_environment(name: str, requirements: Path) -> Path:
     """The virtual environment in the cache, named by its lock and Python; built by uv if it is not there."""
-    lock = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:20]
-    place = cache_dir() / f"pypaimon-{lock}"
+    lock = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:20]
+    place = cache_dir() / f"{name}-{lock}"
     if (place / "ready").exists():
         return place
     uv = _uv()
     _run([uv, "venv", "-q", "--allow-existing", "--python", sys.executable, str(place)])
     python = str(place / "bin" / "python")
-    _run([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, str(_REQUIREMENTS)])
+    _run([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, str(requirements)])
     (place / "ready").touch()
     return place
 

@@ -1,0 +1,182 @@
+"""Requests -> a long-lived Spark with delta-spark 4.4.0 -> its answers. Nothing here reads a table."""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.engines.json_lines import JsonLines
+from tests.engines.lake_rows import Rows
+from tests.engines.toolchain import fetch_jar
+
+DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
+DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
+
+_REPOSITORY = Path(__file__).parents[2]
+# Tests run each plan once or twice: the second compiler would cost more than it saves.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Rows of SQL expressions over `id`, which counts from 0: Generated(100, ("id", "id % 7 AS day"))."""
+
+    rows: int
+    select: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How rows go into a table. `properties` are of the table when the write creates it; `files` is a number of
+    tasks, each of which writes a file per partition; `options` are the writer's, such as mergeSchema."""
+
+    mode: str = "append"
+    files: int | None = 1
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] | None = None
+    options: Mapping[str, str] | None = None
+
+
+class DeltaSpark:
+    """One Spark session in a process of its own. A failure of Spark's is an EngineError with its condition."""
+
+    def __init__(
+        self,
+        *,
+        memory: str = "2g",
+        cores: int = 2,
+        timeout: float = 180.0,
+        java_options: str = _SHORT_LIVED,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        jars = [str(fetch_jar(DELTA_SPARK)), str(fetch_jar(DELTA_STORAGE))]
+        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-delta-spark-", ignore_cleanup_errors=True)
+        options = {
+            "jars": jars,
+            "scratch": self._scratch.name,
+            "memory": memory,
+            "cores": cores,
+            "java_options": java_options,
+            "conf": dict(conf or {}),
+        }
+        command = [sys.executable, "-m", "tests.engines.delta_spark_server", json.dumps(options)]
+        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=self._environment())
+        self._numbers = count()
+
+    def _environment(self) -> dict[str, str]:
+        """Nothing of another Spark in the calling environment; its clock in UTC, its addresses on this machine."""
+        others = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+        own = {"PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"}
+        return {**others, **own, "PYSPARK_PYTHON": sys.executable}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._lines.stop()
+        self._scratch.cleanup()
+
+    @property
+    def pid(self) -> int:
+        return self._lines.pid
+
+    def sql(self, *statements: str, timeout: float | None = None) -> Rows:
+        """Runs the statements in order; the rows of the last, in the engine's order."""
+        return Rows.of(self._lines.request("sql", {"statements": statements}, timeout=timeout))
+
+    def read(
+        self,
+        table: Path | str,
+        *,
+        version: int | None = None,
+        where: str | None = None,
+        columns: Sequence[str] = ("*",),
+        options: Mapping[str, str] | None = None,
+    ) -> Rows:
+        """Rows in the order of their JSON. `columns` are expressions, such as "_metadata.row_id"."""
+        fields = _loading(table, version, where, options)
+        return Rows.of(self._lines.request("read", {**fields, "columns": list(columns)})).ordered()
+
+    def files(self, table: Path | str, *, version: int | None = None, where: str | None = None) -> tuple[str, ...]:
+        """The files a filtered read opens after partition pruning and file skipping, by their names inside the
+        table's folder: decoded, unlike paths in the log."""
+        return tuple(self._lines.request("files", _loading(table, version, where, None)))
+
+    def write(self, table: Path | str, source: pa.Table | Path | Generated, writing: Writing | None = None) -> int:
+        """One commit of an Arrow table, a Parquet file or generated rows; returns the table's latest version."""
+        how = writing or Writing()
+        fields = {
+            "path": _absolute(table),
+            "source": self._source(source),
+            "mode": how.mode,
+            "files": how.files,
+            "partition_by": how.partition_by,
+            "options": {**(how.properties or {}), **(how.options or {})},
+        }
+        self._lines.request("write", fields)
+        return latest_version(table)
+
+    def set(self, conf: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Session settings; None unsets. Returns the values before."""
+        before: dict[str, str | None] = self._lines.request("set", {"conf": dict(conf)})
+        return before
+
+    @contextlib.contextmanager
+    def configured(self, conf: Mapping[str, str | None]) -> Iterator[None]:
+        before = self.set(conf)
+        try:
+            yield
+        finally:
+            self.set(before)
+
+    def checkpoint(self, table: Path | str) -> None:
+        """Writes a checkpoint of the latest version, of the kind the table's policy names."""
+        self._lines.request("checkpoint", {"path": _absolute(table)})
+
+    def forget(self) -> None:
+        """Drops cached snapshots: needed where a table's folder was replaced by another."""
+        self._lines.request("forget", {})
+
+    def _source(self, source: pa.Table | Path | Generated) -> dict[str, Any]:
+        if isinstance(source, Generated):
+            return {"rows": source.rows, "select": source.select}
+        if isinstance(source, Path):
+            return {"parquet": str(source.absolute())}
+        file = Path(self._scratch.name) / f"source-{next(self._numbers)}.parquet"
+        pq.write_table(source, file)
+        return {"parquet": str(file)}
+
+
+def named(table: Path | str) -> str:
+    """How SQL names the table of a folder."""
+    return f"delta.`{_absolute(table)}`"
+
+
+def latest_version(table: Path | str) -> int:
+    """Of the commits in the table's log."""
+    return max(int(file.stem) for file in (Path(table) / "_delta_log").glob("[0-9]*.json") if file.stem.isdecimal())
+
+
+def _loading(
+    table: Path | str, version: int | None, where: str | None, options: Mapping[str, str] | None
+) -> dict[str, Any]:
+    travel = {} if version is None else {"versionAsOf": str(version)}
+    return {"path": _absolute(table), "where": where, "options": {**travel, **(options or {})}}
+
+
+def _absolute(table: Path | str) -> str:
+    return str(Path(table).absolute())

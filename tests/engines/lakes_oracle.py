@@ -1,0 +1,139 @@
+"""Requests -> deltalake 1.6.6 and DuckDB 1.5.5 in an environment of their own -> their answers.
+
+deltalake cannot read tables with type widening or vacuumProtocolCheck, does not write tables with row tracking or
+in-commit timestamps, and its full vacuum deletes live deletion vectors.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import feather
+from tests.engines.json_lines import JsonLines
+from tests.engines.lake_rows import Rows
+from tests.engines.pypaimon_oracle import locked_environment
+
+_REPOSITORY = Path(__file__).parents[2]
+_REQUIREMENTS = Path(__file__).parent / "lakes-requirements.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A table as delta-rs has it open: it stays at its version whatever others commit."""
+
+    number: int
+    version: int
+
+
+class Lakes:
+    """One process of the environment, which uv builds on first use. A failure is an EngineError.
+
+    Verbs of delta-rs take a path, which is opened at its latest version, or a Handle.
+    """
+
+    def __init__(self, *, timeout: float = 120.0) -> None:
+        python = locked_environment("lakes", _REQUIREMENTS) / "bin" / "python"
+        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-lakes-")
+        # Nothing of the calling environment may be imported in the other one.
+        env = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC"}
+        command = [str(python), "-m", "tests.engines.lakes_server"]
+        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=env)
+        self._numbers = count()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._lines.stop()
+        self._scratch.cleanup()
+
+    def delta_rs_read(
+        self,
+        table: Path | str | Handle,
+        *,
+        version: int | None = None,
+        where: str | None = None,
+        columns: Sequence[str] = ("*",),
+    ) -> Rows:
+        """Rows in the order of their JSON; `where` and `columns` are DataFusion's SQL."""
+        fields = {**_of(table), "version": version, "where": where, "columns": list(columns)}
+        return Rows.of(self._lines.request("delta_rs_read", fields)).ordered()
+
+    def duckdb_read(self, table: Path | str, *, where: str | None = None, columns: Sequence[str] = ("*",)) -> Rows:
+        """Rows of the latest version in the order of their JSON; `where` and `columns` are DuckDB's SQL."""
+        fields = {**_of(table), "where": where, "columns": list(columns)}
+        return Rows.of(self._lines.request("duckdb_read", fields)).ordered()
+
+    def load_cdf(self, table: Path | str | Handle, *, starting: int = 0, ending: int | None = None) -> Rows:
+        """The change feed of versions, both included, with delta-rs's three columns about each change."""
+        fields = {**_of(table), "starting_version": starting, "ending_version": ending}
+        return Rows.of(self._lines.request("load_cdf", fields)).ordered()
+
+    def open(self, table: Path | str, *, version: int | None = None) -> Handle:
+        found = self._lines.request("open", {**_of(table), "version": version})
+        return Handle(found["handle"], found["version"])
+
+    def delta_rs_append(
+        self,
+        table: Path | str | Handle,
+        rows: pa.Table,
+        *,
+        mode: str = "append",
+        partition_by: Sequence[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Creates the table if there is none; `properties` are for that."""
+        file = Path(self._scratch.name) / f"rows-{next(self._numbers)}.arrow"
+        feather.write_feather(rows, str(file))
+        fields = {"rows": str(file), "mode": mode, "partition_by": partition_by, "properties": properties}
+        self._lines.request("append", {**_of(table), **fields})
+
+    def delta_rs_delete(self, table: Path | str | Handle, where: str | None = None) -> dict[str, Any]:
+        return dict(self._lines.request("delete", {**_of(table), "where": where}))
+
+    def delta_rs_optimize(self, table: Path | str | Handle, *, target_size: int | None = None) -> dict[str, Any]:
+        """Bin-packing; the metrics as delta-rs returns them."""
+        return self._optimize(table, (), target_size)
+
+    def delta_rs_z_order(
+        self, table: Path | str | Handle, columns: Sequence[str], *, target_size: int | None = None
+    ) -> dict[str, Any]:
+        return self._optimize(table, columns, target_size)
+
+    def delta_rs_vacuum(
+        self,
+        table: Path | str | Handle,
+        *,
+        retention_hours: int | None = None,
+        dry_run: bool = True,
+        full: bool = False,
+    ) -> tuple[str, ...]:
+        """The files that are deleted, or would be; given hours may be shorter than the table's own."""
+        fields = {"retention_hours": retention_hours, "dry_run": dry_run, "full": full}
+        return tuple(self._lines.request("vacuum", {**_of(table), **fields}))
+
+    def delta_rs_checkpoint(self, table: Path | str | Handle) -> None:
+        self._lines.request("checkpoint", _of(table))
+
+    def delta_rs_history(self, table: Path | str | Handle) -> list[dict[str, Any]]:
+        """commitInfo of each version, newest first."""
+        return list(self._lines.request("history", _of(table)))
+
+    def _optimize(self, table: Path | str | Handle, columns: Sequence[str], target_size: int | None) -> dict[str, Any]:
+        fields = {"columns": list(columns), "target_size": target_size}
+        return dict(self._lines.request("optimize", {**_of(table), **fields}))
+
+
+def _of(table: Path | str | Handle) -> dict[str, Any]:
+    return {"handle": table.number} if isinstance(table, Handle) else {"path": str(Path(table).absolute())}
