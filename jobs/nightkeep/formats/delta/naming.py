@@ -24,9 +24,24 @@ class Naming:
         """A data file's name within its folder; it may not start with . or _, which Delta's readers hide."""
         return f"part-{next(self._numbers):05d}-{self._stem}.{codec}.parquet"
 
-    def staged(self) -> str:
-        """A staged commit: not `<version>.json`, so no reader takes it for one."""
-        return f"{LOG}/.staged-{self._stem}-{next(self._numbers)}.json"
+
+def commit_name(version: int) -> str:
+    """Where readers look for a version (PROTOCOL.md, "Delta Log Entries")."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def staged_name(run: Run, transaction: uuid.UUID) -> str:
+    """A staged commit, by the id of its transaction.
+
+    Not `<version>.json`, so no reader takes it for a commit; and sorted before every digit, so that readers who
+    list the log from a version on do not even see it.
+    """
+    return f"{LOG}/.staged-{MARK}-{run.token}-{run.attempt}-{transaction}.json"
+
+
+def transaction_of(name: str) -> str:
+    """The id that staged_name was given: it is the txnId of the commit, whatever became of the file."""
+    return name.removesuffix(".json")[-len(str(uuid.UUID(int=0))) :]
 
 
 def vector_folder(run: Run) -> str:
