@@ -91,6 +91,7 @@ class DeltaSnapshot:
 
     `row_id_high_water_mark` is the highest row id ever assigned, None before the first; `in_commit_timestamp` in
     epoch milliseconds where the table keeps one. `units` include partitions whose last file this commit removed.
+    `actions` are those of a staged commit, in their order, for whoever audits it; a published version has none here.
     """
 
     table: Address
@@ -103,6 +104,7 @@ class DeltaSnapshot:
     domains: Mapping[str, Mapping[str, object]]
     row_id_high_water_mark: int | None
     in_commit_timestamp: int | None
+    actions: tuple[tuple[str, Mapping[str, object]], ...] = ()
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
