@@ -41,7 +41,9 @@ EDGES = {
     "opinion": "engine formats model policy report",
     "night": "care engine errors formats model opinion policy report",
     "job": "engine model night policy",
-    "cli": "care engine errors model night opinion policy report",
+    "statement": "errors policy",
+    "commands": "care engine model night opinion policy report statement",
+    "cli": "commands errors model",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}
 OUTSIDE = {"jobs": {"job", "model"}, "dags": {"model", "policy"}, "plugins": {"errors", "model", "policy", "report"}}

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import nightkeep.policy
-from nightkeep.errors import AddressError, PolicyError
-from nightkeep.model import Address, Operation, VerifyLevel
+from nightkeep.errors import AddressError, PolicyError, UsageError
+from nightkeep.model import Address, Clustering, Curve, Operation, VerifyLevel
 from nightkeep.policy import (
     Check,
+    Overrides,
     PolicyFile,
     Preset,
     Settings,
@@ -89,6 +90,10 @@ def test_every_value_names_its_line_and_layer() -> None:
         "where": (None, "built-in"),
         "full": (None, "built-in"),
         "target_size": (8, "pattern shop.*"),
+        "min_file_size": (None, "built-in"),
+        "max_deleted_ratio": (None, "built-in"),
+        "clustering": (None, "built-in"),
+        "commit_size": (None, "built-in"),
         "task_memory": (12, "pattern shop.ord*"),
         "verify": (3, "defaults"),
         "allow_compacting_writers": (None, "built-in"),
@@ -182,6 +187,10 @@ def test_all_settings_can_be_written() -> None:
             where: dt = '2026-01-01'
             full: true
             target_size: 256MiB
+            min_file_size: 100MB
+            max_deleted_ratio: 0.2
+            clustering: {hilbert: [day, place.lat], range_ids: 500, noise: true}
+            commit_size: 5GB
             task_memory: 1.5GB
             verify: touched
             allow_compacting_writers: true
@@ -191,6 +200,7 @@ def test_all_settings_can_be_written() -> None:
     assert effective.settings.operations == (Operation.PERSIST_DELETES, Operation.UPGRADE)
     assert str(effective.settings.window) == "22:30-06:00 Europe/Berlin"
     assert effective.settings.task_memory == 1536 * MB
+    assert effective.settings.clustering == Clustering(("day", "place.lat"), Curve.HILBERT, 500, noise=True)
     assert {origin.layer for origin in effective.origins.values()} == {"table a"}
 
 
@@ -318,6 +328,58 @@ class TestAddresses:
             "defaults: {window: 02:00-02:00 UTC}",
             ":2: defaults.window: expected a window that ends at another",
         ),
+        (
+            "defaults: {max_deleted_ratio: 2}",
+            ":2: defaults.max_deleted_ratio: expected less than or equal to 1, found 2",
+        ),
+        (
+            "defaults: {max_deleted_ratio: half}",
+            ":2: defaults.max_deleted_ratio: expected a number, found 'half'",
+        ),
+        (
+            "defaults:\n  clustering: zorder",
+            ":3: defaults.clustering: expected a mapping with one of zorder, hilbert, columns with a list of columns, "
+            "found 'zorder'",
+        ),
+        (
+            "defaults:\n  clustering: {}",
+            ":3: defaults.clustering: expected one of zorder, hilbert, columns with a list of columns, "
+            "found an empty mapping",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: [a], hilbert: [b]}",
+            ":3: defaults.clustering: expected one of zorder, hilbert, columns with a list of columns, "
+            "found zorder, hilbert",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: [a], ranges: 3}",
+            ":3: defaults.clustering: expected one of zorder, hilbert, columns with a list of columns, "
+            "and optionally range_ids and noise, found zorder, ranges",
+        ),
+        (
+            "defaults:\n  clustering: {columns: a}",
+            ":3: defaults.clustering: expected columns with a list of columns, found 'a'",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: [a, 1]}",
+            ":3: defaults.clustering: expected zorder with a list of columns, found ['a', 1]",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: [a, a]}",
+            ":3: defaults.clustering: expected different columns, at least one, found ['a', 'a']",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: []}",
+            ":3: defaults.clustering: expected different columns, at least one, found []",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: [a], range_ids: 1}",
+            ":3: defaults.clustering: expected range_ids as a whole number, at least 2, found 1",
+        ),
+        (
+            "defaults:\n  clustering: {zorder: [a], noise: 1}",
+            ":3: defaults.clustering: expected noise as true or false, found 1",
+        ),
         ("tables: [{table: 'delta:/a'}]", ":2: tables[0].name: expected this key, found none"),
         ("tables: {a: b}", ":2: tables: expected a list, found a mapping"),
         (
@@ -439,6 +501,84 @@ class TestWindows:
             parse_window(f"02:00-06:00 {zone}")
 
 
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ("{zorder: [a, b]}", Clustering(("a", "b"), Curve.Z)),
+        ("{hilbert: [a, b]}", Clustering(("a", "b"), Curve.HILBERT)),
+        ("{columns: [a, b]}", Clustering(("a", "b"), Curve.HILBERT)),
+        ("{zorder: [s.leaf], range_ids: 64, noise: true}", Clustering(("s.leaf",), Curve.Z, 64, noise=True)),
+    ],
+)
+def test_clustering_names_columns_and_a_curve_or_leaves_the_curve_open(block: str, expected: Clustering) -> None:
+    assert policy(f"defaults: {{clustering: {block}}}").effective("delta:/x").settings.clustering == expected
+
+
+def test_a_higher_layer_replaces_clustering_as_a_whole() -> None:
+    text = """\
+        defaults: {clustering: {zorder: [a, b], range_ids: 64}}
+        tables:
+          - {name: a, table: "delta:/a", clustering: {hilbert: [c]}}
+          - {name: b, table: "delta:/b", clustering: null}
+    """
+    loaded = policy(text)
+    assert loaded.effective("a").settings.clustering == Clustering(("c",), Curve.HILBERT)
+    assert loaded.effective("b").settings.clustering is None
+
+
+class TestOverrides:
+    SETTINGS = Settings(where="day = 1", full=True, clustering=Clustering(("a",), Curve.HILBERT, 64, noise=True))
+
+    def test_what_is_not_said_stays(self) -> None:
+        assert Overrides().over(self.SETTINGS) == self.SETTINGS
+
+    def test_what_is_said_wins(self) -> None:
+        said = Overrides(
+            where="day = 2", zorder="b, s.leaf", target_size="1MB", min_file_size="2MB", max_deleted_ratio=0.0,
+            allow_compacting_writers=True, verify=VerifyLevel.TOUCHED, task_memory="1GB",
+        )  # fmt: skip
+        assert said.over(self.SETTINGS) == self.SETTINGS.model_copy(
+            update={
+                "where": "day = 2", "target_size": MB, "min_file_size": 2 * MB, "max_deleted_ratio": 0.0,
+                "clustering": Clustering(("b", "s.leaf"), Curve.Z, 64, noise=True), "verify": VerifyLevel.TOUCHED,
+                "allow_compacting_writers": True, "task_memory": GB,
+            }
+        )  # fmt: skip
+        assert Overrides(hilbert="b").over(Settings()).clustering == Clustering(("b",), Curve.HILBERT)
+
+    @pytest.mark.parametrize(
+        ("said", "message"),
+        [
+            (
+                Overrides(zorder="a", hilbert="b"),
+                "--zorder and --hilbert: expected one of the two, as files are laid along one curve, found 'a' and 'b'",
+            ),
+            (Overrides(zorder="a,,b"), "--zorder: expected different columns, at least one, found 'a,,b'"),
+            (Overrides(hilbert="a, a"), "--hilbert: expected different columns, at least one, found 'a, a'"),
+            (Overrides(zorder=""), "--zorder: expected different columns, at least one, found ''"),
+            (
+                Overrides(target_size="3"),
+                "--target-size: expected a size with its unit, such as 512MB or 2GB, found '3'",
+            ),
+            (
+                Overrides(min_file_size="0B"),
+                "--min-file-size: expected a size with its unit, such as 512MB or 2GB, found '0B'",
+            ),
+            (Overrides(max_deleted_ratio=1.5), "--max-deleted-ratio: expected a share from 0 to 1, found 1.5"),
+        ],
+    )
+    def test_a_slip_names_its_option(self, said: Overrides, message: str) -> None:
+        with pytest.raises(UsageError) as caught:
+            said.over(Settings())
+        assert str(caught.value) == message
+
+    def test_columns_want_an_operation_that_clusters(self) -> None:
+        Overrides(zorder="a").require_use([Operation.PERSIST_DELETES, Operation.OPTIMIZE])
+        Overrides().require_use([Operation.UPGRADE])
+        with pytest.raises(UsageError, match="--hilbert: expected operation optimize, found upgrade"):
+            Overrides(hilbert="a").require_use([Operation.UPGRADE])
+
+
 class TestGroups:
     def of(self, tables: int) -> PolicyFile:
         entries = "".join(f"  - {{name: t{i}, table: 'delta:/t{i}'}}\n" for i in range(tables))
@@ -451,6 +591,19 @@ class TestGroups:
         assert len(found) == -(-tables // size)
         sizes = [len(group) for group in found]
         assert not sizes or (max(sizes) <= size and max(sizes) - min(sizes) <= 1)
+
+    def test_tables_of_two_formats_never_share_a_session(self) -> None:
+        text = """\
+            defaults: {tables_per_session: 2}
+            tables:
+              - {name: d1, table: "delta:/1"}
+              - {name: p1, table: "paimon:/1"}
+              - {name: d2, table: "delta:/2"}
+              - {name: p2, table: "paimon:/2"}
+              - {name: d3, table: "delta:/3"}
+        """
+        assert groups(policy(text)) == [("d1",), ("d2", "d3"), ("p1", "p2")]
+        assert groups(policy(text), 9) == [("d1", "d2", "d3"), ("p1", "p2")]
 
     def test_the_file_says_how_many_share_a_session(self) -> None:
         assert [len(group) for group in groups(self.of(6))] == [3, 3]
@@ -469,11 +622,23 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         where                     -                                   built-in
         full                      false                               built-in
         target_size               64MB      /etc/care/tables.yaml:8   pattern shop.*
+        min_file_size             -                                   built-in
+        max_deleted_ratio         0.05                                built-in
+        clustering                -                                   built-in
+        commit_size               10GB                                built-in
         task_memory               3GB       /etc/care/tables.yaml:12  pattern shop.ord*
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
         check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*"""
+    )
+
+
+def test_explain_says_columns_curve_and_options() -> None:
+    text = "defaults: {clustering: {zorder: [a, s.b], noise: true}}"
+    line = next(line for line in explain_text(policy(text).effective("delta:/x")).splitlines() if "clustering" in line)
+    assert " ".join(line.split()) == (
+        "clustering z-order by a, s.b (1000 range ids, with noise) /etc/care/tables.yaml:2 defaults"
     )
 
 
@@ -497,6 +662,33 @@ def test_the_editor_schema_is_current_and_agrees_with_the_loader() -> None:
     assert validator.is_valid({"version": 1, **yaml.safe_load(dedent(LAYERED))})
     for wrong in ({"verfy": "full"}, {"task_memory": 2}, {"check": {"enabled": "no"}}, {"window": "2-6"}):
         assert not validator.is_valid({"version": 1, "defaults": wrong})
+
+
+@pytest.mark.parametrize(
+    ("block", "fine"),
+    [
+        ({"zorder": ["a"]}, True),
+        ({"columns": ["a", "b"], "range_ids": 2, "noise": True}, True),
+        (None, True),
+        ({}, False),
+        ({"zorder": ["a"], "hilbert": ["a"]}, False),
+        ({"zorder": []}, False),
+        ({"zorder": ["a", "a"]}, False),
+        ({"zorder": [""]}, False),
+        ({"zorder": "a"}, False),
+        ({"zorder": ["a"], "range_ids": 1}, False),
+        ({"zorder": ["a"], "noise": 1}, False),
+        ({"zorder": ["a"], "other": 1}, False),
+    ],
+)
+def test_the_editor_schema_and_the_loader_agree_on_clustering(block: object, fine: bool) -> None:
+    document = {"version": 1, "defaults": {"clustering": block}}
+    assert Draft202012Validator(json_schema()).is_valid(document) is fine
+    if fine:
+        load("t.yaml", text=json.dumps(document))
+    else:
+        with pytest.raises(PolicyError, match="clustering"):
+            load("t.yaml", text=json.dumps(document))
 
 
 def test_the_editor_schema_shows_the_real_defaults() -> None:

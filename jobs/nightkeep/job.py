@@ -12,11 +12,14 @@ from pathlib import Path
 from nightkeep.engine import Engine
 from nightkeep.model import Operation
 from nightkeep.night import Group, Reported, care_for_group, check_group
-from nightkeep.policy import load
+from nightkeep.policy import Overrides, load
 
 
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
-    """Care for the tables of `argv`. Raises UsageError, before any work, for a policy that cannot be read."""
+    """Care for the tables of `argv`; without `operations` each as its policy asks, else as its format can.
+
+    Raises UsageError, before any work, for a policy or an option that cannot be understood.
+    """
     arguments = _parse(argv)
     group = _group(arguments)
     with _engine(group) as engine:
@@ -40,22 +43,23 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
     parser.add_argument("--where", help="partition filter")
     parser.add_argument("--full", action="store_true", help="all files, not only new ones")
+    parser.add_argument("--zorder", help="cluster by these columns along a Z curve")
+    parser.add_argument("--hilbert", help="cluster by these columns along a Hilbert curve")
+    parser.add_argument("--target-size", help="size of the files written")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     return parser.parse_args(argv)
 
 
 def _group(arguments: argparse.Namespace) -> Group:
-    changes: dict[str, object] = {}
-    if arguments.where:
-        changes["where"] = arguments.where
-    if arguments.full:
-        changes["full"] = True
+    said = Overrides(
+        where=arguments.where or None, full=arguments.full, zorder=arguments.zorder or None,
+        hilbert=arguments.hilbert or None, target_size=arguments.target_size or None,
+    )  # fmt: skip
     tables = tuple(filter(None, arguments.tables.split(",")))
     return Group(
-        load(arguments.policy), tables, arguments.run_id_prefix, arguments.reports,
-        tuple(changes.items()), dry_run=arguments.dry_run,
-    )  # fmt: skip
+        load(arguments.policy), tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run
+    )
 
 
 def _engine(group: Group) -> Engine:

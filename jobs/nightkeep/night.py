@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nightkeep.care import Order, care, failed
@@ -13,7 +13,7 @@ from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
-from nightkeep.policy import EffectivePolicy, PolicyFile
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile
 from nightkeep.report import RunDocument, load_history, plan_text, store
 
 _log = logging.getLogger(__name__)
@@ -27,12 +27,13 @@ class Group:
     tables: tuple[str, ...]
     prefix: str
     reports: str
-    changes: tuple[tuple[str, object], ...] = ()
+    said: Overrides = field(default_factory=Overrides)
     dry_run: bool = False
 
     def effective(self, table: str) -> EffectivePolicy:
+        """The table's policy with what was said on top. Raises UsageError."""
         found = self.policy.effective(table)
-        return replace(found, settings=found.settings.model_copy(update=dict(self.changes)))
+        return replace(found, settings=self.said.over(found.settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Reported:
 def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
     """Each table's operations in turn. Raises UsageError only before any table was worked on."""
     policies = [group.effective(table) for table in group.tables]
+    if operations:
+        group.said.require_use(operations)
     for policy in policies:
         for operation in operations or operations_of(policy):
             order = Order(operation, f"{group.prefix}:{policy.address.name}", group.reports, group.dry_run)

@@ -2,6 +2,7 @@
 
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.layers import EffectivePolicy, Origin, PolicyFile, TablePolicy, groups, load
+from nightkeep.policy.overrides import Overrides
 from nightkeep.policy.settings import Check, Preset, Settings, json_schema
 from nightkeep.policy.units import Window, format_size, parse_size, parse_window
 
@@ -9,6 +10,7 @@ __all__ = [
     "Check",
     "EffectivePolicy",
     "Origin",
+    "Overrides",
     "PolicyFile",
     "Preset",
     "Settings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nightkeep.model import Clustering
 from nightkeep.policy.layers import EffectivePolicy, flat
 from nightkeep.policy.units import format_size
 
@@ -28,5 +29,7 @@ def _shown(value: object) -> str:
             return format_size(value)
         case tuple():
             return ", ".join(map(str, value))
+        case Clustering():
+            return f"{value} ({value.range_ids} range ids{', with noise' if value.noise else ''})"
         case _:
             return str(value)

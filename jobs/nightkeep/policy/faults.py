@@ -17,6 +17,7 @@ _ENTRIES: dict[str | int, type[BaseModel]] = {
 }
 _EXPECTED = {
     "bool_type": "true or false",
+    "float_type": "a number",
     "int_type": "a whole number",
     "model_type": "a mapping of settings",
     "string_type": "text",
@@ -40,14 +41,20 @@ def _sentence(fault: ErrorDetails, source: Source) -> str:
         return f"{where}: {_unknown_key(location)}"
     if fault["type"] == "missing":
         return f"{where}: expected this key, found none"
-    expected = _EXPECTED.get(fault["type"]) or _reason(fault)
-    found = fault["input"]
-    return f"{where}: expected {expected}, found {_shown(found)}{_hint(found, expected)}"
+    expected, found = _reason(fault)
+    return f"{where}: expected {expected}, found {found}{_hint(fault['input'], expected)}"
 
 
-def _reason(fault: ErrorDetails) -> str:
-    raised = fault.get("ctx", {}).get("error")
-    return str(raised) if raised is not None else fault["msg"].removeprefix("Input should be ")
+def _reason(fault: ErrorDetails) -> tuple[str, str]:
+    """What was expected and what was found: a parser of ours may say the latter better than its whole input does."""
+    raised, shown = fault.get("ctx", {}).get("error"), _shown(fault["input"])
+    match raised.args if isinstance(raised, ValueError) else ():
+        case (expected, found):
+            return str(expected), str(found)
+        case (expected,):
+            return str(expected), shown
+        case _:
+            return _EXPECTED.get(fault["type"]) or fault["msg"].removeprefix("Input should be "), shown
 
 
 def _unknown_key(location: Location) -> str:

@@ -152,14 +152,15 @@ def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str
 
 
 def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]:
-    """Names of all tables, in file order, for one Spark session each: at most `size`, as even as can be.
+    """Names of all tables for one Spark session each: of one format, at most `size`, as even as can be.
 
-    `size` is the file's `tables_per_session` if None. Paused tables are included: their outcome says why.
+    `size` is the file's `tables_per_session` if None. Formats and names are in file order; paused tables are
+    included: their outcome says why.
     """
-    names = [table.name for table in policy.tables]
-    count = -(-len(names) // (size or policy.tables_per_session))
-    cuts = [len(names) * i // count for i in range(count + 1)] if count else []
-    return [tuple(names[start:end]) for start, end in itertools.pairwise(cuts)]
+    by_format: dict[str, list[str]] = {}
+    for table in policy.tables:
+        by_format.setdefault(table.address.format, []).append(table.name)
+    return [group for names in by_format.values() for group in _even(names, size or policy.tables_per_session)]
 
 
 def flat(block: BaseModel, prefix: str = "") -> dict[str, object]:
@@ -172,6 +173,12 @@ def flat(block: BaseModel, prefix: str = "") -> dict[str, object]:
 
 
 _BUILT_IN = flat(Settings())
+
+
+def _even(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    count = -(-len(names) // size)
+    cuts = [len(names) * i // count for i in range(count + 1)]
+    return [tuple(names[start:end]) for start, end in itertools.pairwise(cuts)]
 
 
 def _read(file: str) -> str:

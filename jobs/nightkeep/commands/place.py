@@ -1,0 +1,52 @@
+"""Where a command finds its policy and keeps its documents, and how it says what it found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from nightkeep.model import Outcome
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load
+from nightkeep.report import RunDocument
+
+POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The policy file in force and where documents are kept."""
+
+    policy: PolicyFile
+    reports: str
+
+    def effective(self, table: str, said: Overrides) -> EffectivePolicy:
+        """The table's policy with what the command line says on top. Raises UsageError."""
+        chosen = self.policy.effective(table)
+        return replace(chosen, settings=said.over(chosen.settings))
+
+
+def find_place(policy: Path | None, reports: str | None) -> Place:
+    """What the options name, else the environment, else what is nearby; without any file an empty policy."""
+    named = policy or os.environ.get("NIGHTKEEP_POLICY")
+    file = Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
+    loaded = load(file) if file else load("tables.yaml", text="version: 1")
+    beside = (file.parent if file else Path.cwd()) / "reports"
+    return Place(loaded, reports or os.environ.get("NIGHTKEEP_REPORTS") or str(beside))
+
+
+def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
+    """Print the documents, a list where they are several, or the text; then exit as the worst of them ended."""
+    found = [document.to_json() for document in documents]
+    put((found[0] if len(found) == 1 else found) if as_json else text, as_json=as_json)
+    raise typer.Exit(Outcome.worst(document.outcome for document in documents).exit_status)
+
+
+def put(value: Any, *, as_json: bool) -> None:
+    """Print to stdout: the JSON value as one document, or the text."""
+    print(json.dumps(value, indent=2) if as_json else value)

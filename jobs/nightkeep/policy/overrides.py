@@ -1,0 +1,80 @@
+"""What one call says over the policy -> the settings in force for it. Texts are as people type them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nightkeep.errors import UsageError
+from nightkeep.model import Clustering, Curve, Operation, VerifyLevel
+from nightkeep.policy.clustering import along
+from nightkeep.policy.settings import Settings
+from nightkeep.policy.units import parse_size
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrides:
+    """Options of a command or of a job; None and False leave the policy's value.
+
+    `zorder` and `hilbert` are columns separated by commas, at most one of the two; sizes carry their unit.
+    """
+
+    where: str | None = None
+    full: bool = False
+    zorder: str | None = None
+    hilbert: str | None = None
+    target_size: str | None = None
+    min_file_size: str | None = None
+    max_deleted_ratio: float | None = None
+    allow_compacting_writers: bool = False
+    verify: VerifyLevel | None = None
+    task_memory: str | None = None
+
+    def over(self, settings: Settings) -> Settings:
+        """`settings` with what was said. Raises UsageError naming the option, what was expected and what was found."""
+        changes = {
+            "where": self.where,
+            "full": self.full,
+            "clustering": self._clustering(settings.clustering),
+            "target_size": _understood("--target-size", self.target_size, parse_size),
+            "min_file_size": _understood("--min-file-size", self.min_file_size, parse_size),
+            "max_deleted_ratio": _understood("--max-deleted-ratio", self.max_deleted_ratio, _ratio),
+            "allow_compacting_writers": self.allow_compacting_writers,
+            "verify": self.verify,
+            "task_memory": _understood("--task-memory", self.task_memory, parse_size),
+        }
+        said = {name: value for name, value in changes.items() if value is not None and value is not False}
+        return settings.model_copy(update=said)
+
+    def require_use(self, operations: Collection[Operation]) -> None:
+        """Raise UsageError for columns to cluster by where no operation is going to cluster."""
+        if (self.zorder or self.hilbert) and Operation.OPTIMIZE not in operations:
+            option = "--zorder" if self.zorder else "--hilbert"
+            raise UsageError(f"{option}: expected operation optimize, found {', '.join(operations)}")
+
+    def _clustering(self, policy: Clustering | None) -> Clustering | None:
+        if self.zorder is not None and self.hilbert is not None:
+            raise UsageError(
+                "--zorder and --hilbert: expected one of the two, as files are laid along one curve, "
+                f"found {self.zorder!r} and {self.hilbert!r}"
+            )
+        zorder = _understood("--zorder", self.zorder, lambda columns: along(Curve.Z, columns, policy))
+        return zorder or _understood("--hilbert", self.hilbert, lambda columns: along(Curve.HILBERT, columns, policy))
+
+
+def _understood(option: str, value: object, parse: Callable[..., T]) -> T | None:
+    if value is None:
+        return None
+    try:
+        return parse(value)
+    except ValueError as failure:
+        raise UsageError(f"{option}: expected {failure.args[0]}, found {value!r}") from failure
+
+
+def _ratio(value: float) -> float:
+    if not 0 <= value <= 1:
+        raise ValueError("a share from 0 to 1")
+    return value

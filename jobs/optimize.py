@@ -1,0 +1,9 @@
+"""Optimize a group of tables in one Spark session: files packed, or rows clustered; a document per table."""
+
+import sys
+
+from nightkeep.job import run_job
+from nightkeep.model import Operation
+
+if __name__ == "__main__":
+    sys.exit(run_job(sys.argv[1:], operations=(Operation.OPTIMIZE,)))

@@ -1,0 +1,9 @@
+"""Turn a group's deletes into vectors in one Spark session; no data is rewritten; a document per table."""
+
+import sys
+
+from nightkeep.job import run_job
+from nightkeep.model import Operation
+
+if __name__ == "__main__":
+    sys.exit(run_job(sys.argv[1:], operations=(Operation.PERSIST_DELETES,)))
