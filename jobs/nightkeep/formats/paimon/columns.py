@@ -16,9 +16,9 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import Field
-from nightkeep.formats.paimon.twelve_bytes import open_parquet, times
 from nightkeep.formats.paimon.types import PaimonType, evolves
 from nightkeep.kernels.arrow_buffers import ChunkedArray
+from nightkeep.kernels.twelve_bytes import open_parquet, times
 from nightkeep.storage import Storage
 
 SEQUENCE = "_SEQUENCE_NUMBER"

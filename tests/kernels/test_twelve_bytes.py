@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nightkeep.formats.paimon.parquet_footer import footer_bytes, read_footer
-from nightkeep.formats.paimon.twelve_bytes import open_parquet, times
+from nightkeep.kernels.parquet_footer import footer_bytes, read_footer
+from nightkeep.kernels.twelve_bytes import open_parquet, times
 
 MIDNIGHT_1970 = 2_440_588
 DAY_NANOS = 86_400 * 10**9
