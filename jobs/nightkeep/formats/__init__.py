@@ -10,7 +10,7 @@ from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.protocol import Table
 
-FORMATS = {"memory": "nightkeep.formats.memory.format", "paimon": "nightkeep.formats.paimon.format"}
+FORMATS = {name: f"nightkeep.formats.{name}.format" for name in ("delta", "memory", "paimon")}
 
 
 def loaded() -> tuple[str, ...]:

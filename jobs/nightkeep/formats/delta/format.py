@@ -1,0 +1,116 @@
+"""A Delta table behind the protocol: an address and a store -> snapshots, rewrites, candidates, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightkeep.errors import AddressError, CorruptMetadata
+from nightkeep.formats.delta import audit, commit, scan
+from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
+from nightkeep.formats.delta.naming import LOG, commit_user
+from nightkeep.formats.delta.pieces import pieces
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.protocol import OperationRules, Positions
+from nightkeep.storage import Storage, open_storage
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """One opened table; picklable, so that tasks can read and rewrite."""
+
+    address: Address
+    storage: Storage
+
+    @property
+    def operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
+        return {}
+
+    def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
+        """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
+        return load(self.address, self.storage, version)
+
+    def staged(self, candidate: Candidate) -> DeltaSnapshot:
+        return load_staged(self.address, self.storage, candidate.parent_version, candidate.metadata)
+
+    def survivors(self, unit: DeltaUnit, view: View) -> Positions:
+        """Both views show the same, as no key lets one row replace another: what no vector hides survives."""
+        with _reading(unit):
+            return scan.survivors(self.storage, unit)
+
+    def rows(self, unit: DeltaUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+        with _reading(unit):
+            yield from scan.rows(self.storage, unit, positions)
+
+    def pieces(self, base: DeltaUnit, candidate: DeltaUnit) -> Sequence[tuple[DeltaUnit, DeltaUnit]]:
+        return pieces(base, candidate)
+
+    def unit_faults(self, base: DeltaUnit, candidate: DeltaUnit) -> tuple[str, ...]:
+        with _reading(candidate):
+            return audit.unit_faults(self.storage, base, candidate)
+
+    def rewrite(self, task: object, run: Run) -> Rewrite:
+        raise NotImplementedError
+
+    def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+        return commit.stage(self.storage, parent, rewrites, run)
+
+    def faults(self, parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+        return audit.version_faults(parent, candidate, touched)
+
+    def shown(self, unit: DeltaUnit) -> frozenset[Hashable]:
+        """A file with another vector is another piece."""
+        return frozenset((file.identity, file.bytes) for file in unit.files)
+
+    def conflicts(
+        self, planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite]
+    ) -> tuple[tuple[UnitKey, str], ...]:
+        return commit.conflicts(planned, head, rewrites)
+
+    def commit(self, candidate: Candidate) -> bool:
+        return commit.commit(self.storage, candidate)
+
+    def visible(self, candidate: Candidate) -> bool:
+        return commit.visible(self.storage, candidate)
+
+    def committed(self, run: Run) -> Committed | None:
+        version = commit.committed(self.storage, run)
+        if version is None:
+            return None
+        units = commit.units_of(self.storage, self.snapshot(version).schema, version)
+        return Committed(version, version - 1, units)
+
+    def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+        return {}
+
+    def commit_user(self, token: str) -> str:
+        return commit_user(token)
+
+    def go_back(self, version: int) -> str:
+        # Backticks double within a quoted name; the path is quoted whole.
+        location = self.storage.root.replace("`", "``")
+        return f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}"
+
+    def discard(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.storage.delete(name)
+
+
+@contextmanager
+def _reading(unit: DeltaUnit) -> Iterator[None]:
+    """Arrow refuses values that do not fit their type without knowing whose they are."""
+    try:
+        yield
+    except ValueError as failure:
+        raise CorruptMetadata(str(unit.key), "rows as their schema promises", str(failure)) from failure
+
+
+def open_table(address: Address) -> DeltaTable:
+    """Open the table at `address.location`. Raises AddressError where there is no table."""
+    storage = open_storage(address.location)
+    if not storage.list(LOG):
+        raise AddressError(f"{address}: expected a Delta table, found nothing in its folder {LOG}")
+    return DeltaTable(address, storage)

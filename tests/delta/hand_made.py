@@ -1,0 +1,191 @@
+"""Delta tables written here with pyarrow and json alone: what a foreign writer commits, in milliseconds.
+
+Other tests let delta-spark, delta-rs and DuckDB read such tables, so that this writer is held to what they understand.
+"""
+
+import json
+import struct
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+NOW_MS = 1_795_000_000_000
+SCHEMA = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("note", pa.string())])
+"""Data columns; the partition column `day` is a date."""
+_TYPES = {"id": "long", "price": "double", "note": "string", "day": "date"}
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+class HandMade:
+    """One table, partitioned by day, with deletion vectors; `row_ids` with row tracking and in-commit timestamps."""
+
+    def __init__(self, folder: Path, *, row_ids: bool = False, properties: Mapping[str, str] | None = None) -> None:
+        self.folder, self._row_ids, self._next_row_id = folder, row_ids, 0
+        (folder / "_delta_log").mkdir(parents=True)
+        writers = ["deletionVectors"]
+        configuration = {"delta.enableDeletionVectors": "true", **(properties or {})}
+        if row_ids:
+            writers += ["rowTracking", "domainMetadata", "inCommitTimestamp"]
+            configuration |= {
+                "delta.enableRowTracking": "true",
+                "delta.enableInCommitTimestamps": "true",
+                "delta.rowTracking.materializedRowIdColumnName": "_row-id-col",
+                "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col",
+            }
+        fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in _TYPES.items()]
+        metadata = {
+            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": ["day"],
+            "configuration": configuration, "createdTime": NOW_MS,
+        }  # fmt: skip
+        protocol = {
+            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"],
+            "writerFeatures": writers,
+        }  # fmt: skip
+        self.commit("CREATE TABLE", {"protocol": protocol}, {"metaData": metadata})
+
+    @property
+    def version(self) -> int:
+        return len(list((self.folder / "_delta_log").glob("[0-9]*.json"))) - 1
+
+    def append(self, day: str | None, ids: Iterable[int]) -> None:
+        """One file with a row for each id."""
+        self.commit("WRITE", *self.written(day, ids))
+
+    def written(self, day: str | None, ids: Iterable[int]) -> list[dict[str, Any]]:
+        """The actions that add a new file."""
+        folder = f"day={'__HIVE_DEFAULT_PARTITION__' if day is None else day}"
+        name = f"{folder}/part-00000-{uuid.uuid4()}.c000.snappy.parquet"
+        rows = rows_of(ids)
+        (self.folder / folder).mkdir(exist_ok=True)
+        pq.write_table(rows, self.folder / name, store_schema=False)
+        add = {
+            "path": quote(name, safe="/="), "partitionValues": {"day": day}, "size": (self.folder / name).stat().st_size,
+            "modificationTime": NOW_MS, "dataChange": True, "stats": statistics(rows),
+        }  # fmt: skip
+        if not self._row_ids:
+            return [{"add": add}]
+        add |= {"baseRowId": self._next_row_id, "defaultRowCommitVersion": self.version + 1}
+        self._next_row_id += rows.num_rows
+        mark = {"rowIdHighWaterMark": self._next_row_id - 1}
+        domain = {"domain": "delta.rowTracking", "configuration": json.dumps(mark), "removed": False}
+        return [{"add": add}, {"domainMetadata": domain}]
+
+    def delete(self, day: str, ids: Iterable[int]) -> None:
+        """By vectors in one file; a file of which nothing is left is removed."""
+        wanted, actions, vectors = set(ids), list[dict[str, Any]](), dict[str, BitMap64]()
+        for add in self.live().values():
+            if add["partitionValues"] != {"day": day}:
+                continue
+            held = (
+                pq.read_table(self.folder / unquote(add["path"]), columns=["id"], partitioning=None)
+                .column(0)
+                .to_pylist()
+            )
+            gone = BitMap64(position for position, number in enumerate(held) if number in wanted)
+            if gone and gone - self.deleted(add):
+                vectors[add["path"]] = gone | self.deleted(add)
+        described = self.vectors(vectors)
+        for path, vector in described.items():
+            add = self.live()[path]
+            told = json.loads(add["stats"]) | {"tightBounds": False}
+            actions.append({"remove": removal(add)})
+            if vector["cardinality"] < told["numRecords"]:
+                actions.append(
+                    {"add": {**add, "deletionVector": vector, "stats": json.dumps(told), "dataChange": True}}
+                )
+        self.commit("DELETE", *actions)
+
+    def vectors(self, found: Mapping[str, BitMap64]) -> dict[str, dict[str, Any]]:
+        """Their descriptors, once they are written into one file (PROTOCOL.md, "Deletion Vectors")."""
+        unique, data, described = uuid.uuid4(), bytearray(b"\x01"), {}
+        for path, bitmap in found.items():
+            payload = struct.pack("<I", 1681511377) + bitmap.serialize()
+            described[path] = {
+                "storageType": "u", "pathOrInlineDv": z85(unique.bytes), "offset": len(data),
+                "sizeInBytes": len(payload), "cardinality": len(bitmap),
+            }  # fmt: skip
+            data += struct.pack(">I", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
+        (self.folder / f"deletion_vector_{unique}.bin").write_bytes(data)
+        return described
+
+    def deleted(self, add: Mapping[str, Any]) -> BitMap64:
+        vector = add.get("deletionVector")
+        if vector is None:
+            return BitMap64()
+        unique = uuid.UUID(bytes=from_z85(vector["pathOrInlineDv"]))
+        data = (self.folder / f"deletion_vector_{unique}.bin").read_bytes()
+        start = vector["offset"] + 8
+        return BitMap64.deserialize(data[start : start + vector["sizeInBytes"] - 4])
+
+    def live(self) -> dict[str, dict[str, Any]]:
+        """Adds by path; logs of this writer have no checkpoints, and no two vectors of one file."""
+        found: dict[str, dict[str, Any]] = {}
+        for path in sorted((self.folder / "_delta_log").glob("[0-9]*.json")):
+            actions = [json.loads(line) for line in path.read_text().splitlines()]
+            for action in actions:
+                found.pop(action.get("remove", {}).get("path"), None)
+            found |= {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+        return found
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """(day, id, price, note), sorted."""
+        found = []
+        for add in self.live().values():
+            held = pq.read_table(self.folder / unquote(add["path"]), partitioning=None).select(SCHEMA.names).to_pylist()
+            gone = self.deleted(add)
+            day = add["partitionValues"]["day"]
+            found += [(day, *row.values()) for position, row in enumerate(held) if position not in gone]
+        return sorted(found, key=repr)
+
+    def commit(self, operation: str, *actions: Mapping[str, Any]) -> None:
+        number = self.version + 1
+        info: dict[str, Any] = {"inCommitTimestamp": NOW_MS + number} if self._row_ids else {}
+        info |= {
+            "timestamp": NOW_MS + number, "operation": operation, "operationParameters": {}, "engineInfo": "hand",
+            "isBlindAppend": operation == "WRITE", "txnId": str(uuid.uuid4()),
+        }  # fmt: skip
+        lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
+        with (self.folder / f"_delta_log/{number:020d}.json").open("x") as log:
+            log.write("\n".join(lines) + "\n")
+
+
+def rows_of(ids: Iterable[int]) -> pa.Table:
+    """Rows with nulls and empty texts among them."""
+    numbers = list(ids)
+    notes = [None if n % 7 == 0 else "" if n % 7 == 1 else f"note {n % 50:03d}" for n in numbers]
+    return pa.table({"id": numbers, "price": [n / 4 for n in numbers], "note": notes}, SCHEMA)
+
+
+def statistics(rows: pa.Table) -> str:
+    ends = {name: pc.min_max(rows.column(name)).as_py() for name in rows.column_names}
+    sides = {
+        side: {name: found[end] for name, found in ends.items() if found[end] is not None}
+        for side, end in (("minValues", "min"), ("maxValues", "max"))
+    }
+    nulls = {name: rows.column(name).null_count for name in rows.column_names}
+    return json.dumps({"numRecords": rows.num_rows, **sides, "nullCount": nulls, "tightBounds": True})
+
+
+def removal(add: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("path", "partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    head = {"deletionTimestamp": NOW_MS, "dataChange": True, "extendedFileMetadata": True}
+    return head | {key: add[key] for key in kept if key in add}
+
+
+def z85(data: bytes) -> str:
+    words = struct.unpack(f">{len(data) // 4}I", data)
+    return "".join(_Z85[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
+
+
+def from_z85(text: str) -> bytes:
+    words = [text[at : at + 5] for at in range(0, len(text), 5)]
+    return b"".join(struct.pack(">I", sum(_Z85.index(c) * 85 ** (4 - n) for n, c in enumerate(w))) for w in words)
