@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.schema import TableSchema
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.delta.actions import Action, Raw, long_value, parse_lines
+from nightkeep.formats.delta.checkpoints import checkpoint_actions
+from nightkeep.formats.delta.features import refuse_features, supported
+from nightkeep.formats.delta.log_segment import Segment, commits_newest_first, newest, segment
+from nightkeep.formats.delta.partition import key_text, stored, typed
+from nightkeep.formats.delta.paths import storage_name
+from nightkeep.formats.delta.replay import State, commit_time, high_water_mark, replay
+from nightkeep.formats.delta.schema import TableSchema, is_true, parse_schema
+from nightkeep.formats.delta.struct_stats import row_count
 from nightkeep.model import Address, FileSizes, UnitKey
+from nightkeep.storage import Storage
 
 
 class VectorKind(StrEnum):
@@ -22,7 +31,10 @@ class VectorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A deletion vector's descriptor: `place` is pathOrInlineDv, `bytes` the payload's, `rows` its cardinality."""
+    """A deletion vector's descriptor: `place` is pathOrInlineDv, `bytes` the payload's, `rows` its cardinality.
+
+    An `offset` of None is that of an inline vector, or 0.
+    """
 
     kind: VectorKind
     place: str
@@ -31,10 +43,11 @@ class Vector:
     rows: int
 
     def __post_init__(self) -> None:
-        if (self.kind is VectorKind.INLINE) != (self.offset is None) or self.bytes < 0 or self.rows < 0:
+        inline = self.kind is VectorKind.INLINE
+        if (inline and self.offset is not None) or min(self.offset or 0, self.bytes, self.rows) < 0:
             found = f"kind {self.kind}, offset {self.offset}, {self.bytes} bytes, {self.rows} rows"
             raise CorruptMetadata(
-                f"deletion vector {self.place}", "an offset unless it is inline, and no negative size", found
+                f"deletion vector {self.place}", "no offset if it is inline, and nothing negative", found
             )
 
     @property
@@ -92,6 +105,7 @@ class DeltaSnapshot:
     `row_id_high_water_mark` is the highest row id ever assigned, None before the first; `in_commit_timestamp` in
     epoch milliseconds where the table keeps one. `units` include partitions whose last file this commit removed.
     `actions` are those of a staged commit, in their order, for whoever audits it; a published version has none here.
+    `transactions` are the latest versions that applications recorded, by application.
     """
 
     table: Address
@@ -105,6 +119,7 @@ class DeltaSnapshot:
     row_id_high_water_mark: int | None
     in_commit_timestamp: int | None
     actions: tuple[tuple[str, Mapping[str, object]], ...] = ()
+    transactions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -122,3 +137,137 @@ class DeltaSnapshot:
     @cached_property
     def by_key(self) -> Mapping[UnitKey, DeltaUnit]:
         return {unit.key: unit for unit in self.units}
+
+
+def load(address: Address, storage: Storage, version: int | None = None) -> DeltaSnapshot:
+    """A version, the newest by default, from one listing of the log.
+
+    Raises MissingFile where the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
+    """
+    found = segment(storage, version)
+    return _snapshot(address, _state(storage, found), found.version)
+
+
+def load_staged(address: Address, storage: Storage, parent_version: int, name: str) -> DeltaSnapshot:
+    """The version after `parent_version` that readers will see once the staged commit `name` is published."""
+    found = segment(storage, parent_version)
+    state = _state(storage, found, staged=name)
+    return _snapshot(address, state, parent_version + 1, actions=state.commit)
+
+
+def latest_version(storage: Storage) -> int:
+    """Raises MissingFile where there is no log."""
+    return newest(storage)
+
+
+def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Versions and their commitInfo, newest first; commits without one, or gone since they were listed, left out."""
+    for version, name in commits_newest_first(storage):
+        try:
+            data = storage.read(name)
+        except MissingFile:
+            continue
+        told = b"\n".join(line for line in data.split(b"\n") if b'"commitInfo"' in line)
+        yield from ((version, body) for kind, body in parse_lines(told, subject=name) if kind == "commitInfo")
+
+
+def _state(storage: Storage, found: Segment, *, staged: str | None = None) -> State:
+    names = [name for _, name in found.commits] + ([staged] if staged else [])
+    checkpoint = checkpoint_actions(storage, found.checkpoint) if found.checkpoint else ()
+    commits = ((name, parse_lines(storage.read(name), subject=name)) for name in names)
+    own = parse_lines(storage.read(found.own), subject=found.own) if found.own and not names else ()
+    return replay(checkpoint, commits, own)
+
+
+def _snapshot(address: Address, state: State, version: int, *, actions: tuple[Action, ...] = ()) -> DeltaSnapshot:
+    refuse_features(address.name, state.protocol, state.metadata, None)
+    schema = parse_schema(state.metadata, state.protocol, table=address.name)
+    info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
+    return DeltaSnapshot(
+        table=address,
+        version=version,
+        schema=schema,
+        units=_units(schema, state),
+        raw_protocol=state.protocol,
+        raw_metadata=state.metadata,
+        commit_info=info,
+        domains=state.domains,
+        row_id_high_water_mark=high_water_mark(state),
+        in_commit_timestamp=commit_time(state, version) if _has_commit_times(schema, state) else None,
+        actions=actions,
+        transactions=state.transactions,
+    )
+
+
+def _has_commit_times(schema: TableSchema, state: State) -> bool:
+    return "inCommitTimestamp" in supported(state.protocol) and is_true(
+        schema.configuration, "delta.enableInCommitTimestamps"
+    )
+
+
+def _units(schema: TableSchema, state: State) -> tuple[DeltaUnit, ...]:
+    """By partition: values that are spelled differently and mean the same are one."""
+    spelled: dict[tuple[str | None, ...], list[DataFile]] = {}
+    for values in state.vacated:
+        spelled.setdefault(_place(schema, values, "remove"), [])
+    for raw in state.adds:
+        spelled.setdefault(_place(schema, raw["partitionValues"], str(raw["path"])), []).append(_data_file(raw, schema))
+    _require_one_name(file for files in spelled.values() for file in files)
+    units: dict[UnitKey, DeltaUnit] = {}
+    # Of two spellings of a moment the later in this order names its zone, so it is what new files repeat.
+    for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
+        unit = _unit(schema, place, spelled[place])
+        known = units.get(unit.key)
+        units[unit.key] = replace(unit, files=_by_path((*known.files, *unit.files))) if known else unit
+    return tuple(units[key] for key in sorted(units))
+
+
+def _place(schema: TableSchema, values: object, subject: str) -> tuple[str | None, ...]:
+    assert isinstance(values, Mapping)
+    return tuple(stored(schema, values, subject=subject).values())
+
+
+def _unit(schema: TableSchema, place: tuple[str | None, ...], files: Iterable[DataFile]) -> DeltaUnit:
+    names = (schema.field(name).physical for name in schema.partition_columns)
+    values = dict(zip(names, place, strict=True))
+    partition = typed(schema, values)
+    return DeltaUnit(UnitKey(key_text(schema, partition)), partition, values, _by_path(files), schema)
+
+
+def _by_path(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _data_file(raw: Raw, schema: TableSchema) -> DataFile:
+    path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
+    vector = _vector(raw.get("deletionVector"))
+    if vector and not schema.has_vectors:
+        # Readers do not agree on whether such a vector counts.
+        raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
+    return DataFile(
+        path=path,
+        name=storage_name(path),
+        bytes=long_value(raw, "size", subject=path),
+        rows=row_count(str(stats), subject=path) if stats else None,
+        vector=vector,
+        stats=str(stats) if stats else None,
+        tags={str(k): str(v) for k, v in tags.items()} if isinstance(tags, Mapping) else {},
+        raw=raw,
+    )
+
+
+def _vector(raw: object) -> Vector | None:
+    if not isinstance(raw, Mapping):
+        return None
+    kind = raw["storageType"]
+    if kind not in set(VectorKind):
+        raise CorruptMetadata("deletion vector", f"a storageType of {', '.join(VectorKind)}", repr(kind))
+    return Vector(VectorKind(kind), raw["pathOrInlineDv"], raw.get("offset"), raw["sizeInBytes"], raw["cardinality"])
+
+
+def _require_one_name(files: Iterable[DataFile]) -> None:
+    """Two spellings of one file's path would be read as two files."""
+    paths: dict[str, str] = {}
+    for file in files:
+        if paths.setdefault(file.name, file.path) != file.path:
+            raise CorruptMetadata(f"data file {file.path}", "one spelling of its path", paths[file.name])

@@ -1,0 +1,192 @@
+"""JSON lines of a commit <-> raw actions, field for field as they were written; unknown actions and fields pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NoReturn
+
+from nightkeep.errors import CorruptMetadata
+
+Raw = Mapping[str, object]
+Action = tuple[str, Raw]
+"""An action's kind, such as "add", and its body."""
+
+
+def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
+    """The known actions of newline-delimited JSON, in order, checked (PROTOCOL.md, "Actions").
+
+    A line is an object with one action; kinds we do not know are passed over, empty lines too. Raises CorruptMetadata
+    that names `subject` and the line.
+    """
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as failure:
+        raise CorruptMetadata(subject, "UTF-8", str(failure)) from failure
+    for number, line in enumerate(lines, start=1):
+        # A carriage return is white space of JSON's; a line of white space alone holds no action.
+        if line and not line.isspace():
+            yield from _action(line, f"{subject}, line {number}")
+
+
+def parse_object(text: str, *, subject: str) -> dict[str, object]:
+    """One JSON object without repeated names, NaN or infinities. Raises CorruptMetadata."""
+    try:
+        value = _STRICT.decode(text)
+    except (ValueError, RecursionError) as failure:
+        raise CorruptMetadata(subject, "a JSON object", f"{_excerpt(text)}: {failure}") from failure
+    if not isinstance(value, dict):
+        raise CorruptMetadata(subject, "a JSON object", _excerpt(text))
+    return value
+
+
+def check(kind: str, body: object, *, subject: str) -> Action:
+    """The action, if the fields it must have are there and every known field is of its type; null is absence."""
+    if not isinstance(body, dict):
+        raise CorruptMetadata(f"{subject}: {kind}", "an object", repr(body)[:200])
+    for name, fits in _FIELDS[kind]:
+        value = body.get(name)
+        if value is None:
+            if name in _REQUIRED[kind]:
+                raise CorruptMetadata(f"{subject}: {kind}", f"the field {name}", ", ".join(map(str, body)) or "none")
+        elif not fits(value):
+            expected = f"{name} of type {_TYPE_NAMES[fits]}"
+            raise CorruptMetadata(f"{subject}: {kind}", expected, repr(value)[:200])
+    return kind, body
+
+
+def line(kind: str, body: Raw) -> str:
+    """An action as a commit holds it, without the line's end. Keys keep their order."""
+    return json.dumps({kind: body}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def vector_id(body: Raw) -> str | None:
+    """What tells deletion vectors of one file apart in an add or remove (PROTOCOL.md, "Derived Fields")."""
+    vector = body.get("deletionVector")
+    if not isinstance(vector, Mapping):
+        return None
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+
+
+def long_value(body: Raw, name: str, *, subject: str) -> int:
+    """A field that holds a 64-bit integer. Raises CorruptMetadata."""
+    value = body.get(name)
+    if type(value) is not int or not _long(value):
+        raise CorruptMetadata(subject, f"{name} of type long", repr(value)[:80])
+    return value
+
+
+def _action(text: str, subject: str) -> Iterator[Action]:
+    # Null says that the line holds no such action: some writers list every kind.
+    found = [(kind, body) for kind, body in parse_object(text, subject=subject).items() if body is not None]
+    known = [(kind, body) for kind, body in found if kind in _FIELDS]
+    if len(found) > 1 and known:
+        raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in found))
+    for kind, body in known:
+        yield check(kind, body, subject=subject)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Parsers do not agree on which of two equal names counts."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number")
+
+
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+
+
+def _excerpt(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:80]}...")
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _long(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _int(value: object) -> bool:
+    return type(value) is int and -(2**31) <= value < 2**31
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
+def _map(value: object) -> bool:
+    """Values may be null: what that means is the field's affair."""
+    return isinstance(value, dict) and all(item is None or isinstance(item, str) for item in value.values())
+
+
+def _object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _vector(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and _text(value.get("storageType"))
+        and _text(value.get("pathOrInlineDv"))
+        and (value.get("offset") is None or _int(value["offset"]))
+        and _int(value.get("sizeInBytes"))
+        and _long(value.get("cardinality"))
+    )
+
+
+_Fits = Callable[[object], bool]
+_TYPE_NAMES: Final[Mapping[_Fits, str]] = {
+    _text: "string",
+    _flag: "boolean",
+    _long: "long",
+    _int: "int",
+    _texts: "array of strings",
+    _map: "map of strings",
+    _object: "object",
+    _vector: "deletion vector descriptor",
+}
+_FILE: Final[tuple[tuple[str, _Fits], ...]] = (
+    ("path", _text), ("partitionValues", _map), ("size", _long), ("stats", _text), ("tags", _map),
+    ("deletionVector", _vector), ("baseRowId", _long), ("defaultRowCommitVersion", _long), ("dataChange", _flag),
+)  # fmt: skip
+_FIELDS: Final[Mapping[str, tuple[tuple[str, _Fits], ...]]] = {
+    "add": (*_FILE, ("modificationTime", _long), ("clusteringProvider", _text)),
+    "remove": (*_FILE, ("deletionTimestamp", _long), ("extendedFileMetadata", _flag)),
+    "cdc": (("path", _text),),
+    "metaData": (
+        ("id", _text), ("format", _object), ("schemaString", _text), ("partitionColumns", _texts),
+        ("configuration", _map),
+    ),
+    "protocol": (
+        ("minReaderVersion", _int), ("minWriterVersion", _int), ("readerFeatures", _texts), ("writerFeatures", _texts),
+    ),
+    "txn": (("appId", _text), ("version", _long)),
+    "domainMetadata": (("domain", _text), ("configuration", _text), ("removed", _flag)),
+    "commitInfo": (),
+    "sidecar": (("path", _text), ("sizeInBytes", _long)),
+    "checkpointMetadata": (("version", _long), ("tags", _map)),
+}  # fmt: skip
+_REQUIRED: Final[Mapping[str, frozenset[str]]] = {
+    "add": frozenset({"path", "partitionValues", "size"}),
+    "remove": frozenset({"path"}),
+    "cdc": frozenset({"path"}),
+    "metaData": frozenset({"schemaString"}),
+    "protocol": frozenset({"minReaderVersion", "minWriterVersion"}),
+    "txn": frozenset({"appId", "version"}),
+    "domainMetadata": frozenset({"domain"}),
+    "commitInfo": frozenset(),
+    "sidecar": frozenset({"path", "sizeInBytes"}),
+    "checkpointMetadata": frozenset({"version"}),
+}

@@ -1,0 +1,133 @@
+"""A checkpoint's files -> its actions, as the commits had them (PROTOCOL.md, "Checkpoints").
+
+Tombstones are left out: no version shows them. What a checkpoint says in columns comes back as the JSON it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.delta.actions import Action, check, parse_lines
+from nightkeep.formats.delta.log_segment import Checkpoint
+from nightkeep.formats.delta.naming import LOG
+from nightkeep.formats.delta.struct_stats import stats_texts
+from nightkeep.storage import Storage
+
+SIDECARS = f"{LOG}/_sidecars"
+
+_FILES = ("add",)
+_OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
+_PARSED = frozenset({"stats_parsed", "partitionValues_parsed"})
+_WITHOUT_DIRECTORY = re.compile(r"[^/]+\.parquet")
+
+
+def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Action]:
+    """Every action but tombstones. Raises CorruptMetadata, MissingFile, RefusedTable for a foreign sidecar."""
+    read = [
+        action for name in checkpoint.names for action in _file_actions(name, storage.read(name), (*_FILES, *_OTHERS))
+    ]
+    subject = checkpoint.names[0]
+    described = [body for kind, body in read if kind == "checkpointMetadata"]
+    sidecars = [body for kind, body in read if kind == "sidecar"]
+    if checkpoint.unique or sidecars or described:
+        versions = [body["version"] for body in described]
+        if versions != [checkpoint.version] or len(checkpoint.names) > 1:
+            raise CorruptMetadata(subject, f"one checkpointMetadata of version {checkpoint.version}", f"{versions}")
+    if sidecars and any(kind == "add" for kind, _ in read):
+        raise CorruptMetadata(subject, "files here or in sidecars", "files in both")
+    beside = chain.from_iterable(_sidecar_actions(storage, body, subject) for body in sidecars)
+    return chain((action for action in read if action[0] not in ("sidecar", "checkpointMetadata")), beside)
+
+
+def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str) -> Iterator[Action]:
+    name = _sidecar_name(str(body["path"]), storage.root)
+    data = storage.read(name)
+    if len(data) != body["sizeInBytes"]:
+        raise CorruptMetadata(name, f"{body['sizeInBytes']} bytes, as {subject} says", f"{len(data)} bytes")
+    return _file_actions(name, data, _FILES)
+
+
+def _sidecar_name(path: str, root: str) -> str:
+    """A sidecar is named by its file, or by its whole path in this table's log."""
+    folder, _, base = unquote(path).rpartition("/")
+    known = ("", SIDECARS, "_sidecars", f"{root}/{SIDECARS}", f"file:{root}/{SIDECARS}", f"file://{root}/{SIDECARS}")
+    if folder not in known:
+        raise RefusedTable(
+            path, "a checkpoint's sidecar outside the table's log is not handled", "write a new checkpoint"
+        )
+    if not _WITHOUT_DIRECTORY.fullmatch(base) or "\0" in base or not base.isprintable():
+        raise CorruptMetadata("path of a sidecar", "the name of a Parquet file", repr(path))
+    return f"{SIDECARS}/{base}"
+
+
+def _file_actions(name: str, data: bytes, kinds: Sequence[str]) -> Iterator[Action]:
+    if name.endswith(".json"):
+        return (action for action in parse_lines(data, subject=name) if action[0] in kinds)
+    try:
+        return iter(list(_parquet_actions(name, data, kinds)))
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
+
+
+def _parquet_actions(name: str, data: bytes, kinds: Sequence[str]) -> Iterator[Action]:
+    # Nanoseconds, which old writers' timestamps are read as, have no Python value.
+    with pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us") as file:
+        schema = file.schema_arrow
+        for kind in kinds:
+            if kind in schema.names:
+                yield from _bodies(name, kind, _columns(file, schema.field(kind)))
+
+
+def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequence[object]]:
+    """Values of each field over the rows that hold such an action; absent fields are None."""
+    if not pa.types.is_struct(action.type):
+        raise ValueError(f"{action.name} is {action.type}, expected a struct")
+    fields = [field.name for field in action.type]
+    plain = [name for name in fields if name not in _PARSED]
+    if len(set(fields)) < len(fields):
+        raise ValueError(f"{action.name} has fields of one name: {', '.join(fields)}")
+    found: dict[str, Sequence[object]] = _values(_present(file, action.name, plain))
+    # Statistics in columns are what JSON statistics were parsed into: they serve where those are absent.
+    if action.name == "add" and "stats_parsed" in fields and None in found.get("stats", (None,)):
+        parsed = stats_texts(_present(file, "add", ["path", "stats_parsed"]).field("stats_parsed"))
+        told = found.get("stats") or [None] * len(parsed)
+        found["stats"] = [text or other for text, other in zip(told, parsed, strict=True)]
+    return found
+
+
+def _present(file: pq.ParquetFile, kind: str, fields: Sequence[str]) -> pa.StructArray:
+    column = file.read(columns=[f"{kind}.{name}" for name in fields]).column(kind)
+    found = column.filter(pc.is_valid(column))
+    rows = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], column.type)
+    assert isinstance(rows, pa.StructArray)
+    return rows
+
+
+def _values(rows: pa.StructArray) -> dict[str, Sequence[object]]:
+    found: dict[str, Sequence[object]] = {}
+    for field in rows.type:
+        values = rows.field(field.name).to_pylist(maps_as_pydicts="strict")
+        found[field.name] = [_without_nulls(v) for v in values] if pa.types.is_struct(field.type) else values
+    return found
+
+
+def _bodies(name: str, kind: str, columns: Mapping[str, Sequence[object]]) -> Iterator[Action]:
+    for values in zip(*columns.values(), strict=True):
+        body = {field: value for field, value in zip(columns, values, strict=True) if value is not None}
+        yield check(kind, body, subject=name)
+
+
+def _without_nulls(value: object) -> object:
+    """Null is absence in JSON's actions."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value

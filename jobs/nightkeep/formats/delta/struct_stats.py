@@ -1,0 +1,53 @@
+"""Statistics of a file: their row count, and their JSON where a checkpoint has them in columns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata
+
+
+def row_count(stats: str, *, subject: str) -> int | None:
+    """numRecords of statistics, None where they do not count. Raises CorruptMetadata.
+
+    What they say of columns is not judged here, and may hold numbers that JSON lacks.
+    """
+    try:
+        rows = json.loads(stats).get("numRecords")
+    except (ValueError, AttributeError, RecursionError) as failure:
+        raise CorruptMetadata(subject, "statistics as a JSON object", f"{stats[:80]!r}: {failure}") from failure
+    if rows is not None and (type(rows) is not int or not 0 <= rows < 1 << 63):
+        raise CorruptMetadata(subject, "numRecords that counts rows", repr(rows)[:80])
+    return rows
+
+
+def stats_texts(column: pa.Array[Any]) -> Sequence[str | None]:
+    """JSON of each row, None for null. Names without a value are left out, as delta-spark leaves them out.
+
+    Times are cut to milliseconds, with Z where the column has a zone; numbers that JSON lacks are texts.
+    """
+    rows: list[object] = column.to_pylist()
+    return [None if row is None else _text(row) for row in rows]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        items = (f"{json.dumps(name)}:{_text(item)}" for name, item in value.items() if item is not None)
+        return "{" + ",".join(items) + "}"
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return f'"{text}Z"' if value.tzinfo else f'"{text}"'
+    if isinstance(value, date):
+        return f'"{value.isoformat()}"'
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+    return json.dumps(value, ensure_ascii=False)
