@@ -24,6 +24,7 @@ from nightkeep.check import CheckReport, CheckRequest, check, sample
 from nightkeep.diff import diff
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.facts import Difference
+from nightkeep.formats.paimon.relation import PaimonRelation
 from nightkeep.model import Address, UnitKey
 from nightkeep.relation import UnitState, Version
 from nightkeep.report.document import CheckStatus
@@ -220,6 +221,19 @@ def test_an_expired_base_skips_the_check(spark: SparkSession, orders: Path) -> N
         CheckStatus.SKIPPED,
         "version 2, to compare with, does not exist any more",
     )
+
+
+def test_a_format_that_compares_with_parents_needs_no_older_version(
+    spark: SparkSession, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (orders / "snapshot" / "snapshot-2").unlink()
+    request = CheckRequest(address(orders), version=4, base_version=2)
+    monkeypatch.setattr(PaimonRelation, "compares_with_parent", True)
+    report = check(request, spark=spark)
+    assert (report.status, report.reason) == (CheckStatus.PASSED, None)
+    (orders / "snapshot" / "snapshot-3").unlink()
+    report = check(request, spark=spark)
+    assert report.reason == "version 3, to compare with, does not exist any more"
 
 
 def test_an_expired_version_skips_the_check(spark: SparkSession, orders: Path) -> None:

@@ -25,6 +25,8 @@ from nightkeep.report.document import CheckStatus
 class CheckRequest:
     """Which version to check, the latest by default, against which, its parent by default.
 
+    A format whose versions only their parents can be compared with has the parent for `base_version`, whatever it is.
+
     `byte_budget` bounds the data files that are read; above it a sample of units is.
     `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced.
     """
@@ -109,9 +111,10 @@ def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> Ch
     if target.changes_rows is not None:
         return _skipped(f"version {target.number} may change rows: {target.changes_rows}")
     parent = relation.version(target.parent)
-    base = parent if request.base_version is None else relation.version(request.base_version)
+    planned = None if relation.compares_with_parent else request.base_version
+    base = parent if planned is None else relation.version(planned)
     if base is None or parent is None:
-        gone = target.parent if parent is None else request.base_version
+        gone = target.parent if parent is None else planned
         return _skipped(f"version {gone}, to compare with, does not exist any more")
     touched = sorted(target.touched | _changed(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)

@@ -1,8 +1,9 @@
-"""A document of a published version -> the same with the check's findings; a failed check holds the table."""
+"""A document of published versions -> the same with the check's findings; a failed check holds the table."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nightkeep.engine import Engine
@@ -12,27 +13,24 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
+# What was not looked at is not proven, whatever else passed.
+_WORST_FIRST = (CheckStatus.FAILED, CheckStatus.ERRORED, CheckStatus.SKIPPED, CheckStatus.PASSED)
 
 
 def second_opinion(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
-    """Check the committed version of `document` on Spark and add what was found.
+    """Check every version that `document` says was committed, on Spark, and add what was found.
 
     A version whose content differs puts the table on hold, with the engine's own statement to go back. A check
     that could not be carried out fails the run but holds nothing; a base that has expired skips it.
     """
-    checker = engine.checker()
-    request = checker.CheckRequest(
-        address=policy.address, version=document.committed_version, base_version=document.base_version,
-        byte_budget=policy.settings.check.byte_budget,
-        commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
-    )  # fmt: skip
-    found = checker.check(request, spark=engine.spark())
-    checked = with_expectations(document, found)
-    if found.conflicted:
-        reason = f"version {document.committed_version} was replaced by a foreign writer; nothing was deleted"
-        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
+    opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
+    checked = _with_expectations(document, opinions)
     if checked.expectations.status is CheckStatus.FAILED:
-        return _held(checked, policy, reports)
+        return _held(checked, policy, reports, opinions)
+    replaced = [opinion for opinion in opinions if opinion.found.conflicted]
+    if replaced:
+        reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
+        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
     outcome = published_outcome(document)
     worst = _OUTCOMES.get(checked.expectations.status, outcome)
     return replace(checked, outcome=Outcome.worst([outcome, worst]))
@@ -43,28 +41,77 @@ def published_outcome(document: RunDocument) -> Outcome:
     return Outcome.worst([Outcome.VERIFIED, *(unit.outcome for unit in document.units)])
 
 
-def with_expectations(document: RunDocument, found: Any) -> RunDocument:
-    """The document with a CheckReport as its expectations and its seconds as a stage."""
-    results = tuple(
-        ExpectationResult(r.name if r.unit is None else f"{r.unit}: {r.name}", CheckStatus(r.status), r.detail)
-        for r in found.results
-    )
-    extra = {"differences": found.to_json()["differences"]} if found.differences else {}
+@dataclass(frozen=True, slots=True)
+class _Opinion:
+    """A version and its CheckReport."""
+
+    version: int | None
+    found: Any
+
+
+def _versions(document: RunDocument) -> tuple[int | None, ...]:
+    """Every version of the run; documents from before runs had several commits name one."""
+    return tuple(commit.version for commit in document.commits) or (document.committed_version,)
+
+
+def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy, engine: Engine) -> _Opinion:
+    checker = engine.checker()
+    request = checker.CheckRequest(
+        address=policy.address, version=version, base_version=document.base_version,
+        # The budget is the run's: what it lets a check read must not grow with the number of commits.
+        byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
+        commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
+    )  # fmt: skip
+    return _Opinion(version, checker.check(request, spark=engine.spark()))
+
+
+def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> RunDocument:
+    """The document with its reports joined, and their seconds as a stage. Several versions are told apart by name."""
+    several = len(opinions) > 1
+    found = {CheckStatus(opinion.found.status) for opinion in opinions}
+    differences = [each for opinion in opinions for each in _differences(opinion, several=several)]
     expectations = Expectations(
-        CheckStatus(found.status), results, coverage=found.coverage, reason=found.reason, extra=extra
+        next(status for status in _WORST_FIRST if status in found),
+        tuple(result for opinion in opinions for result in _results(opinion, several=several)),
+        coverage=_joined(opinions, "coverage", several=several),
+        reason=_joined(opinions, "reason", several=several),
+        extra={"differences": differences} if differences else {},
     )
-    seconds = {**document.metrics.seconds, "check": found.seconds}
+    seconds = {**document.metrics.seconds, "check": sum(opinion.found.seconds for opinion in opinions)}
     return replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
 
 
-def _held(document: RunDocument, policy: EffectivePolicy, reports: str) -> RunDocument:
+def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationResult]:
+    for result in opinion.found.results:
+        labels = [f"version {opinion.version}"] if several else []
+        labels += [] if result.unit is None else [str(result.unit)]
+        yield ExpectationResult(": ".join([*labels, result.name]), CheckStatus(result.status), result.detail)
+
+
+def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, object]]:
+    for difference in opinion.found.to_json()["differences"]:
+        yield {"version": opinion.version, **difference} if several else difference
+
+
+def _joined(opinions: Sequence[_Opinion], part: str, *, several: bool) -> str | None:
+    said = [(opinion.version, getattr(opinion.found, part)) for opinion in opinions]
+    return "; ".join(f"version {version}: {text}" if several else text for version, text in said if text) or None
+
+
+def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions: Sequence[_Opinion]) -> RunDocument:
     table = open_table(policy.address)
     failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
+    wrong = [opinion for opinion in opinions if opinion.found.status is CheckStatus.FAILED]
     held = replace(
         document,
         outcome=Outcome.MISMATCH,
-        reason=f"published version {document.committed_version} failed its check: {', '.join(failed)}; on hold",
+        reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
         go_back=None if document.base_version is None else table.go_back(document.base_version),
     )
     hold(reports, document.table, held)
     return held
+
+
+def _named(opinions: Sequence[_Opinion]) -> str:
+    """`version 7`, or `versions 7, 8`."""
+    return f"version{'s' if len(opinions) > 1 else ''} {', '.join(str(opinion.version) for opinion in opinions)}"

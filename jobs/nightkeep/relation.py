@@ -75,6 +75,10 @@ class Relation(Protocol):
     def published(self) -> View: ...
 
     @property
+    def compares_with_parent(self) -> bool:
+        """Whether a version holds the rows of the one directly before it and, after an append, of no older one."""
+
+    @property
     def notes(self) -> tuple[str, ...]: ...
 
     def latest(self) -> int:
@@ -105,7 +109,7 @@ def comparable(value: Column, kind: T.DataType) -> Column:
     return value.cast("string") if isinstance(kind, T.FloatType | T.DoubleType) else value
 
 
-_FORMATS = {"paimon": "nightkeep.formats.paimon.relation"}
+_FORMATS = {"delta": "nightkeep.formats.delta.relation", "paimon": "nightkeep.formats.paimon.relation"}
 
 
 def open_relation(address: Address, spark: SparkSession) -> Relation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import and_
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -50,6 +51,9 @@ def open_table(address: Address, spark: SparkSession) -> PaimonRelation:
 
 class PaimonRelation:
     """A table with a primary key; a unit is a bucket. Versions are read once and kept."""
+
+    compares_with_parent: Final = False
+    """Readers do not see what others append until it is lifted, so the planned version is comparable too."""
 
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._address, self._spark = address, spark
