@@ -14,7 +14,6 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -151,9 +150,6 @@ def _least(so_far: Scalar | None, found: Scalar, kind: Any, choose: Callable[...
 
 def _python(bound: Scalar) -> object:
     """None for a value that Python has none for: years beyond its calendar, bytes that are no text."""
-    if pa.types.is_float32(bound.type):
-        # The shortest text of a float is not that of the double it widens to.
-        return float(str(np.float32(bound.as_py())))
     try:
         return bound.as_py()
     except (ValueError, OverflowError):
@@ -170,6 +166,7 @@ def _text(value: object, kind: pa.DataType) -> str | None:
         case Decimal():
             return format(value, "f")
         case float():
+            # Of a float all digits of the double it is: its short text would not bound it once the type widens.
             return repr(value) if isfinite(value) else None
         case int():
             return str(value)
