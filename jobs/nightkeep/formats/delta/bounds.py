@@ -136,7 +136,7 @@ def _typed(values: list[Any], leaf: Leaf) -> Array:
     try:
         found = convert(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        found = cast(Array, pa.concat_arrays([_alone(value, convert, leaf.type) for value in values]))
+        found = pa.concat_arrays([_alone(value, convert, leaf.type) for value in values])
     return _finite(found) if pa.types.is_floating(leaf.type) else found
 
 

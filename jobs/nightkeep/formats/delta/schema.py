@@ -55,7 +55,8 @@ class TableSchema:
 
     `assigns_row_ids`: every add needs a base row id (the feature is supported); `row_tracking`: ids are also kept
     when rows move (it is enabled). `has_vectors`: the feature deletionVectors is supported, so statistics say
-    whether their bounds are tight; `writes_vectors`: new vectors may be written.
+    whether their bounds are tight; `writes_vectors`: new vectors may be written. `stores_partitions`: new data files
+    must hold the partition columns too.
     """
 
     fields: tuple[Field, ...]
@@ -66,6 +67,7 @@ class TableSchema:
     row_tracking: RowTracking | None = None
     has_vectors: bool = False
     writes_vectors: bool = False
+    stores_partitions: bool = False
 
     @property
     def data_fields(self) -> tuple[Field, ...]:
@@ -81,7 +83,7 @@ class TableSchema:
 
     def __reduce__(self) -> tuple[Callable[..., TableSchema], tuple[object, ...]]:
         # MappingProxyType does not pickle; tasks carry schemas to executors.
-        rest = (self.assigns_row_ids, self.row_tracking, self.has_vectors, self.writes_vectors)
+        rest = (self.assigns_row_ids, self.row_tracking, self.has_vectors, self.writes_vectors, self.stores_partitions)
         return (_restore, (self.fields, self.partition_columns, self.mapping, dict(self.configuration), *rest))
 
 

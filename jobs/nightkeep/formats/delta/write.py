@@ -147,9 +147,12 @@ class _StoredColumn:
 
 
 def _columns(schema: TableSchema) -> list[_StoredColumn]:
-    """Data columns, then those of row tracking; columns of type void are not written (PROTOCOL.md, "Void Type")."""
+    """Data columns, partition columns where files must hold them, and those of row tracking.
+
+    Columns of type void are not written (PROTOCOL.md, "Void Type").
+    """
     found: list[_StoredColumn] = []
-    for column in schema.data_fields:
+    for column in schema.fields if schema.stores_partitions else schema.data_fields:
         if not pa.types.is_null(column.type):
             metadata = None if column.id is None else {"PARQUET:field_id": str(column.id)}
             stored = pa.field(column.physical, column.stored, nullable=column.nullable, metadata=metadata)
