@@ -1,0 +1,138 @@
+"""The values of one column -> places on a line, as float64, so that parts of a range can be measured."""
+
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.kernels.arrow_buffers import WORD_BITS, Array, Rows, byte_spans, is_bytes
+from nightkeep.kernels.key_digits import Bytes, Slot
+from nightkeep.kernels.ranks import ascending
+
+Floats = npt.NDArray[np.float64]
+
+# A stretch of bytes that this share of the values starts with is measured on its own.
+_OWN_STRETCH = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """Numbers, times and booleans stand at their value, of a time in its unit; NaN after all of them."""
+
+    def places(self, values: Array) -> Floats:
+        """Of nulls zero."""
+        kind = values.type
+        if pa.types.is_temporal(kind):
+            values = values.cast(pa.int64() if kind.bit_width == WORD_BITS else pa.int32())
+        elif pa.types.is_boolean(kind):
+            values = values.cast(pa.uint8())
+        return np.asarray(values.cast(pa.float64(), safe=False).fill_null(0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretches:
+    """Bytes from `firsts[k]` on stand between k and k + 1: by the number that the eight after `prefixes[k]` make.
+
+    `firsts` ascend strictly. That number is at k when it is `lows[k]` and at k + 1 when it is `widths[k]` more.
+    """
+
+    firsts: Array
+    prefixes: tuple[bytes, ...]
+    lows: Floats
+    widths: Floats
+
+    def places(self, values: Array) -> Floats:
+        """Of nulls as of the empty string."""
+        values = _plain(values)
+        below, found = _among(self.firsts, values)
+        stretch = below - 1 + found
+        places = np.zeros(len(values))
+        for k in np.unique(stretch[stretch >= 0]):
+            rows = np.flatnonzero(stretch == k)
+            within = (_following(values.take(rows), self.prefixes[k]) - self.lows[k]) / self.widths[k]
+            places[rows] = k + np.clip(within, 0.0, 1.0)
+        return places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """Bytes stand at their rank among `values`, which ascend strictly; others between two ranks."""
+
+    values: Array
+
+    def places(self, values: Array) -> Floats:
+        """Of nulls as of the empty string."""
+        below, found = _among(self.values, _plain(values))
+        return below + found / 2
+
+
+Axis: TypeAlias = Numeric | Stretches | Ranked
+
+
+def exact_axis(lows: Array, highs: Array) -> Axis:
+    """On which any value compares with `lows` and `highs` as it is: bytes exactly, all else as float64."""
+    return Ranked(_distinct(lows, highs)) if is_bytes(lows.type) else Numeric()
+
+
+def even_axis(lows: Array, highs: Array) -> Axis:
+    """On which values between `lows` and `highs` lie about evenly.
+
+    Numbers do as they are. Bytes are the number that the eight after what all values start with make; where many
+    values have the same eight, these are a stretch on their own, as long as that of the values between two such.
+    """
+    if not is_bytes(lows.type):
+        return Numeric()
+    distinct = _distinct(lows, highs)
+    if not len(distinct):
+        return Ranked(distinct)
+    words = _following(distinct, _shared(distinct, 0, len(distinct) - 1))
+    _, word_of, counts = np.unique(words, return_inverse=True, return_counts=True)
+    own = (counts >= max(3, _OWN_STRETCH * len(distinct)))[word_of]
+    changes = (word_of[1:] != word_of[:-1]) & (own[1:] | own[:-1])
+    firsts = np.append(0, np.flatnonzero(changes) + 1)
+    lasts = np.append(firsts[1:], len(distinct)) - 1
+    prefixes = tuple(_shared(distinct, first, last) for first, last in zip(firsts, lasts, strict=True))
+    ends = [
+        [_following(distinct.take(ends[k : k + 1]), p)[0] for k, p in enumerate(prefixes)] for ends in (firsts, lasts)
+    ]
+    low, high = np.array(ends)
+    return Stretches(distinct.take(firsts), prefixes, low, np.where(high > low, high - low, np.inf))
+
+
+def _following(values: Array, prefix: bytes) -> Floats:
+    """The number that the eight bytes after `prefix` make; outside of all numbers for values without it."""
+    here = np.asarray(pc.starts_with(values, cast(str, prefix)))
+    after = np.asarray(pc.greater(values, pa.scalar(prefix, pa.large_binary())))
+    data, starts, stops = byte_spans(values)
+    eight = Bytes(data, starts + starts.dtype.type(len(prefix)), stops - starts - len(prefix), 0, WORD_BITS)
+    numbers = eight.read(Slot(0, 0, WORD_BITS), slice(None))
+    return np.where(here, numbers.astype(np.float64), np.where(after, 2.0**WORD_BITS, 0.0))
+
+
+def _among(known: Array, values: Array) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    """How many of `known`, which ascend strictly, are smaller than each value, and whether it is one of them."""
+    order, starts = ascending(pa.concat_arrays([known, values]))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    known_ranks, ranks = rank[: len(known)], rank[len(known) :]
+    return np.searchsorted(known_ranks, ranks), np.isin(ranks, known_ranks)
+
+
+def _distinct(lows: Array, highs: Array) -> Array:
+    values: Array = pa.concat_arrays([_plain(lows), _plain(highs)])
+    order, starts = ascending(values)
+    return values.take(order[starts])
+
+
+def _shared(ascending_values: Array, first: int, last: int) -> bytes:
+    """What all values from `first` to `last` start with."""
+    low, high = (bytes(ascending_values[int(place)].as_py()) for place in (first, last))
+    shared = next((n for n, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), len(low))
+    return low[:shared]
+
+
+def _plain(values: Array) -> Array:
+    return values.cast(pa.large_binary()).fill_null(b"")
