@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from nightkeep.formats import loaded
-from nightkeep.tasks import Mapper
+from nightkeep.tasks import Exchange, Mapper
 
 
 class Engine:
@@ -42,6 +42,11 @@ class Engine:
         """Tasks as Spark tasks."""
         mapper: Mapper = importlib.import_module("nightkeep.session").SparkMapper(self.spark())
         return mapper
+
+    def exchange(self) -> Exchange:
+        """Rows through Spark's shuffle."""
+        exchange: Exchange = importlib.import_module("nightkeep.exchange").SparkExchange(self.spark())
+        return exchange
 
     def checker(self) -> Any:
         """The module of the second opinion; it imports Great Expectations, which costs seconds."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -40,6 +40,18 @@ class Work:
     input_bytes: int
     estimate: Estimate
     tasks: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """A task of Work beyond one task's memory, for a table with WideWrites.
+
+    Its `sources` are read side by side, and their rows exchanged by range to `parts` writers. `task` is the format's.
+    """
+
+    task: object
+    sources: tuple[object, ...]
+    parts: int
 
 
 class Unit(Protocol):
@@ -165,3 +177,23 @@ class Writes(Protocol[U]):
 
 class Table(Reads[U], Writes[U], Protocol[U]):
     """An opened table of one format."""
+
+
+@runtime_checkable
+class WideWrites(Protocol):
+    """Verbs of a table whose rules ask for Wide tasks. Sources, surveys and what is ranged must pickle."""
+
+    def survey(self, task: Wide, source: object) -> object:
+        """What `ranged` must know of one source: a sample."""
+
+    def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
+        """The task with its ranges: which rows go to which part. `surveys` are in the order of the sources."""
+
+    def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """A source's rows as (part, place, rows): part k + 1's rows come after part k's, likewise places within one.
+
+        Called again for the same source it yields the same rows.
+        """
+
+    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
+        """Write one part: all its rows, by ascending place. References them nowhere."""

@@ -19,6 +19,7 @@ import zipfile
 import zipimport
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -160,42 +161,50 @@ class SparkMapper:
     def __call__(self, work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:
         if not items:
             return []
-        context = self._spark.sparkContext
-        pickled = context.broadcast((_pickled(work), [_pickled(item) for item in items]))
-        group = f"{label}-{uuid.uuid4().hex}"
-        context.setJobGroup(group, label)
+        sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
         try:
-            with self._progress(group, label, len(items)):
+            with job(self._spark, label, console=self._console, tasks=len(items)):
                 numbers = self._spark.range(0, len(items), 1, len(items))
-                tasks = numbers.mapInArrow(_task(pickled), "id long, result binary")
+                tasks = numbers.mapInArrow(_task(sent), "id long, result binary")
                 rows = sorted(tasks.collect(), key=lambda row: int(row.id))
         finally:
-            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-            context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
-            pickled.destroy()
-        return [_returned(bytes(row.result)) for row in rows]
+            sent.destroy()
+        return [returned(bytes(row.result)) for row in rows]
 
-    @contextmanager
-    def _progress(self, group: str, label: str, total: int) -> Iterator[None]:
-        if not self._console.is_terminal:
+
+@contextmanager
+def job(spark: SparkSession, label: str, *, console: Console, tasks: int) -> Iterator[None]:
+    """What Spark runs inside is called `label`, and its progress drawn if `console` is a terminal."""
+    group = f"{label}-{uuid.uuid4().hex}"
+    spark.sparkContext.setJobGroup(group, label)
+    try:
+        with _progress(spark.sparkContext.statusTracker(), group, console=console, tasks=tasks):
             yield
-            return
-        tracker = self._spark.sparkContext.statusTracker()
-        ended = threading.Event()
-        with Progress(console=self._console, transient=True) as bars:
-            bar = bars.add_task(label, total=total)
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
-            def watch() -> None:
-                while not ended.wait(_POLL_SECONDS):
-                    bars.update(bar, completed=_tasks_ended(tracker, group))
 
-            watcher = threading.Thread(target=watch, name="nightkeep-progress", daemon=True)
-            watcher.start()
-            try:
-                yield
-            finally:
-                ended.set()
-                watcher.join()
+@contextmanager
+def _progress(tracker: StatusTracker, group: str, *, console: Console, tasks: int) -> Iterator[None]:
+    if not console.is_terminal:
+        yield
+        return
+    ended = threading.Event()
+    with Progress(console=console, transient=True) as bars:
+        bar = bars.add_task(group.rpartition("-")[0], total=tasks)
+
+        def watch() -> None:
+            while not ended.wait(_POLL_SECONDS):
+                bars.update(bar, completed=_tasks_ended(tracker, group))
+
+        watcher = threading.Thread(target=watch, name="nightkeep-progress", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
 
 
 def warm_up(spark: SparkSession, *, also: Sequence[str] = ()) -> float:
@@ -247,36 +256,41 @@ def _tasks_ended(tracker: StatusTracker, group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def _task(pickled: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
+def _task(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
     """The function Spark runs on each partition: one row in, the number of an item; one row out, its result."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbers = batch.column("id")
-            results = [_outcome(*pickled.value, int(number.as_py())) for number in numbers]
+            results = [outcome(partial(_done, *sent.value, int(number.as_py()))) for number in numbers]
             yield pa.record_batch([numbers, pa.array(results, pa.binary())], ["id", "result"])
 
     return run
 
 
-def _outcome(work: bytes, items: Sequence[bytes], number: int) -> bytes:
-    """Pickled (result, None, "") or (None, failure, its traceback)."""
-    function, item = pickle.loads(work), pickle.loads(items[number])
-    outcome: tuple[Any, NightkeepError | None, str]
+def _done(work: bytes, items: Sequence[bytes], number: int) -> object:
+    return pickle.loads(work)(pickle.loads(items[number]))
+
+
+def outcome(task: Callable[[], object]) -> bytes:
+    """What `returned` turns into the task's result, or into the NightkeepError it ended with."""
+    ended: tuple[object, NightkeepError | None, str]
     try:
-        outcome = (function(item), None, "")
+        ended = (task(), None, "")
     except NightkeepError as failure:
         # Not a failure of the task: Spark would try again what cannot succeed.
-        outcome = (None, failure, traceback.format_exc())
-    return _pickled(outcome)
+        ended = (None, failure, traceback.format_exc())
+    return pickled(ended)
 
 
-def _pickled(value: object) -> bytes:
+def pickled(value: object) -> bytes:
+    """Functions and classes of an interactive session included."""
     return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
 
 
-def _returned(outcome: bytes) -> Any:
-    result, failure, trace = pickle.loads(outcome)
+def returned(ended: bytes) -> Any:
+    """The result of an `outcome`. Raises its failure, with its traceback as a note."""
+    result, failure, trace = pickle.loads(ended)
     if failure is not None:
         failure.add_note(f"in a Spark task:\n{trace}")
         raise failure

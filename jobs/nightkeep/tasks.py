@@ -6,9 +6,12 @@ import os
 import resource
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+import pyarrow as pa
 
 from nightkeep.model import TaskCost
 
@@ -25,6 +28,47 @@ class Mapper(Protocol):
 def inline(work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:
     """The Mapper without Spark: one item after the other in this process."""
     return [work(item) for item in items]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows on their way to writer `part` (0-based), which gets its pieces by `place`. Columns may be of any type."""
+
+    part: int
+    place: int
+    rows: pa.RecordBatch
+
+
+Scatter = Callable[[T], Iterator[Piece]]
+"""Reads one source, a piece at a time. It may be called again for the same source: equal rows, equal places."""
+Gather = Callable[[int, Iterator[Piece]], R]
+"""Does one part with all its pieces; may be tried again, and then gets the same rows."""
+
+
+class Exchange(Protocol):
+    """Reads every source as a task of its own, and calls `gather` for each of `parts` parts as a task of its own.
+
+    Results come in the order of the parts; a part that no row goes to is gathered from nothing. Pieces of equal
+    place come in any order. Raises ValueError for a piece whose part does not exist.
+    """
+
+    def __call__(
+        self, scatter: Scatter[T], gather: Gather[R], sources: Sequence[T], *, parts: int, label: str
+    ) -> list[R]: ...
+
+
+def inline_exchange(scatter: Scatter[T], gather: Gather[R], sources: Sequence[T], *, parts: int, label: str) -> list[R]:
+    """The Exchange without Spark: everything in this process, and in its memory."""
+    pieces = sorted((piece for source in sources for piece in scatter(source)), key=lambda piece: piece.place)
+    for piece in pieces:
+        require_part(piece, parts)
+    return [gather(part, (piece for piece in pieces if piece.part == part)) for part in range(parts)]
+
+
+def require_part(piece: Piece, parts: int) -> None:
+    """Raise ValueError unless the piece's part is one of `parts`: a modulo would hide a wrong one."""
+    if not 0 <= piece.part < parts:
+        raise ValueError(f"a piece for part {piece.part}, expected one of {parts}")
 
 
 class CostMeter:
