@@ -34,15 +34,16 @@ class Numeric:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretches:
-    """Bytes from `firsts[k]` on stand between k and k + 1: by the number that the eight after `prefixes[k]` make.
+    """Bytes from `firsts[k]` on stand at `edges[k]` to `edges[k + 1]`, by what the eight after `prefixes[k]` make.
 
-    `firsts` ascend strictly. That number is at k when it is `lows[k]` and at k + 1 when it is `widths[k]` more.
+    `firsts` ascend strictly. A number of `lows[k]` is at the first edge and one `widths[k]` above it at the other.
     """
 
     firsts: Array
     prefixes: tuple[bytes, ...]
     lows: Floats
     widths: Floats
+    edges: Floats
 
     def places(self, values: Array) -> Floats:
         """Of nulls as of the empty string."""
@@ -53,7 +54,8 @@ class Stretches:
         for k in np.unique(stretch[stretch >= 0]):
             rows = np.flatnonzero(stretch == k)
             within = (_following(values.take(rows), self.prefixes[k]) - self.lows[k]) / self.widths[k]
-            places[rows] = k + np.clip(within, 0.0, 1.0)
+            length = self.edges[k + 1] - self.edges[k]
+            places[rows] = np.minimum(self.edges[k] + np.clip(within, 0.0, 1.0) * length, self.edges[k + 1])
         return places
 
 
@@ -81,7 +83,7 @@ def even_axis(lows: Array, highs: Array) -> Axis:
     """On which values between `lows` and `highs` lie about evenly.
 
     Numbers do as they are. Bytes are the number that the eight after what all values start with make; where many
-    values have the same eight, these are a stretch on their own, as long as that of the values between two such.
+    values have the same eight, these are a stretch on their own. A stretch is as long as it has different values.
     """
     if not is_bytes(lows.type):
         return Numeric()
@@ -92,14 +94,14 @@ def even_axis(lows: Array, highs: Array) -> Axis:
     _, word_of, counts = np.unique(words, return_inverse=True, return_counts=True)
     own = (counts >= max(3, _OWN_STRETCH * len(distinct)))[word_of]
     changes = (word_of[1:] != word_of[:-1]) & (own[1:] | own[:-1])
-    firsts = np.append(0, np.flatnonzero(changes) + 1)
-    lasts = np.append(firsts[1:], len(distinct)) - 1
-    prefixes = tuple(_shared(distinct, first, last) for first, last in zip(firsts, lasts, strict=True))
-    ends = [
-        [_following(distinct.take(ends[k : k + 1]), p)[0] for k, p in enumerate(prefixes)] for ends in (firsts, lasts)
-    ]
-    low, high = np.array(ends)
-    return Stretches(distinct.take(firsts), prefixes, low, np.where(high > low, high - low, np.inf))
+    edges = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(distinct)]])
+    firsts, lasts = distinct.take(edges[:-1]), distinct.take(edges[1:] - 1)
+    prefixes = tuple(_shared(distinct, edges[k], edges[k + 1] - 1) for k in range(len(firsts)))
+    low, high = (
+        np.array([_following(ends.slice(k, 1), prefix)[0] for k, prefix in enumerate(prefixes)])
+        for ends in (firsts, lasts)
+    )
+    return Stretches(firsts, prefixes, low, np.where(high > low, high - low, np.inf), edges.astype(np.float64))
 
 
 def _following(values: Array, prefix: bytes) -> Floats:
