@@ -16,7 +16,8 @@ from nightkeep.care import Order, care, failed
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.formats.memory.optimize import SORTED
-from nightkeep.model import Address, Operation, Outcome, VerifyLevel
+from nightkeep.model import Address, Operation, Outcome, UnitKey, VerifyLevel
+from nightkeep.opinion import published_outcome
 from nightkeep.policy import EffectivePolicy, Settings, Window
 from nightkeep.protocol import Table
 from nightkeep.report import RunDocument, hold, release, store
@@ -242,6 +243,121 @@ class TestRetry:
     def test_of_another_run_plans_for_itself(self, night: Night) -> None:
         night.care("monday")
         assert night.care("tuesday").outcome is Outcome.UNCHANGED
+
+
+class TestBatches:
+    """Every unit a batch, and so a commit, of its own."""
+
+    FIRST, SECOND = (UnitKey(f"day={day}") for day in reversed(DAYS))
+    """The second day's files were written later and are not smaller: its unit comes first."""
+
+    @pytest.fixture(autouse=True)
+    def larger_second_day(self, night: Night) -> None:
+        night.engine.append(DAYS[1], range(200, 400))
+
+    def care(self, night: Night, run_id: str = "night", **settings: Any) -> RunDocument:
+        return night.care(run_id, commit_size=1, **settings)
+
+    def latest(self, night: Night) -> int:
+        return open_table(night.engine.address).snapshot().version
+
+    def outcomes(self, document: RunDocument) -> dict[str, Outcome]:
+        return {unit.partition: unit.outcome for unit in document.units}
+
+    def test_each_has_a_commit_of_its_own(self, night: Night) -> None:
+        document = self.care(night)
+        assert (document.outcome, document.reason) == (Outcome.VERIFIED, None)
+        assert (document.base_version, document.parent_version, document.committed_version) == (7, 8, 9)
+        assert [(c.version, c.parent_version, c.units) for c in document.commits] == [
+            (8, 7, (self.FIRST,)), (9, 8, (self.SECOND,)),
+        ]  # fmt: skip
+        assert [unit.partition for unit in document.units] == [self.FIRST.partition, self.SECOND.partition]
+        assert list(document.metrics.seconds) == ["plan", "rewrite", "verify", "publish"]
+        assert (document.metrics.files_before, document.metrics.files_after) == (5, 2)
+        assert (document.metrics.rows, document.metrics.extra["rows_written"]) == (370, 370)
+        assert night.opened == 1
+        assert self.care(night, "next").outcome is Outcome.UNCHANGED
+
+    def test_the_size_of_a_commit_is_the_policys(self, night: Night) -> None:
+        assert len(night.care(commit_size=1 << 30).commits) == 1
+
+    @pytest.mark.parametrize("after", [0, 1])
+    def test_a_race_that_the_second_loses_costs_the_first_nothing(
+        self, night: Night, opening: Opening, after: int
+    ) -> None:
+        second = self.SECOND.partition.removeprefix("day=")
+        opening(lambda table: Overtaken(table, lambda: night.engine.delete(second, [1]), after=after))
+        document = self.care(night)
+        assert (document.outcome, document.reason) == (
+            Outcome.CONFLICTED, "1 of 2 units lost a race; the next run plans them again",
+        )  # fmt: skip
+        assert self.outcomes(document) == {
+            self.FIRST.partition: Outcome.VERIFIED, self.SECOND.partition: Outcome.CONFLICTED,
+        }  # fmt: skip
+        (commit,) = document.commits
+        assert (commit.version, commit.units) == (9 - after, (self.FIRST,))
+        assert document.committed_version == commit.version
+        opening(lambda table: table)
+        (again,) = self.care(night, "next").commits
+        assert again.units == (self.SECOND,)
+
+    def test_an_append_between_two_of_them_is_rebased_on(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: Overtaken(table, lambda: night.engine.append(DAYS[0], [900]), after=1))
+        document = self.care(night)
+        assert document.outcome is Outcome.VERIFIED
+        assert [(commit.version, commit.parent_version) for commit in document.commits] == [(8, 7), (10, 9)]
+
+    def test_another_attempt_of_the_run_that_commits_between_them_is_a_rival(
+        self, night: Night, opening: Opening
+    ) -> None:
+        files = night.engine.store.files
+
+        def again() -> None:
+            theirs = json.loads(files["version-8.json"]) | {"version": 9, "staged_as": "staged by the other"}
+            files["version-9.json"] = json.dumps(theirs).encode()
+
+        opening(lambda table: Overtaken(table, again, after=1))
+        document = self.care(night)
+        assert [commit.version for commit in document.commits] == [8]
+        assert [unit.reason for unit in document.units] == [None, "another attempt of this run committed version 9"]
+
+    def test_a_mismatch_in_the_second_publishes_it_not_and_leaves_the_rest(
+        self, night: Night, opening: Opening
+    ) -> None:
+        night.engine.append("2026-11-03", [1])
+        night.engine.append("2026-11-03", [2])
+        opening(lambda table: Lossy(table, self.SECOND))
+        before = night.contents
+        document = self.care(night)
+        assert (document.outcome, document.committed_version) == (Outcome.MISMATCH, 10)
+        assert self.outcomes(document) == {
+            self.FIRST.partition: Outcome.VERIFIED, self.SECOND.partition: Outcome.MISMATCH,
+        }  # fmt: skip
+        assert [commit.units for commit in document.commits] == [(self.FIRST,)]
+        assert self.latest(night) == 10
+        written = [name for name in night.contents.keys() - before.keys() if name.startswith("data-")]
+        assert len(written) == 2
+        staged = document.extra["evidence"]
+        assert isinstance(staged, list)
+        assert set(staged) <= night.contents.keys()
+
+    def test_a_failure_in_the_second_tells_of_the_first(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: Unanswered(table, done=False, after=1))
+        document = self.care(night)
+        assert document.outcome is Outcome.FAILED
+        assert str(document.reason).startswith("UnknownOutcome: ")
+        assert (document.committed_version, [commit.units for commit in document.commits]) == (8, [(self.FIRST,)])
+        assert self.outcomes(document) == {
+            self.FIRST.partition: Outcome.VERIFIED, self.SECOND.partition: Outcome.FAILED,
+        }  # fmt: skip
+        assert published_outcome(document) is Outcome.FAILED
+
+    def test_a_retry_finds_what_was_published(self, night: Night, opening: Opening) -> None:
+        opening(lambda table: Unanswered(table, done=False, after=1))
+        self.care(night)
+        opening(lambda table: table)
+        again = self.care(night)
+        assert (again.outcome, [commit.units for commit in again.commits]) == (Outcome.VERIFIED, [(self.FIRST,)])
 
 
 class TestDocument:

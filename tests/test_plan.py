@@ -12,8 +12,8 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.memory.format import MemoryTable
 from nightkeep.formats.memory.metadata import MemoryFile, MemorySnapshot, MemoryUnit
 from nightkeep.formats.memory.optimize import worn_files
-from nightkeep.model import Address, Operation, Plan, Request, UnitKey
-from nightkeep.plan import plan
+from nightkeep.model import Address, Estimate, Operation, Plan, PlannedUnit, Request, UnitKey
+from nightkeep.plan import batches, plan
 from nightkeep.protocol import OperationRules, Snapshot, Work
 
 TABLE = MemoryTable(Address("memory", "shop.visits", "shop.visits"))
@@ -132,6 +132,33 @@ def test_a_refusal_comes_before_the_filter_is_read() -> None:
 
     with pytest.raises(RefusedTable, match="feature x"):
         plan(Ruled(OperationRules((refuse,), ())), LAYOUT, Request(Operation.OPTIMIZE, NOW_MS, where="nonsense ("))  # type: ignore[arg-type]
+
+
+INPUTS = st.lists(st.integers(1, 100), max_size=12)
+
+
+def sized(*inputs: int) -> Plan:
+    """A plan whose units read this much."""
+    nothing = Estimate(0, 0, 0, "")
+    units = tuple(PlannedUnit(UnitKey(f"day={n}"), "why", (), size, nothing, ()) for n, size in enumerate(inputs))
+    return Plan(TABLE.address, Operation.OPTIMIZE, 7, units, ("a note",))
+
+
+def test_a_batch_ends_before_the_unit_that_would_be_too_much() -> None:
+    found = [[unit.input_bytes for unit in batch.units] for batch in batches(sized(5, 4, 3, 2, 1), 7)]
+    assert found == [[5], [4, 3], [2, 1]]
+
+
+@given(INPUTS, st.integers(1, 150))
+def test_batches_hold_every_unit_once_in_order_and_no_more_than_they_may(inputs: list[int], most: int) -> None:
+    whole = sized(*inputs)
+    found = list(batches(whole, most))
+    assert [unit for batch in found for unit in batch.units] == [*whole.units]
+    assert all(replace(batch, units=whole.units) == whole for batch in found)
+    sums = [sum(unit.input_bytes for unit in batch.units) for batch in found]
+    assert all(total <= most or len(batch.units) == 1 for total, batch in zip(sums, found, strict=True))
+    # None could have taken the next one's first unit too.
+    assert all(total + after.units[0].input_bytes > most for total, after in zip(sums, found[1:], strict=False))
 
 
 def days(found: Plan) -> list[str]:

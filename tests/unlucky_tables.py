@@ -24,13 +24,17 @@ class Wrapped:
 
 
 class Unanswered(Wrapped):
-    """The answer to a commit is lost, after it was done or before it was."""
+    """The answer to every commit but the first `after` is lost, after it was done or before it was."""
 
-    def __init__(self, table: Table[Any], *, done: bool) -> None:
+    def __init__(self, table: Table[Any], *, done: bool, after: int = 0) -> None:
         super().__init__(table)
         self._done = done
+        self._before = after
 
     def commit(self, candidate: Candidate) -> bool:
+        if self._before:
+            self._before -= 1
+            return self._table.commit(candidate)
         if self._done:
             self._table.commit(candidate)
         raise OSError("connection reset")
@@ -44,15 +48,17 @@ class Overruled(Wrapped):
 
 
 class Overtaken(Wrapped):
-    """Someone commits after our last look, once."""
+    """Someone commits after our last look, once, at our first commit or at one `after` others."""
 
-    def __init__(self, table: Table[Any], append: Callable[[], None]) -> None:
+    def __init__(self, table: Table[Any], append: Callable[[], None], *, after: int = 0) -> None:
         super().__init__(table)
         self._pending = [append]
+        self._before = after
 
     def commit(self, candidate: Candidate) -> bool:
-        while self._pending:
+        while self._pending and not self._before:
             self._pending.pop()()
+        self._before -= 1
         return self._table.commit(candidate)
 
 
@@ -102,10 +108,15 @@ class Reading(Wrapped):
 
 
 class Lossy(Wrapped):
-    """A table in memory whose rewrite loses the first row of each file, and says nothing of it."""
+    """A table in memory whose rewrite loses the first row of each file, of one unit or of all, and does not say so."""
+
+    def __init__(self, table: Table[Any], key: UnitKey | None = None) -> None:
+        super().__init__(table)
+        self._key = key
 
     def rewrite(self, task: object, run: Run) -> Rewrite:
-        return _changed(self._table, self._table.rewrite(task, run), lambda rows: rows.slice(1))
+        done = self._table.rewrite(task, run)
+        return _changed(self._table, done, lambda rows: rows.slice(1)) if self._key in (None, done.key) else done
 
 
 class Garbled(Wrapped):

@@ -43,7 +43,7 @@ from nightkeep.report import (
     held,
     load_document,
 )  # fmt: skip
-from nightkeep.tally import Batch, measured, mismatched, share, sizes, unit_results, versions_of, why
+from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinished, unit_results, versions_of, why
 from nightkeep.tasks import Mapper
 from nightkeep.verify import verify
 
@@ -150,6 +150,7 @@ def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocu
 def _work(log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run: Run, mapper: Mapper) -> RunDocument:
     """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
     ended: list[Batch] = []
+    log.facts["units"] = unfinished(found, ())
     for batch in batches(found, log.policy.settings.commit_size):
         ended.append(_batch(log, table, base, batch, run=run, mapper=mapper, earlier=versions_of(ended)))
         log.facts |= {
@@ -158,7 +159,10 @@ def _work(log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run
         }
         if isinstance(ended[-1].checked, Mismatch):
             # A rewrite that changed rows once may do so again: the rest is left for after someone has looked.
-            return _mismatch(log, table, ended)
+            return _mismatch(log, ended)
+        # A later batch may raise: what was published by then is still to be checked and reported.
+        done = tuple(unit for each in ended for unit in unit_results(each))
+        log.facts |= {"units": (*done, *unfinished(found, done)), **_commits(ended)}
     return _ended(log, table, base, ended)
 
 
@@ -177,14 +181,12 @@ def _batch(
         return Batch(rewrites, checked, publish(table, checked, run, earlier=earlier), candidate.staged)
 
 
-def _mismatch(log: _Log, table: Table[Any], ended: Sequence[Batch]) -> RunDocument:
+def _mismatch(log: _Log, ended: Sequence[Batch]) -> RunDocument:
     *before, last = ended
     assert isinstance(last.checked, Mismatch)
     units = (*(unit for batch in before for unit in unit_results(batch)), *mismatched(last.checked))
-    return log.document(
-        Outcome.MISMATCH, why(last.checked, last.rewrites), units=units,
-        extra={"evidence": list(last.staged)}, **_commits(before),
-    )  # fmt: skip
+    reason, evidence = why(last.checked, last.rewrites), {"evidence": list(last.staged)}
+    return log.document(Outcome.MISMATCH, reason, units=units, extra=evidence)
 
 
 def _ended(log: _Log, table: Table[Any], base: Snapshot[Any], ended: Sequence[Batch]) -> RunDocument:

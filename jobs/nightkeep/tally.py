@@ -13,6 +13,7 @@ from nightkeep.model import (
     FileSizes,
     Mismatch,
     Outcome,
+    Plan,
     Rewrite,
     UnitKey,
     Verified,
@@ -86,6 +87,16 @@ def sizes(sizes: FileSizes, after: Snapshot[Any] | None, metrics: Metrics) -> Me
     if after is not None:
         changes["deletion_vectors"] = sizes.vectors
     return replace(metrics, **changes)
+
+
+def unfinished(found: Plan, done: Sequence[UnitResult]) -> tuple[UnitResult, ...]:
+    """A result for each unit of the plan that `done` does not tell of: what it stays if the run ends here."""
+    told = {UnitKey(unit.partition, unit.bucket) for unit in done}
+    return tuple(
+        UnitResult(unit.key.partition, unit.key.bucket, Outcome.FAILED, "the run ended before it was published")
+        for unit in found.units
+        if unit.key not in told
+    )
 
 
 def mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
