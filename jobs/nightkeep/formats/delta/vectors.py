@@ -12,7 +12,6 @@ import zlib
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
 from pyroaring import BitMap, BitMap64
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
@@ -190,7 +189,7 @@ def _stored(path: str, vector: Vector, subject: str) -> bytes:
 
 
 def _bitmap(content: bytes) -> BitMap64:
-    """A portable bitmap. CRoaring looks for the end of the bytes only; what is in them is checked here."""
+    """A portable bitmap. pyroaring checks what is in it, and lets more bytes follow."""
     bitmap = BitMap64.deserialize(content)
     again = bitmap.serialize()
     # Java lists empty bitmaps for the keys it skips; they are gone from `again`.
@@ -198,9 +197,6 @@ def _bitmap(content: bytes) -> BitMap64:
     size = len(again) + empty * (_KEY.size + _EMPTY_BITMAP_BYTES)
     if size != len(content):
         raise ValueError(f"a bitmap of {size} bytes in {len(content)}")
-    held = np.array(bitmap.to_array(), np.int64)
-    if len(held) != len(bitmap) or (np.diff(held) <= 0).any():
-        raise ValueError(f"{len(bitmap)} positions that do not ascend")
     return bitmap
 
 
