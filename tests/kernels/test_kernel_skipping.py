@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from nightkeep.kernels.skipping import (
     FileBounds,
+    Queries,
     layout,
+    opened,
     overlap,
     queries_between,
     queries_of,
@@ -51,7 +53,7 @@ def plain(values: pa.Array) -> list:
     return values.to_pylist()
 
 
-def opened(files: FileBounds, low: object, high: object) -> int:
+def opens(files: FileBounds, low: object, high: object) -> int:
     count = 0
     for least, most, rows in zip(plain(files.lows), plain(files.highs), files.rows.tolist(), strict=True):
         if rows and (least is None or most is None or (least <= high and most >= low)):
@@ -66,12 +68,41 @@ def test_a_query_opens_the_files_that_may_have_its_rows(pair: tuple[FileBounds, 
     asked = other.bounded
     lows, highs = other.lows.filter(pa.array(asked)), other.highs.filter(pa.array(asked))
     shares = [
-        1 - opened(files, low, high) / len(files.rows)
+        1 - opens(files, low, high) / len(files.rows)
         for low, high in zip(plain(lows), plain(highs), strict=True)
         if len(files.rows)
     ]
     expected = sum(shares) / len(shares) if shares else 0.0
     assert skipped_share(files, queries_between(lows, highs)) == pytest.approx(expected)
+
+
+def boxes(kind: pa.DataType) -> st.SearchStrategy:
+    end = st.one_of(st.none(), KINDS[kind], st.just(float("nan")) if kind == pa.float64() else st.none())
+    return st.tuples(bounds(kind), st.lists(st.tuples(end, end), max_size=8))
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(list(KINDS)).flatmap(boxes))
+def test_the_files_a_query_opens_make_its_share(case: tuple[FileBounds, list[tuple]]) -> None:
+    files, ends = case
+    kind = files.lows.type
+    queries = queries_between(pa.array([low for low, _ in ends], kind), pa.array([high for _, high in ends], kind))
+    ordered = ~(queries.lows > queries.highs) & ~np.isnan(queries.lows)
+    queries = Queries(queries.axis, queries.lows[ordered], queries.highs[ordered])
+    flags = opened(files, queries)
+    assert flags.shape == (len(queries.lows), len(files.rows))
+    assert skipped_share(files, queries) == pytest.approx(1 - flags.mean() if flags.size else 0.0)
+
+
+def test_a_query_without_an_end_is_open_there() -> None:
+    files = FileBounds(pa.array([0.0, 5.0, np.nan, None]), pa.array([4.0, np.nan, np.nan, None]), np.ones(4, np.int64))
+    queries = queries_between(pa.array([None, 4.5, 2.0, None]), pa.array([3.0, None, 3.0, None], pa.float64()))
+    assert opened(files, queries).tolist() == [
+        [True, False, False, True],
+        [False, True, True, True],
+        [True, False, False, True],
+        [True, True, True, True],
+    ]
 
 
 def exact_mass(files: FileBounds, low: float, high: float) -> float:
