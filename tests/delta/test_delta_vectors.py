@@ -172,13 +172,13 @@ def test_inline_vectors(tmp_path: Path) -> None:
         inline(b"\0" + encode(held), 6),
         inline(b"", 0),
     ):
-        with pytest.raises(CorruptMetadata, match="part%200.parquet: inline vector"):
+        with pytest.raises(CorruptMetadata, match=r"part%200\.parquet: inline vector"):
             read_vector(storage, file_with(broken, 30))
 
 
 def test_positions_beyond_the_file_are_refused(tmp_path: Path) -> None:
     vector = inline(encode(BitMap64([1, 30])), 2)
-    with pytest.raises(CorruptMetadata, match="positions below the 30 rows of part%200.parquet, found 30"):
+    with pytest.raises(CorruptMetadata, match=r"positions below the 30 rows of part%200\.parquet, found 30"):
         read_vector(LocalStorage(str(tmp_path)), file_with(vector, 30))
 
 
