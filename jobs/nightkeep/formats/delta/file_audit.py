@@ -5,6 +5,7 @@ Nothing here believes what the rewrite reported; one batch is in memory at a tim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nightkeep.formats.delta.bounds import bounds
+from nightkeep.formats.delta.bounds import Bounds, every_bounds
 from nightkeep.formats.delta.columns import FileReader
 from nightkeep.formats.delta.conform import ArrowField
 from nightkeep.formats.delta.leaves import Leaf, leaves
@@ -36,8 +37,9 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[s
     tops = tuple(dict.fromkeys(leaf.path[0] for leaf in seen))
     for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
         seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
+    told = every_bounds(unit.schema, [file])
     for leaf, held in seen.items():
-        yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, unit, file, leaf))
+        yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, told[leaf.path]))
 
 
 def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
@@ -108,14 +110,14 @@ def _leaf_values(batch: pa.Table, leaf: Leaf) -> ChunkedArray:
     return values
 
 
-def _claim_faults(seen: _Seen, unit: DeltaUnit, file: DataFile, leaf: Leaf) -> Iterator[str]:
+def _claim_faults(seen: _Seen, told: Bounds) -> Iterator[str]:
     """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
-    told = bounds(unit.schema, [file], ".".join(leaf.path))
     nulls, low, high = told.nulls[0], told.lows[0], told.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
-    if seen.nan and high.is_valid and not _is_nan(high):
-        yield f"has NaN, which is greater than the maximum that statistics tell, {high}"
+    if seen.nan and high.is_valid and high.as_py() != math.inf:
+        # Spark takes NaN for greater than any number; bounds read a NaN of statistics as infinity.
+        yield f"has NaN, above the maximum that statistics tell, {high}"
     if seen.least is not None and _holds(pc.less(seen.least, low)):
         yield f"has {seen.least}, below the minimum that statistics tell, {low}"
     if seen.greatest is not None and _holds(pc.greater(seen.greatest, high)):
@@ -125,7 +127,3 @@ def _claim_faults(seen: _Seen, unit: DeltaUnit, file: DataFile, leaf: Leaf) -> I
 def _holds(flag: Scalar) -> bool:
     """Null where there is no value to compare."""
     return flag.is_valid and bool(flag.as_py())
-
-
-def _is_nan(value: Scalar) -> bool:
-    return pa.types.is_floating(value.type) and _holds(pc.is_nan(value))
