@@ -86,7 +86,7 @@ class _Parsed:
     @classmethod
     def of(cls, stats: Sequence[Mapping[str, Any]]) -> _Parsed:
         lows, highs, nulls = ([one.get(key) or {} for one in stats] for key in ("minValues", "maxValues", "nullCount"))
-        tight = pa.array([one.get("tightBounds", True) is True for one in stats])
+        tight = pa.array([one.get("tightBounds", True) is True for one in stats], pa.bool_())
         return cls(lows, highs, nulls, _counts([one.get("numRecords") for one in stats]), tight)
 
 
