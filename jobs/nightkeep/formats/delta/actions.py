@@ -123,12 +123,12 @@ def _int(value: object) -> bool:
 
 
 def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
+    return isinstance(value, list) and all(type(item) is str for item in value)
 
 
 def _map(value: object) -> bool:
     """Values may be null: what that means is the field's affair."""
-    return isinstance(value, dict) and all(item is None or isinstance(item, str) for item in value.values())
+    return isinstance(value, dict) and {type(item) for item in value.values()} <= _TEXT_OR_NULL
 
 
 def _object(value: object) -> bool:
@@ -146,6 +146,7 @@ def _vector(value: object) -> bool:
     )
 
 
+_TEXT_OR_NULL: Final = frozenset({str, type(None)})
 _Fits = Callable[[object], bool]
 _TYPE_NAMES: Final[Mapping[_Fits, str]] = {
     _text: "string",

@@ -98,7 +98,8 @@ def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequen
     found: dict[str, Sequence[object]] = _values(_present(file, action.name, plain))
     # Statistics in columns are what JSON statistics were parsed into: they serve where those are absent.
     if action.name == "add" and "stats_parsed" in fields and None in found.get("stats", (None,)):
-        parsed = stats_texts(_present(file, "add", ["path", "stats_parsed"]).field("stats_parsed"))
+        column = _present(file, "add", ["path", "stats_parsed"]).field("stats_parsed")
+        parsed = stats_texts(column.cast(_with_zones(column.type, "add.stats_parsed", _int96(file))))
         told = found.get("stats") or [None] * len(parsed)
         found["stats"] = [text or other for text, other in zip(told, parsed, strict=True)]
     return found
@@ -110,6 +111,18 @@ def _present(file: pq.ParquetFile, kind: str, fields: Sequence[str]) -> pa.Struc
     rows = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], column.type)
     assert isinstance(rows, pa.StructArray)
     return rows
+
+
+def _int96(file: pq.ParquetFile) -> frozenset[str]:
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    return frozenset(column.path for column in columns if column.physical_type == "INT96")
+
+
+def _with_zones(kind: pa.DataType, path: str, int96: frozenset[str]) -> pa.DataType:
+    """INT96 holds moments and does not say so (PROTOCOL.md, "Delta Data Type to Parquet Type Mappings")."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_with_zones(field.type, f"{path}.{field.name}", int96)) for field in kind])
+    return pa.timestamp("us", "UTC") if path in int96 else kind
 
 
 def _values(rows: pa.StructArray) -> dict[str, Sequence[object]]:

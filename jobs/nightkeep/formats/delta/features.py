@@ -147,9 +147,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "domainMetadata": Feature(_READ, "Domains are kept; only the high-water mark of row tracking is ever written"),
     "inCommitTimestamp": Feature(_READ, "commitInfo comes first, with a time later than the version before"),
     "materializePartitionColumns": Feature(
-        _READ,
-        "Partition values are those of the log, whatever the files repeat",
-        refuses={Operation.OPTIMIZE: "new files would lack the partition columns: drop the feature first"},
+        _READ, "New files hold the partition columns too; their values are always read from the log"
     ),
     "rowTracking": Feature(
         _READ, "New files get row ids above the high-water mark; where it is enabled, rows keep their ids and versions"

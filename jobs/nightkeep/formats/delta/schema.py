@@ -110,6 +110,8 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
         row_tracking=_row_tracking(configuration) if tracked else None,
         has_vectors="deletionVectors" in features,
         writes_vectors="deletionVectors" in features and is_true(configuration, "delta.enableDeletionVectors"),
+        stores_partitions="materializePartitionColumns" in features
+        or is_true(configuration, "delta.writePartitionColumnsToParquet"),
     )
 
 
