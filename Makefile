@@ -81,8 +81,9 @@ bench-paimon: environment  ## the upgrade against Paimon Java, side by side
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
 
-samples: environment  ## write samples/ again with Paimon Java
+samples: environment  ## write samples/ again with Paimon Java and delta-spark
 	$(BIN)/python -m samples.make_samples
+	$(BIN)/python -m samples.make_delta_samples
 
 clean:  ## everything that was made here
 	rm -rf .work .venv .uv

@@ -1,14 +1,19 @@
 """Three readers of Delta agree on odd values, vectors and partitions: what other tests are judged by is judged here."""
 
+import contextlib
 import json
 import re
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from samples.make_delta_samples import DELTA_SAMPLES
 from tests.engines.delta_spark import DeltaSpark, Generated, Writing, latest_version, named
 from tests.engines.json_lines import EngineError
-from tests.engines.lake_rows import Rows
+from tests.engines.lake_rows import Rows, rows_of
 from tests.engines.lakes_oracle import Lakes
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -165,6 +170,61 @@ def test_golden_tables_hold_what_they_are_for() -> None:
     assert "ZCUBE_ID" in written["clustered"]
     assert "VACUUM END" in written["vacuum"] and "REORG" in written["reorg_purge"]
     assert not [file for path in READABLE for file in path.rglob(".*.crc")]
+
+
+# Samples
+
+SAMPLES = Path(__file__).parents[1] / "samples" / "delta" / "shop.db"
+
+
+class Recorder:
+    """In Spark's place: keeps what a recipe would write."""
+
+    def __init__(self) -> None:
+        self.tables: list[pa.Table] = []
+
+    def write(self, _table: Path, rows: pa.Table, _writing: Writing | None = None) -> None:
+        self.tables.append(rows)
+
+    def sql(self, *_statements: str) -> None:
+        """What was deleted or renamed is in later versions."""
+
+    def configured(self, _conf: dict[str, str]) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("sample", DELTA_SAMPLES, ids=lambda sample: str(sample.__name__))
+def test_the_recipe_makes_the_rows_of_a_sample(sample: Callable[[Any, Path], None], lakes: Lakes) -> None:
+    recorder = Recorder()
+    sample(recorder, SAMPLES / sample.__name__)
+    last = len(recorder.tables) - 1
+    made = rows_of(pa.concat_tables(recorder.tables)).ordered()
+    assert lakes.delta_rs_read(SAMPLES / sample.__name__, version=last) == made
+
+
+@pytest.mark.parametrize(("name", "rows"), [("clicks", 3689), ("readings", 7200), ("accounts", 500)])
+def test_every_engine_reads_a_sample_alike(name: str, rows: int, delta_spark: DeltaSpark, lakes: Lakes) -> None:
+    assert len(every_reader(delta_spark, lakes, SAMPLES / name).rows) == rows
+
+
+def test_clicks_has_a_day_that_vectors_hide_and_a_lone_file_with_a_vector(lakes: Lakes) -> None:
+    log = SAMPLES / "clicks" / "_delta_log"
+    lines = [line for file in sorted(log.glob("[0-9]*.json")) for line in file.read_text().splitlines()]
+    adds = [json.loads(line)["add"] for line in lines if line.startswith('{"add"')]
+    live = {add["path"]: add for add in adds}
+    files = Counter(add["partitionValues"]["day"] for add in live.values())
+    assert files == {f"2026-11-0{day + 1}": count for day, count in enumerate((10, 10, 10, 10, 1, 2))}
+    hidden: Counter[str] = Counter()
+    for add in live.values():
+        hidden[add["partitionValues"]["day"]] += add["deletionVector"]["cardinality"] if "deletionVector" in add else 0
+    assert hidden["2026-11-06"] == 300 and 40 < hidden["2026-11-05"] < 75 and min(hidden.values()) > 0
+    assert not lakes.duckdb_read(SAMPLES / "clicks", where="day = '2026-11-06'").rows
+
+
+def test_samples_are_small_and_without_checksums() -> None:
+    files = [path for path in SAMPLES.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 1_200_000
+    assert not [path for path in files if path.suffix == ".crc"]
 
 
 # Verbs

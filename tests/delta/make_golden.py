@@ -76,6 +76,14 @@ def vectors(spark: DeltaSpark, table: Path) -> None:
         spark.sql(f"DELETE FROM {named(table)} WHERE {condition}")
 
 
+def vectors_of_whole_files(spark: DeltaSpark, table: Path) -> None:
+    """Vectors that leave nothing of a partition: Delta keeps such files where no statistics told it their rows."""
+    writing = Writing(files=2, partition_by=("p",), properties=VECTORS)
+    with spark.configured({"spark.databricks.delta.stats.collect": "false"}):
+        spark.write(table, Generated(40, ("id", "id % 2 AS p")), writing)
+    spark.sql(f"DELETE FROM {named(table)} WHERE p = 1 AND id >= 0")
+
+
 def vectors_of_partitions(spark: DeltaSpark, table: Path) -> None:
     """Vectors of files in odd partitions, and an UPDATE, which marks the old rows and adds a file."""
     create(spark, table, "id INT, p STRING", partition_by="p", properties=VECTORS)
@@ -367,11 +375,11 @@ def partition_types(spark: DeltaSpark, table: Path) -> None:
 
 
 STORIES: tuple[Story, ...] = (
-    optimize, optimize_zorder, optimize_vectors, vectors, vectors_of_partitions, random_prefixes, inline_vector,
-    merge, reorg_purge, vacuum, overwrite, empty, checkpoint_v1, checkpoint_v1_parts, checkpoint_v1_struct,
-    checkpoint_v2_parquet, checkpoint_v2_json, row_tracking, row_tracking_backfilled, in_commit_timestamps,
-    mapping_name, mapping_id, mapping_upgraded, type_widening, change_feed, constraints, append_only, timestamp_ntz,
-    clustered, protocol_checks, variant, partition_paths, partition_types, *STATISTICS,
+    optimize, optimize_zorder, optimize_vectors, vectors, vectors_of_whole_files, vectors_of_partitions,
+    random_prefixes, inline_vector, merge, reorg_purge, vacuum, overwrite, empty, checkpoint_v1, checkpoint_v1_parts,
+    checkpoint_v1_struct, checkpoint_v2_parquet, checkpoint_v2_json, row_tracking, row_tracking_backfilled,
+    in_commit_timestamps, mapping_name, mapping_id, mapping_upgraded, type_widening, change_feed, constraints,
+    append_only, timestamp_ntz, clustered, protocol_checks, variant, partition_paths, partition_types, *STATISTICS,
 )  # fmt: skip
 
 
