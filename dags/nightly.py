@@ -1,7 +1,8 @@
 """Every night at 02:00 UTC, every table of tables.yaml: care for it, check it, say how it went.
 
-One Spark job per group of tables for the care and one for the check, in the pool `nightkeep_spark`; then one
-small task per table, which carries the table's outcome and, when a verified commit was published, its asset.
+Tables of one format are a group, or several if they are many. One Spark job per group for the care, which runs
+whatever each table's policy asks for, and one for the check, in the pool `nightkeep_spark`; then one small task
+per table, which carries the table's outcome and, when a verified commit was published, its asset.
 The chain, and who retries what, is in `nightkeep_airflow.tasks`. One run at a time: two would only race.
 
 A table that has to wait for the next night costs nothing but time, so missed nights are not caught up on.
@@ -17,7 +18,6 @@ from airflow.sdk import CronTriggerTimetable, dag, task
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from nightkeep.model import Operation
 from nightkeep.policy import groups, load
 from nightkeep_airflow.alerts import late
 from nightkeep_airflow.settings import from_environment
@@ -49,7 +49,7 @@ def policy_groups(policy: str) -> list[list[str]]:
     tags=["nightkeep"],
 )
 def nightly() -> None:
-    care_for(policy_groups(SETTINGS.policy), SETTINGS, operation=Operation.UPGRADE)
+    care_for(policy_groups(SETTINGS.policy), SETTINGS)
 
 
 nightly()

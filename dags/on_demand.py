@@ -14,7 +14,7 @@ from airflow.sdk import Param, dag, task
 
 from nightkeep.model import Operation
 from nightkeep.policy import load
-from nightkeep_airflow.operators import JOBS
+from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.tasks import care_for
 
@@ -29,7 +29,13 @@ PARAMS = {
         minLength=1,
         pattern="^[^,]+$",
     ),
-    "operation": Param(Operation.UPGRADE.value, type="string", enum=[job.value for job in JOBS]),
+    "operation": Param(
+        None,
+        type=["null", "string"],
+        title="Operation",
+        description="Left empty: what the policy asks for, else what suits the table's format",
+        enum=[None, *(operation.value for operation in Operation)],
+    ),
     "where": Param(
         None,
         type=["null", "string"],
@@ -38,12 +44,34 @@ PARAMS = {
     ),
     "dry_run": Param(True, type="boolean", title="Dry run", description="Plan only; change nothing"),  # noqa: FBT003
     "full": Param(False, type="boolean", title="Full", description="All files, not only new ones"),  # noqa: FBT003
+    "zorder": Param(
+        None,
+        type=["null", "string"],
+        title="Z-order",
+        description="Columns to cluster by when optimizing, separated by commas; not together with Hilbert",
+    ),
+    "hilbert": Param(
+        None,
+        type=["null", "string"],
+        title="Hilbert",
+        description="Columns to cluster by along a Hilbert curve, separated by commas",
+    ),
+    "target_size": Param(
+        None,
+        type=["null", "string"],
+        title="Target size",
+        description="Of the files written, such as 256MB",
+        pattern=SIZE_PATTERN,
+    ),
 }
 
 OPTIONS = (
     "{{ '--where=' ~ params.where if params.where else '' }}",
     "{{ '--dry-run' if params.dry_run else '' }}",
     "{{ '--full' if params.full else '' }}",
+    "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
+    "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
+    "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
 )
 
 
@@ -65,7 +93,7 @@ def asked(policy: str, *, params: Any = None) -> list[list[str]]:
     tags=["nightkeep"],
 )
 def on_demand() -> None:
-    care_for(asked(SETTINGS.policy), SETTINGS, operation="{{ params.operation }}", options=OPTIONS)
+    care_for(asked(SETTINGS.policy), SETTINGS, operation="{{ params.operation or '' }}", options=OPTIONS)
 
 
 on_demand()

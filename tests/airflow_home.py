@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "check.py")
 
-# Says of each table what its script says for this try ("crash" ends the process), and notes how it was called.
+# Says of each table what its script says for this try ("crash" ends the process), and notes how it was called. What
+# is said is an outcome, or several, one for each operation in turn: "unchanged verified".
 SCRIPTED_JOB = """
 import argparse, json, pathlib, sys
 from datetime import UTC, datetime
@@ -22,7 +24,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.report import RunDocument, store
 
 parser = argparse.ArgumentParser()
-for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where"):
+for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):
     parser.add_argument(f"--{name}")
 for name in ("dry-run", "full"):
     parser.add_argument(f"--{name}", action="store_true")
@@ -39,15 +41,16 @@ for table in args.tables.split(","):
     said = outcomes[min(tries, len(outcomes) - 1)]
     if said == "crash":
         sys.exit(3)
-    document = RunDocument(
-        run_id=f"{args.run_id_prefix}:{table}", table=table, format="paimon", operation=Operation.UPGRADE,
-        outcome=Outcome(said), reason=f"{said} on purpose", started_at=now, finished_at=now,
-    )
-    path = store(document, args.reports)
-    entries.append({
-        "table": table, "operation": "upgrade", "outcome": said, "reason": document.reason,
-        "document": str(path),
-    })
+    for operation, one in zip((Operation.UPGRADE, Operation.OPTIMIZE), said.split()):
+        document = RunDocument(
+            run_id=f"{args.run_id_prefix}:{table}", table=table, format="paimon", operation=operation,
+            outcome=Outcome(one), reason=f"{one} on purpose", started_at=now, finished_at=now,
+        )
+        path = store(document, args.reports)
+        entries.append({
+            "table": table, "operation": operation, "outcome": one, "reason": document.reason,
+            "document": str(path),
+        })
 pathlib.Path(args.result).write_text(json.dumps(entries))
 """
 
@@ -82,7 +85,7 @@ class Airflow:
         """What the jobs are to say: by job, table and try; every other table is verified."""
         jobs = self.home / "jobs"
         (jobs / "calls.jsonl").unlink(missing_ok=True)
-        (jobs / "script.json").write_text(json.dumps({"l0_upgrade": {}, "check": {}} | outcomes))
+        (jobs / "script.json").write_text(json.dumps({Path(name).stem: {} for name in JOBS} | outcomes))
 
     def calls(self, job: str) -> list[dict[str, Any]]:
         lines = (self.home / "jobs/calls.jsonl").read_text().splitlines()
@@ -123,7 +126,7 @@ def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
         state=state,
         log=log,
         tasks={(task, int(i) if str(i).isdigit() else i): (s, tries) for task, i, s, tries in tasks},
-        care=tuple(airflow.calls("l0_upgrade")),
+        care=tuple(call for name in JOBS[:-1] for call in airflow.calls(Path(name).stem)),
         check=tuple(airflow.calls("check")),
         assets={name: json.loads(extra) for name, extra in events},
     )
@@ -132,7 +135,7 @@ def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
 def airflow_home(home: Path, tables: Iterable[str]) -> Airflow:
     """An Airflow in the empty folder `home`, without a database yet, whose policy has `tables`, three a group."""
     (home / "jobs").mkdir()
-    for name in ("l0_upgrade.py", "check.py"):
+    for name in JOBS:
         (home / "jobs" / name).write_text(SCRIPTED_JOB)
     entries = [f"  - name: {name}\n    table: paimon:{home}/{name}" for name in tables]
     policy = ["version: 1", "defaults: {tables_per_session: 3}", "tables:", *entries]

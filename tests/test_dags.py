@@ -29,6 +29,10 @@ TABLES = {
     "crashes": ["crash"],
     "beside_crash": ["verified"],
     "also_beside_crash": ["unchanged"],
+    #
+    "both": ["unchanged verified"],
+    "second_lost": ["verified conflicted", "verified verified"],
+    "second_refused": ["verified refused"],
 }
 GROUPS = [[f"t.{name}" for name in list(TABLES)[i : i + 3]] for i in range(0, len(TABLES), 3)]
 
@@ -44,8 +48,9 @@ def night(airflow: Airflow) -> DagRun:
     """One nightly run over every outcome there is."""
     care = {f"t.{name}": outcomes for name, outcomes in TABLES.items()}
     airflow.script(
-        l0_upgrade=care,
-        check={"t.bad_check": ["mismatch"], "t.check_crashes": ["crash"], "t.lost_always": ["conflicted"]},
+        care=care,
+        check={"t.bad_check": ["mismatch"], "t.check_crashes": ["crash"], "t.lost_always": ["conflicted"]}
+        | {f"t.{name}": TABLES[name][-1:] for name in ("both", "second_lost", "second_refused")},
     )
     done = airflow.call("airflow", "dags", "test", "nightly", "2026-11-20")
     assert done.returncode == 1, done.stdout
@@ -68,6 +73,9 @@ STATES = {
     "crashes": "failed",
     "beside_crash": "failed",
     "also_beside_crash": "failed",
+    "both": "success",
+    "second_lost": "success",
+    "second_refused": "skipped",
 }
 
 
@@ -78,16 +86,18 @@ def test_each_table_ends_as_its_outcome_says_at_the_first_try(night: DagRun) -> 
 
 
 def test_verified_tables_and_no_others_emit_their_asset(night: DagRun) -> None:
-    verified = {"verified", "lost_once", "failed_once"}
+    verified = {"verified", "lost_once", "failed_once", "both", "second_lost"}
     assert set(night.assets) == {f"nightkeep/t.{name}" for name in verified}
     (document,) = night.assets["nightkeep/t.verified"]["documents"]
     assert json.loads(Path(document).read_text())["outcome"] == "verified"
 
 
 def test_care_is_what_is_tried_again_and_under_the_same_run(night: DagRun) -> None:
-    tries = {("group.care", i): n for i, n in enumerate((1, 1, 3, 1, 3))}
+    tries = {("group.care", i): n for i, n in enumerate((1, 1, 3, 1, 3, 2))}
     assert {key: night.tasks[key][1] for key in tries} == tries
-    assert [night.tasks["group.care", i][0] for i in range(5)] == [*["success"] * 4, "failed"]
+    states = [night.tasks["group.care", i][0] for i in range(len(GROUPS))]
+    assert states == [*["success"] * 4, "failed", "success"]
+    assert {call["job"] for call in night.care} == {"care"}
     assert sorted(call["tables"] for call in night.care) == sorted(
         ",".join(group) for group, n in zip(GROUPS, tries.values(), strict=True) for _ in range(n)
     )
@@ -101,9 +111,12 @@ def test_only_what_was_published_is_checked(night: DagRun) -> None:
         "t.verified,t.bad_check",
         "t.lost_once,t.lost_always,t.failed_once",
         "t.check_crashes,t.beside_check_crash",
+        "t.both,t.second_lost,t.second_refused",
     }
-    states = [night.tasks["group.check", i] for i in range(5)]
-    assert states == [("success", 1), ("skipped", 1), ("success", 1), ("failed", 3), ("upstream_failed", 0)]
+    states = [night.tasks["group.check", i] for i in range(len(GROUPS))]
+    assert states == [
+        ("success", 1), ("skipped", 1), ("success", 1), ("failed", 3), ("upstream_failed", 0), ("success", 1),
+    ]  # fmt: skip
 
 
 def test_the_page_has_every_table_and_its_settled_outcome(airflow: Airflow, night: DagRun) -> None:
@@ -116,26 +129,50 @@ def test_the_page_has_every_table_and_its_settled_outcome(airflow: Airflow, nigh
     assert f"reports/pages/{prefix}.html" in night.log
 
 
-def test_on_demand_is_a_dry_run_of_the_table_the_address_names(airflow: Airflow) -> None:
-    airflow.script(l0_upgrade={"t.skipped": ["skipped"]})
-    form = {"table": f"paimon:{airflow.home}/t.skipped", "where": "day >= '2026-11-01'"}
+def test_a_table_of_several_operations_has_all_of_them_on_the_page(airflow: Airflow, night: DagRun) -> None:
+    page = (airflow.home / f"reports/pages/{night.care[0]['run_id_prefix']}.html").read_text()
+    for name in ("both", "second_lost", "second_refused"):
+        assert page.count(f">t.{name}</h2>") == 2
+    assert "refused on purpose" in page
+
+
+def on_demand(airflow: Airflow, **form: object) -> DagRun:
     done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
     run = finished(airflow, "on_demand", done.stdout)
-    assert (done.returncode, run.state) == (0, "success")
+    assert (done.returncode, run.state) == (0, "success"), done.stdout
+    return run
+
+
+def test_on_demand_is_a_dry_run_of_the_table_the_address_names(airflow: Airflow) -> None:
+    airflow.script(care={"t.skipped": ["skipped"]})
+    run = on_demand(airflow, table=f"paimon:{airflow.home}/t.skipped", where="day >= '2026-11-01'")
     (call,) = run.care
-    assert call["tables"] == "t.skipped"
+    assert (call["job"], call["tables"]) == ("care", "t.skipped")
     assert (call["dry_run"], call["full"], call["where"]) == (True, False, "day >= '2026-11-01'")
+    assert (call["zorder"], call["hilbert"], call["target_size"]) == (None, None, None)
     assert run.tasks["group.check", 0][0] == run.tasks["outcome", "t.skipped"][0] == "skipped"
+
+
+def test_on_demand_says_what_the_form_says(airflow: Airflow) -> None:
+    airflow.script()
+    form = {"operation": "optimize", "zorder": "a, s.b", "target_size": "64 MB", "dry_run": False}
+    (call,) = on_demand(airflow, table="t.verified", **form).care
+    assert (call["job"], call["dry_run"]) == ("optimize", False)
+    assert (call["zorder"], call["hilbert"], call["target_size"]) == ("a, s.b", None, "64 MB")
 
 
 FORMS: dict[str, dict[str, object]] = {
     "good": {"table": "t.verified"},
-    "all": {"table": "paimon:/a b", "operation": "upgrade", "where": "a = 1", "dry_run": False, "full": True},
+    "all": {
+        "table": "paimon:/a b", "operation": "persist-deletes", "where": "a = 1", "dry_run": False, "full": True,
+        "zorder": "a", "hilbert": None, "target_size": "1GB",
+    },
     "empty": {},
     "two tables": {"table": "a,b"},
     "unknown operation": {"table": "a", "operation": "drop"},
     "text for a switch": {"table": "a", "dry_run": "no"},
-}
+    "a size without unit": {"table": "a", "target_size": "3"},
+}  # fmt: skip
 
 
 def test_dag_files_import_serialise_and_check_their_form(airflow: Airflow) -> None:

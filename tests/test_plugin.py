@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ with TestClient(create_app(apps="core")) as client:
 def test_killing_the_task_ends_everything_that_was_submitted(airflow: Airflow) -> None:
     sleeper = airflow.home / "sleeper"
     sleeper.mkdir()
-    (sleeper / "l0_upgrade.py").write_text(
+    (sleeper / "care.py").write_text(
         "import os, pathlib, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "pathlib.Path(__file__).with_name('pid').write_text(str(os.getpid()))\n"
@@ -164,3 +165,11 @@ def test_a_table_is_settled_by_the_worst_of_its_operations_and_by_its_check() ->
     ]
     assert settled(["t"], cared, [])[0].outcome is Outcome.FAILED
     assert settled(["u"], cared, [])[0].outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_what_may_have_been_published_is_checked(outcome: Outcome) -> None:
+    unpublished = {Outcome.UNCHANGED, Outcome.SKIPPED, Outcome.REFUSED, Outcome.MISMATCH}
+    told = Reported("t", "optimize", outcome, "", None)
+    assert told.may_have_published is (outcome not in unpublished)
+    assert replace(told, committed_version=7).may_have_published

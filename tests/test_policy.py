@@ -204,6 +204,14 @@ def test_all_settings_can_be_written() -> None:
     assert {origin.layer for origin in effective.origins.values()} == {"table a"}
 
 
+def test_operations_are_the_policys_or_suit_the_format() -> None:
+    loaded = policy("tables: [{name: a, table: 'paimon:/a', operations: [optimize, upgrade]}]")
+    assert loaded.effective("a").operations == (Operation.OPTIMIZE, Operation.UPGRADE)
+    assert loaded.effective("paimon:/b").operations == (Operation.UPGRADE,)
+    assert loaded.effective("delta:/b").operations == (Operation.OPTIMIZE,)
+    assert loaded.effective("iceberg:prod/b").operations == (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
+
+
 def test_settings_cannot_be_changed_after_loading() -> None:
     settings = policy("").effective("delta:/x").settings
     with pytest.raises(ValueError, match="frozen"):

@@ -16,7 +16,7 @@ from nightkeep.policy import Overrides, load
 
 
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
-    """Care for the tables of `argv`; without `operations` each as its policy asks, else as its format can.
+    """Care for the tables of `argv`; without `operations` each as its policy asks.
 
     Raises UsageError, before any work, for a policy or an option that cannot be understood.
     """

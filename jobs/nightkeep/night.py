@@ -10,7 +10,6 @@ from pathlib import Path
 from nightkeep.care import Order, care, failed
 from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
-from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile
@@ -52,22 +51,19 @@ class Reported:
 
 
 def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
-    """Each table's operations in turn. Raises UsageError only before any table was worked on."""
+    """Each table's operations in turn: these, else what its policy asks for, else what suits its format.
+
+    Raises UsageError only before any table was worked on.
+    """
     policies = [group.effective(table) for table in group.tables]
-    if operations:
-        group.said.require_use(operations)
     for policy in policies:
-        for operation in operations or operations_of(policy):
+        group.said.require_use(operations or policy.operations)
+    for policy in policies:
+        for operation in operations or policy.operations:
             order = Order(operation, f"{group.prefix}:{policy.address.name}", group.reports, group.dry_run)
             document = _care(policy, order, engine)
             _log.info("plan of %s", plan_text(document))
             yield _stored(document, group.reports)
-
-
-def operations_of(policy: EffectivePolicy) -> tuple[Operation, ...]:
-    """What the policy asks for, else everything the table's format knows."""
-    asked = policy.settings.operations
-    return asked if asked is not None else tuple(open_table(policy.address).operations)
 
 
 def check_group(group: Group, engine: Engine) -> Iterator[Reported]:

@@ -15,14 +15,18 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from nightkeep.model import Operation, Outcome
 from nightkeep_airflow.links import ReportLink
-from nightkeep_airflow.results import UNPUBLISHED, Reported, as_json, parse, reported
+from nightkeep_airflow.results import Reported, as_json, parse, reported
 from nightkeep_airflow.runs import run_prefix
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-JOBS = {Operation.UPGRADE: "l0_upgrade.py"}
-CHECK_JOB = "check.py"
+JOBS = {
+    Operation.UPGRADE: "l0_upgrade.py",
+    Operation.PERSIST_DELETES: "persist_deletes.py",
+    Operation.OPTIMIZE: "optimize.py",
+}
+CARE_JOB, CHECK_JOB = "care.py", "check.py"
 
 # What a later try can mend: a lost race is planned again, a failure may have been the machine's.
 RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
@@ -103,17 +107,21 @@ class NightkeepSparkOperator(SparkSubmitOperator):
 
 
 class CareOperator(NightkeepSparkOperator):
-    """One operation over a group of tables; returns one entry per table and operation."""
+    """One operation over a group of tables, or, if `operation` is blank, whatever their policies ask for.
+
+    Returns one entry per table and operation.
+    """
 
     template_fields = (*NightkeepSparkOperator.template_fields, "operation")
 
-    def __init__(self, *, operation: str = Operation.UPGRADE.value, **kwargs: Any) -> None:
+    def __init__(self, *, operation: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.operation = operation
 
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
         """Raises AirflowException while tries remain and a table is worth another one."""
-        entries = self.submit(JOBS[Operation(self.operation)], self.tables, context)
+        script = JOBS[Operation(self.operation)] if self.operation.strip() else CARE_JOB
+        entries = self.submit(script, self.tables, context)
         # What a run has published it finds again: only the next run plans the rest of that table.
         unpublished = [entry for entry in entries if entry.committed_version is None]
         _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
@@ -132,7 +140,7 @@ class CheckOperator(NightkeepSparkOperator):
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
         """Raises AirflowSkipException where nothing was published: a quiet night starts no Spark for it."""
         cared = [reported(entry) for entry in self.cared]
-        published = dict.fromkeys(entry.table for entry in cared if entry.outcome not in UNPUBLISHED)
+        published = dict.fromkeys(entry.table for entry in cared if entry.may_have_published)
         if not published:
             raise AirflowSkipException("nothing was published, so there is nothing to check")
         entries = self.submit(CHECK_JOB, list(published), context)

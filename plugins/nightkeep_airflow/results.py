@@ -9,8 +9,8 @@ from typing import Any
 
 from nightkeep.model import Outcome
 
-# Nothing of these was published under this run, so there is no version to check.
-UNPUBLISHED = frozenset({Outcome.UNCHANGED, Outcome.SKIPPED, Outcome.REFUSED, Outcome.MISMATCH})
+# Nothing of these was published under this run, unless a version says so.
+_UNPUBLISHED = frozenset({Outcome.UNCHANGED, Outcome.SKIPPED, Outcome.REFUSED, Outcome.MISMATCH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,11 @@ class Reported:
     reason: str
     document: str | None
     committed_version: int | None = None
+
+    @property
+    def may_have_published(self) -> bool:
+        """Whether there may be a version to check: part of a run may be published before the rest goes wrong."""
+        return self.committed_version is not None or self.outcome not in _UNPUBLISHED
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")

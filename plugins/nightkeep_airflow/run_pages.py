@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from nightkeep.model import Operation
+from nightkeep.policy import PolicyFile
 from nightkeep.report import (
     RunDocument,
     load_document,
@@ -31,7 +31,6 @@ class RunPage:
 
     prefix: str
     title: str
-    operation: Operation
     now: datetime
 
 
@@ -40,28 +39,30 @@ def page_name(prefix: str) -> str:
     return f"pages/{slug(prefix)}.html"
 
 
-def write_run(reports: str, run: RunPage, results: Iterable[Settled]) -> Path:
+def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy: PolicyFile) -> Path:
     """Write the run's page and the index; the path of the former."""
-    documents = [document for result in results for document in _documents(result, run)]
+    documents = [document for result in results for document in _documents(result, run, policy)]
     page = write_page(reports, run.prefix, render_run(documents, title=run.title, generated_at=run.now))
     write_page(reports, INDEX, _index(reports, run.now))
     return page
 
 
-def _documents(result: Settled, run: RunPage) -> list[RunDocument]:
+def _documents(result: Settled, run: RunPage, policy: PolicyFile) -> list[RunDocument]:
     """What was written about a table, the settled outcome on it where the documents know less."""
-    found = [load_document(path) for path in result.documents] or [_unreported(result, run)]
+    found = [load_document(path) for path in result.documents] or [_unreported(result, run, policy)]
     if all(document.outcome is not result.outcome for document in found):
         found[0] = replace(found[0], outcome=result.outcome, reason=result.reason)
     return found
 
 
-def _unreported(result: Settled, run: RunPage) -> RunDocument:
+def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocument:
+    found = policy.effective(result.table)
     return RunDocument(
         run_id=f"{run.prefix}:{result.table}",
         table=result.table,
-        format="unknown",
-        operation=run.operation,
+        format=found.address.format,
+        # Nobody lived to say what was done: this was to be done first.
+        operation=found.operations[0],
         outcome=result.outcome,
         reason=result.reason,
         started_at=run.now,

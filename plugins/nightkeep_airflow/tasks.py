@@ -27,7 +27,8 @@ from urllib.parse import quote
 from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import Outcome
+from nightkeep.policy import load
 from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.results import as_json, reported, settled, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
@@ -59,10 +60,11 @@ def table_asset(table: str) -> Asset:
     return Asset(name=f"nightkeep/{table}", uri=f"x-nightkeep://tables/{quote(table, safe='')}")
 
 
-def care_for(groups: XComArg, settings: Settings, *, operation: str, options: Iterable[str] = ()) -> None:
+def care_for(groups: XComArg, settings: Settings, *, operation: str = "", options: Iterable[str] = ()) -> None:
     """The chain of this module behind `groups`, a task that returns lists of table names.
 
-    `operation` and `options` may be templates; an option that renders blank is left out.
+    A blank `operation` is what each table's policy asks for. `operation` and `options` may be templates; an
+    option that renders blank is left out.
     """
     submit = {
         "conn_id": CONNECTION,
@@ -88,7 +90,7 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str, options: It
     results = settle(groups)
     each.expand(tables=groups) >> results
     outcome.expand(result=results)
-    page(results, settings.reports, operation)
+    page(results, settings.policy, settings.reports)
 
 
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
@@ -120,14 +122,13 @@ def outcome(result: Mapping[str, Any], *, outlet_events: Any = None) -> str:
 
 
 @task
-def page(results: Any, reports: str, operation: str, *, dag_run: Any = None) -> str:
+def page(results: Any, policy: str, reports: str, *, dag_run: Any = None) -> str:
     """Write the run's page and the index over all runs; the path of the page."""
     run = RunPage(
         prefix=run_prefix(dag_run.dag_id, dag_run.run_id),
         title=f"{dag_run.dag_id}, {dag_run.run_after:%Y-%m-%d %H:%M}",
-        operation=Operation(operation),
         now=datetime.now(UTC),
     )
-    written = write_run(reports, run, [settled_result(result) for result in results])
+    written = write_run(reports, run, [settled_result(result) for result in results], policy=load(policy))
     _log.info("The report of this run is %s", written)
     return str(written)

@@ -15,7 +15,6 @@ from nightkeep.commands import options
 from nightkeep.commands.place import Place, find_place, show
 from nightkeep.engine import Engine
 from nightkeep.model import Clustering, Curve, Operation
-from nightkeep.night import operations_of
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.report import RunDocument, plan_text, store, summary_text
@@ -102,7 +101,7 @@ class _How:
 
 
 def _operations(chosen: EffectivePolicy, asked: Sequence[Operation] | None, said: Overrides) -> tuple[Operation, ...]:
-    found = tuple(asked or operations_of(chosen))
+    found = tuple(asked or chosen.operations)
     said.require_use(found)
     return found
 

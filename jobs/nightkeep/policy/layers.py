@@ -18,10 +18,10 @@ from types import MappingProxyType
 from pydantic import BaseModel, ValidationError
 
 from nightkeep.errors import AddressError, PolicyError
-from nightkeep.model import Address
+from nightkeep.model import Address, Operation
 from nightkeep.policy.address import is_address, names_of, parse_address, same_place, substitute
 from nightkeep.policy.faults import explained
-from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry
+from nightkeep.policy.settings import OPERATIONS, PRESETS, Document, Preset, Settings, TableEntry
 from nightkeep.policy.source import Location, Source, parse
 
 
@@ -79,6 +79,11 @@ class EffectivePolicy:
     address: Address
     settings: Settings
     origins: Mapping[str, Origin]
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What to run, in order: what the policy asks for, else what suits a table of this format."""
+        return self.settings.operations or OPERATIONS.get(self.address.format, (Operation.OPTIMIZE,))
 
 
 @dataclass(frozen=True, slots=True)

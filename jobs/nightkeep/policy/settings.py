@@ -89,7 +89,7 @@ class Settings(_Block):
         description="Values for what no other layer sets: below every explicit value.",
     )
     operations: Annotated[tuple[Operation, ...], Field(min_length=1)] | None = Field(
-        default=None, description="What to run, in order. null: what the table's format asks for."
+        default=None, description="What to run, in order. null: what suits the table's format."
     )
     pause: Text | None = Field(default=None, description="Why the table is left alone for now. null: it is not paused.")
     window: Hours | None = Field(
@@ -175,6 +175,16 @@ PRESETS: Mapping[Preset, Mapping[str, object]] = MappingProxyType(
         Preset.THOROUGH: {"full": True, "check.byte_budget": 1024 * _GB},
     }
 )
+
+
+OPERATIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
+    {
+        "paimon": (Operation.UPGRADE,),
+        "delta": (Operation.OPTIMIZE,),
+        "iceberg": (Operation.PERSIST_DELETES, Operation.OPTIMIZE),
+    }
+)
+"""What a table is cared for with, by format, where no layer says: no table has to be opened to know it."""
 
 
 def json_schema() -> dict[str, object]:
