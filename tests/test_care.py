@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 from tests.engines.memory_engine import MemoryEngine
-from tests.unlucky_tables import Lossy, Overtaken, Unanswered
+from tests.unlucky_tables import Lossy, Overtaken, Unanswered, Wrapped
 
 from nightkeep import care as care_module
 from nightkeep.care import Order, care, failed
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.formats.memory.optimize import SORTED
-from nightkeep.model import Address, Operation, Outcome, UnitKey, VerifyLevel
+from nightkeep.model import Address, Clustering, Curve, Operation, Outcome, Request, UnitKey, VerifyLevel
 from nightkeep.opinion import published_outcome
 from nightkeep.policy import EffectivePolicy, Settings, Window
-from nightkeep.protocol import Table
+from nightkeep.protocol import OperationRules, Snapshot, Table
 from nightkeep.report import RunDocument, hold, release, store
 from nightkeep.tasks import Mapper, inline
 
@@ -360,6 +360,26 @@ class TestBatches:
         assert (again.outcome, [commit.units for commit in again.commits]) == (Outcome.VERIFIED, [(self.FIRST,)])
 
 
+@pytest.mark.parametrize(
+    ("operation", "expected"), [(Operation.OPTIMIZE, "z-order by id"), (Operation.PERSIST_DELETES, "None")]
+)
+def test_clustering_is_asked_of_what_rewrites_files_and_reported(
+    night: Night, opening: Opening, operation: Operation, expected: str
+) -> None:
+    asked: list[str] = []
+
+    def rule(found: Snapshot[Any], unit: Any, request: Request) -> None:
+        asked.append(str(request.clustering))
+
+    class Ruled(Wrapped):
+        operations = {each: OperationRules((), (rule,)) for each in Operation}  # noqa: RUF012
+
+    opening(Ruled)
+    order = replace(night.order("night"), operation=operation)
+    document = care(night.policy(clustering=Clustering(("id",), Curve.Z)), order, mapper=night.mapper)
+    assert (document.outcome, {*asked}, str(document.plan.clustering)) == (Outcome.UNCHANGED, {expected}, expected)
+
+
 class TestDocument:
     """JSON keys are a contract: what was promised first, then what was added since."""
 
@@ -378,7 +398,7 @@ class TestDocument:
     def test_of_its_parts(self, document: dict[str, Any]) -> None:
         (commit,), planned, unit = document["commits"], document["plan"]["units"][0], document["units"][0]
         assert commit.keys() == {"version", "parent_version", "units"}
-        assert document["plan"].keys() == {"units"} | {"version", "notes"}
+        assert document["plan"].keys() == {"units"} | {"version", "notes", "clustering"}
         assert planned.keys() == {"partition", "bucket", "reason", "input_files", "input_bytes", "estimate"}
         assert unit.keys() == {
             "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",

@@ -21,6 +21,8 @@ import nightkeep.report
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import (
     Address,
+    Clustering,
+    Curve,
     Estimate,
     Fingerprint,
     Operation,
@@ -48,6 +50,7 @@ from nightkeep.report import (
     hold,
     load_document,
     load_history,
+    plan_text,
     release,
     render_index,
     render_run,
@@ -56,6 +59,7 @@ from nightkeep.report import (
     summary_text,
     write_page,
 )
+from nightkeep.report.columns import Change, ColumnChange, column_changes
 from nightkeep.report.figures import levels, show_bytes, show_seconds, size_bins, stages
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
@@ -132,8 +136,27 @@ BARE = RunDocument(
 )
 
 
+def clustered(table: str = "events") -> RunDocument:
+    """An optimize in two commits that helped two columns, cost another, and left one alone."""
+    skipping = {
+        "lat": {"before": 0.12, "after": 0.82}, "s.lon": {"before": 0.1, "after": 0.8},
+        "ts": {"before": 0.9, "after": 0.3}, "note": {"before": 0.0, "after": 0.0},
+    }  # fmt: skip
+    overlap = {"lat": {"before": 90.0, "after": 12.25}, "ts": {"before": 2.0, "after": 60.0}, "kind": {"after": 3}}
+    whole = document(table)
+    return replace(
+        whole,
+        operation=Operation.OPTIMIZE,
+        reason=None,
+        commits=(CommitResult(43, 42, (UnitKey("dt=1"),)), CommitResult(45, 44, (UnitKey("dt=2"),))),
+        committed_version=45,
+        plan=replace(whole.plan, clustering=Clustering(("lat", "s.lon"), Curve.HILBERT, 64, noise=True)),
+        metrics=replace(whole.metrics, extra={**whole.metrics.extra, "skipping": skipping, "overlap": overlap}),
+    )
+
+
 class TestDocument:
-    @pytest.mark.parametrize("value", [document(), BARE])
+    @pytest.mark.parametrize("value", [document(), BARE, clustered()])
     def test_json_and_back(self, value: RunDocument) -> None:
         assert RunDocument.from_json(json.loads(json.dumps(value.to_json()))) == value
 
@@ -410,8 +433,16 @@ HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}"
 
 def hostile() -> RunDocument:
     """A document in which every text comes from somebody who means ill."""
-    text = json.dumps(document(outcome=Outcome.MISMATCH).to_json())
-    known = {*Operation, *Outcome, *VerifyLevel, *CheckStatus, NIGHT.isoformat(), document().finished_at.isoformat()}
+    text = json.dumps(replace(clustered(), outcome=Outcome.MISMATCH).to_json())
+    known = {
+        *Operation,
+        *Outcome,
+        *VerifyLevel,
+        *CheckStatus,
+        *Curve,
+        NIGHT.isoformat(),
+        document().finished_at.isoformat(),
+    }
 
     def poisoned(value: object) -> object:
         if isinstance(value, dict):
@@ -424,12 +455,14 @@ def hostile() -> RunDocument:
     assert isinstance(found, dict)
     found["metrics"]["seconds"].pop(HOSTILE)
     found["metrics"]["seconds"][HOSTILE] = 1.0
+    found["metrics"]["skipping"][HOSTILE] = {"before": 0.9, "after": 0.1}
+    found["plan"]["clustering"]["columns"] = [HOSTILE]
     return RunDocument.from_json(found)
 
 
 class TestPages:
     @pytest.mark.parametrize(
-        "html", [run_page(*EVERYTHING, BARE), index_page(*EVERYTHING, BARE), run_page(), index_page()]
+        "html", [run_page(*EVERYTHING, clustered(), BARE), index_page(*EVERYTHING, BARE), run_page(), index_page()]
     )
     def test_a_page_asks_nobody_for_anything(self, html: str) -> None:
         assert not re.search(r"(?i)https?:|//[a-z]|@import|url\(|<script|<iframe|<img|<object|<embed|srcset", html)
@@ -451,7 +484,7 @@ class TestPages:
         assert {tag for tag, _ in page.elements} <= allowed
         assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
 
-    @pytest.mark.parametrize("html", [run_page(*EVERYTHING), index_page(*EVERYTHING)])
+    @pytest.mark.parametrize("html", [run_page(*EVERYTHING, clustered()), index_page(*EVERYTHING)])
     def test_a_page_can_be_read_without_seeing_it(self, html: str) -> None:
         page = Page(html)
         assert next(page.all("html"))["lang"] == "en"
@@ -505,10 +538,40 @@ class TestPages:
         assert "Seconds per stage: plan 50 ms, rewrite 2.0 s, check 1.0 s" in labels
 
     def test_a_published_mismatch_says_how_to_go_back(self) -> None:
-        text = Page(run_page(document("a b", Outcome.MISMATCH))).text
+        whole = document("a b", Outcome.MISMATCH)
+        checked = replace(whole, expectations=replace(whole.expectations, status=CheckStatus.FAILED))
+        text = Page(run_page(checked)).text
         assert "Version 43 is published and failed its check." in text
         assert "nightkeep release 'a b'" in text
         assert "CALL sys.rollback_to('shop.orders', 41)" in text
+
+    def test_several_published_versions_that_failed_are_told_together(self) -> None:
+        checked = replace(clustered(), outcome=Outcome.MISMATCH, expectations=Expectations(CheckStatus.FAILED))
+        assert "Versions 43 to 45 are published and failed their check." in Page(run_page(checked)).text
+
+    def test_a_mismatch_caught_after_a_first_commit_says_what_readers_see(self) -> None:
+        text = Page(run_page(document(outcome=Outcome.MISMATCH))).text
+        assert "No unit that differs was published." in text
+        assert "readers see version 43" in text
+        assert "nightkeep release" not in text
+
+    def test_several_commits_are_counted_and_each_is_told(self) -> None:
+        text = Page(run_page(clustered())).text
+        assert "Committed versions 43 to 45, in 2 commits" in text
+        assert "Commit 43 1 units, on top of 42 Commit 45 1 units, on top of 44" in text
+
+    def test_clustering_and_what_each_column_got_from_it_are_shown(self) -> None:
+        text = Page(run_page(clustered())).text
+        assert "Clustering hilbert by lat, s.lon" in text
+        assert "skip fewer files than before: ts." in text
+        for row in (
+            "lat 12% \u2192 82% 90.0 \u2192 12.2",
+            "ts 90% \u2192 30% 2.0 \u2192 60.0 loses",
+            "note 0% -",
+            "kind - 3.0",
+        ):
+            assert row in text
+        assert "Files that queries skip" not in Page(run_page(document())).text
 
     def test_a_caught_mismatch_says_that_nothing_happened(self) -> None:
         caught = replace(document(outcome=Outcome.MISMATCH), committed_version=None, commits=(), go_back=None)
@@ -520,6 +583,11 @@ class TestPages:
         text = Page(run_page(replace(BARE, units=(*many, bad)))).text
         assert text.index("bucket-777") < text.index("bucket-0")
         assert "51 more units are in the document." in text
+
+    def test_odd_figures_of_columns_are_not_shown(self) -> None:
+        for odd in ("much", [1], {"a": 3}, {"a": {"before": "x", "after": True}}, {"a": {}}, None):
+            assert column_changes({"skipping": odd, "overlap": odd}) == ()
+            assert "skip" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"skipping": odd})))).text
 
     def test_odd_measurements_are_no_reason_to_fail(self) -> None:
         odd = {"file_sizes_before": "many", "file_sizes_after": [1, -1, None, True], "levels_before": [1], "lag": None}
@@ -556,6 +624,42 @@ def test_the_summary_is_plain_aligned_text() -> None:
 
         3 tables: 1 conflicted, 1 verified, 1 unchanged. 18 rows proven."""
     )
+
+
+def test_the_summary_tells_of_commits_and_of_columns() -> None:
+    lines = summary_text((clustered(), replace(clustered("quiet"), commits=(), committed_version=None))).splitlines()
+    notes = [line for line in lines if line.startswith(("events:", "quiet:"))]
+    assert notes == [
+        "events: 2 commits, versions 43 to 45",
+        "events: hilbert by lat, s.lon; files skipped: lat 12% -> 82%, s.lon 10% -> 80%, ts 90% -> 30%, "
+        "note 0% -> 0%; fewer than before on ts",
+    ]
+
+
+def test_the_dry_run_tells_the_order_of_rows() -> None:
+    assert plan_text(clustered()).splitlines()[0] == "events: optimize of version 41, hilbert by lat, s.lon, 1 units"
+
+
+class TestColumns:
+    @pytest.mark.parametrize(
+        ("skipping", "overlap", "loses"),
+        [
+            ((0.5, 0.4), None, True),
+            ((0.5, 0.5), None, False),
+            ((0.5, 0.499), None, False),
+            ((0.5, 0.6), (1, 9), False),
+            (None, (1, 9), True),
+            (None, (9, 1), False),
+            (None, (1.0, 1.04), False),
+            ((None, 0.4), None, False),
+            (None, None, False),
+        ],
+    )
+    def test_a_column_loses_when_its_queries_read_more(
+        self, skipping: tuple[float, float] | None, overlap: tuple[float, float] | None, loses: bool
+    ) -> None:
+        found = ColumnChange("a", Change(*skipping) if skipping else None, Change(*overlap) if overlap else None)
+        assert found.loses is loses
 
 
 def test_the_public_names_are_pinned() -> None:

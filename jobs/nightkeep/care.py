@@ -133,11 +133,11 @@ def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocu
     if waiting:
         return log.document(Outcome.SKIPPED, waiting)
     with log.stage("plan"):
-        base = table.snapshot()
-        found = plan(table, base, _request(log, run))
+        base, request = table.snapshot(), _request(log, run)
+        found = plan(table, base, request)
     log.facts |= {
         "base_version": base.version,
-        "plan": PlanSection.of(found),
+        "plan": PlanSection.of(found, request.clustering),
         "metrics": sizes(base.sizes, None, Metrics()),
     }
     if not found.units:
@@ -244,7 +244,9 @@ def _request(log: _Log, run: Run) -> Request:
     return Request(
         operation=log.order.operation, now_ms=run.now_ms, where=settings.where, full=settings.full,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
-        clustering=settings.clustering, min_bytes=settings.min_file_size,
+        # A policy's clustering is for when files are rewritten.
+        clustering=settings.clustering if log.order.operation is Operation.OPTIMIZE else None,
+        min_bytes=settings.min_file_size,
         max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.model import Operation, Outcome, Plan, UnitKey, UnitProof, VerifyLevel
+from nightkeep.model import Clustering, Operation, Outcome, Plan, UnitKey, UnitProof, VerifyLevel
 from nightkeep.report.codec import decode, encode
 
 Extra = Mapping[str, object]
@@ -54,15 +54,16 @@ class PlanUnit:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """What was planned on `version`, in the plan's order."""
+    """What was planned on `version`, in the plan's order; `clustering` is None where files are only packed."""
 
     version: int | None = None
     units: tuple[PlanUnit, ...] = ()
     notes: tuple[str, ...] = ()
+    clustering: Clustering | None = None
     extra: Extra = field(default_factory=dict)
 
     @staticmethod
-    def of(plan: Plan) -> PlanSection:
+    def of(plan: Plan, clustering: Clustering | None = None) -> PlanSection:
         units = tuple(
             PlanUnit(
                 partition=unit.key.partition,
@@ -74,7 +75,7 @@ class PlanSection:
             )
             for unit in plan.units
         )
-        return PlanSection(plan.version, units, plan.notes)
+        return PlanSection(plan.version, units, plan.notes, clustering)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class Metrics:
     """What was measured: sizes in bytes, `seconds` by stage in the order they ran, None for what was not.
 
     `extra` holds what an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
-    of each live data file), `levels_before` and `levels_after` (files by level).
+    of each live data file), `levels_before` and `levels_after` (files by level), and what `report.columns` reads.
     """
 
     files_before: int | None = None

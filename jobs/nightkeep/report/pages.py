@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from nightkeep.model import Outcome, UnitKey, VerifyLevel
-from nightkeep.report import figures
+from nightkeep.report import columns, figures
 from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ STAGES = ("plan", "rewrite", "verify", "publish", "check")
 _MOST_ROWS = 200
 _LATELY = 20
 
-_DRAWN = ("file_sizes_before", "file_sizes_after", "levels_before", "levels_after")
+_DRAWN = ("file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *columns.SHOWN)
 _MEANING = {
     Outcome.VERIFIED: "Published, and proven to show readers the same rows.",
     Outcome.UNCHANGED: "There was nothing to do, so nothing was committed.",
@@ -67,6 +67,8 @@ class Section:
     plan: Excerpt[PlanUnit]
     files: Excerpt[str]
     proofs: Excerpt[UnitResult]
+    columns: Excerpt[columns.ColumnChange]
+    losers: str
     measured: tuple[tuple[str, str], ...]
 
 
@@ -146,6 +148,7 @@ def _section(number: int, document: RunDocument) -> Section:
     extra = document.metrics.extra
     files = [name for unit in document.plan.units for name in unit.input_files]
     worst_first = sorted(document.units, key=lambda unit: -[*Outcome].index(unit.outcome))
+    changes = columns.column_changes(extra)
     ordered = {s: document.metrics.seconds[s] for s in stage_names([document])}
     return Section(
         number=number,
@@ -158,6 +161,8 @@ def _section(number: int, document: RunDocument) -> Section:
         plan=_excerpt(document.plan.units),
         files=_excerpt(files),
         proofs=_excerpt(worst_first),
+        columns=_excerpt(changes),
+        losers=columns.losers(changes),
         measured=tuple((_words(key), _value(found)) for key, found in extra.items() if key not in _DRAWN),
     )
 
@@ -255,6 +260,8 @@ def _environment() -> Environment:
         "bytes": figures.show_bytes,
         "count": "{:,}".format,
         "plain": str,
+        "overlap": columns.show_overlap,
         "seconds": figures.show_seconds,
+        "share": columns.show_share,
     }
     return environment

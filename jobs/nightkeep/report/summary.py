@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from nightkeep.report.columns import Change, column_changes, losers, show_share
 from nightkeep.report.document import PlanUnit, RunDocument
 from nightkeep.report.figures import show_bytes
 from nightkeep.report.pages import stage_names, tally, unit_name
@@ -12,7 +13,7 @@ _LEFT = ("table", "operation", "outcome")
 
 
 def summary_text(documents: Sequence[RunDocument]) -> str:
-    """Aligned columns, one row per document, then reasons and a tally. Ends without a newline."""
+    """Aligned columns, one row per document, then reasons, notes and a tally. Ends without a newline."""
     stages = stage_names(documents)
     head = (*_LEFT, "files", "bytes", "rows proven", *(f"{stage} s" for stage in stages), "total s")
     rows = [head, *(_row(document, stages) for document in documents)]
@@ -20,13 +21,15 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     rule = "  ".join("-" * width for width in widths)
     lines = [_aligned(row, widths) for row in rows]
     reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
+    reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
     return "\n".join([lines[0], rule, *lines[1:], *([""] if reasons else []), *reasons, "", tally(documents)])
 
 
 def plan_text(document: RunDocument) -> str:
     """The dry run of one document: what would be done to each unit and why. Ends without a newline."""
     units = document.plan.units
-    head = f"{document.table}: {document.operation} of version {document.base_version}, {len(units)} units"
+    order = f", {document.plan.clustering}" if document.plan.clustering else ""
+    head = f"{document.table}: {document.operation} of version {document.base_version}{order}, {len(units)} units"
     lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  note: {note}" for note in document.plan.notes)]
     if not units:
         lines.append(f"  {document.outcome}: {document.reason}")
@@ -39,6 +42,24 @@ def _unit(unit: PlanUnit) -> str:
     if unit.estimate is None:
         return told
     return f"{told}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
+
+
+def _notes(document: RunDocument) -> Iterator[str]:
+    """What the columns above have no place for: several commits, and what clustering did to each column."""
+    if len(document.commits) > 1:
+        first, last = document.commits[0].version, document.commits[-1].version
+        yield f"{len(document.commits)} commits, versions {first} to {last}"
+    if document.plan.clustering and document.commits:
+        changes = column_changes(document.metrics.extra)
+        skipped = [f"{each.column} {_share(each.skipping)}" for each in changes if each.skipping]
+        lost = losers(changes)
+        told = [f"files skipped: {', '.join(skipped)}"] if skipped else []
+        told += [f"fewer than before on {lost}"] if lost else []
+        yield "; ".join([str(document.plan.clustering), *told])
+
+
+def _share(change: Change) -> str:
+    return " -> ".join("-" if share is None else show_share(share) for share in (change.before, change.after))
 
 
 def _row(document: RunDocument, stages: Sequence[str]) -> tuple[str, ...]:
