@@ -38,25 +38,26 @@ EDGES = {
     "check": "diff errors expectations facts model relation report",
     "diff": "errors facts model relation report",
     "session": "errors",
+    "exchange": "errors session tasks",
     "engine": "formats tasks",
     "tally": "model protocol report",
     "care": "errors execute formats model plan policy protocol publish report tally tasks verify",
     "opinion": "engine formats model policy report",
-    "night": "care engine errors formats model opinion policy report",
+    "night": "care engine errors model opinion policy report",
     "job": "engine model night policy",
     "statement": "errors policy",
-    "commands": "care engine model night opinion policy report statement",
+    "commands": "care engine model opinion policy report statement",
     "cli": "commands errors model",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}
 OUTSIDE = {"jobs": {"job", "model"}, "dags": {"model", "policy"}, "plugins": {"errors", "model", "policy", "report"}}
 """What job scripts, DAGs and the plugin may import of the package."""
 
-ON_SPARK = re.compile(r"nightkeep\.(session|check|diff|facts|expectations|relation|formats\.\w+\.relation\w*)")
+ON_SPARK = re.compile(r"nightkeep\.(session|exchange|check|diff|facts|expectations|relation|formats\.\w+\.relation\w*)")
 HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
 REWRITES = re.compile(
     r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks)"
-    r"|formats\.\w+\.(lookup|rewrite|gather|write|stats|optimize|cluster))"
+    r"|formats\.\w+\.(lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|even_files|live_rows|ranges|spill|wide))"
 )
 
 BASES = {
