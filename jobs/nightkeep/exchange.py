@@ -9,9 +9,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import Broadcast
@@ -75,7 +76,8 @@ class SparkExchange:
             self._spark.conf.set(name, before)  # type: ignore[arg-type]
 
 
-class _Moved(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Moved:
     """A row of the shuffle. `rows` are an Arrow stream, or the pickled outcome of what `failed`, or nothing."""
 
     part: int
@@ -149,4 +151,5 @@ def _to_stream(rows: pa.RecordBatch) -> bytes:
 
 def _row(moved: _Moved) -> pa.RecordBatch:
     kinds = (pa.int32(), pa.int64(), pa.binary(), pa.bool_())
-    return pa.record_batch([pa.array([v], k) for v, k in zip(moved, kinds, strict=True)], list(_Moved._fields))
+    columns = [pa.array([value], kind) for value, kind in zip(astuple(moved), kinds, strict=True)]
+    return pa.record_batch(columns, [field.name for field in fields(_Moved)])

@@ -35,7 +35,8 @@ class Request:
     """What the caller asks of one table; `where` is a partition filter and never changes rows.
 
     A file below `min_bytes` is small, None: half the target; one with more than `max_deleted_ratio` of its rows
-    deleted is worth rewriting. `task_bytes` is what one task may hold in memory.
+    deleted is worth rewriting. `task_bytes` is what one task may hold in memory; more than `wide_bytes` of files go
+    through Spark's exchange, None: by the format's own measure.
     """
 
     operation: Operation
@@ -48,6 +49,7 @@ class Request:
     min_bytes: int | None = None
     max_deleted_ratio: float = 0.05
     task_bytes: int = 2 << 30
+    wide_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import AddressError, CorruptMetadata
-from nightkeep.formats.delta import audit, commit, scan
+from nightkeep.formats.delta import audit, commit, scan, wide
+from nightkeep.formats.delta.cluster_columns import require_columns
+from nightkeep.formats.delta.cluster_plan import cluster_files
+from nightkeep.formats.delta.figures import figures
 from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
 from nightkeep.formats.delta.naming import LOG, commit_user
+from nightkeep.formats.delta.optimize import pack_files, refuse_unhandled
+from nightkeep.formats.delta.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.pieces import pieces
+from nightkeep.formats.delta.rewrite import rewrite
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
-from nightkeep.protocol import OperationRules, Positions
+from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage, open_storage
 
 
@@ -27,7 +33,10 @@ class DeltaTable:
 
     @property
     def operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
-        return {}
+        return {
+            Operation.OPTIMIZE: OperationRules((refuse_unhandled, require_columns), (cluster_files, pack_files)),
+            Operation.PERSIST_DELETES: OperationRules((refuse_unhandled, refuse_new_vectors), (prune_vectors,)),
+        }
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
         """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
@@ -53,7 +62,19 @@ class DeltaTable:
             return audit.unit_faults(self.storage, base, candidate)
 
     def rewrite(self, task: object, run: Run) -> Rewrite:
-        raise NotImplementedError
+        return rewrite(self.storage, task, run)
+
+    def survey(self, task: Wide, source: object) -> object:
+        return wide.survey(self.storage, task, source)
+
+    def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
+        return wide.ranged(task, surveys)
+
+    def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        return wide.scatter(self.storage, ranged, source)
+
+    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
+        return wide.gather(self.storage, ranged, part, rows, run=run)
 
     def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
@@ -84,7 +105,7 @@ class DeltaTable:
         return Committed(version, version - 1, units)
 
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-        return {}
+        return figures(before, after, touched)
 
     def commit_user(self, token: str) -> str:
         return commit_user(token)

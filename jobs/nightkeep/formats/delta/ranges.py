@@ -1,0 +1,85 @@
+"""Rows -> their places along a curve: cut by one sample of all columns, the same wherever a row is met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.formats.delta.cluster_columns import leaf_values
+from nightkeep.formats.delta.tuning import CHUNK_BYTES, NOISE_BITS, SORT_RANGE_IDS
+from nightkeep.kernels.arrow_buffers import WORD_BITS, ChunkedArray, Rows, Words
+from nightkeep.kernels.curve import curve_keys, order_of
+from nightkeep.kernels.ranks import Bounds, Sample, ascending, bounds_of, noise, present_values, rank_ids
+from nightkeep.model import Clustering
+
+Paths = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """How the values of the columns at `paths` are cut into ranges, and along which curve these are numbered."""
+
+    clustering: Clustering
+    paths: Paths
+    bounds: tuple[Bounds, ...]
+
+    @classmethod
+    def of(cls, clustering: Clustering, paths: Paths, samples: Sequence[tuple[pa.Table, int]]) -> Ranges:
+        """From samples, each of so many rows. Raises ValueError for a type without an order."""
+        ids = max(clustering.range_ids, SORT_RANGE_IDS) if len(paths) == 1 else clustering.range_ids
+        columns = [[Sample(leaf_values(rows, path), of) for rows, of in samples] for path in paths]
+        return cls(clustering, paths, tuple(bounds_of(column, ids) for column in columns))
+
+    def keys(self, rows: pa.Table, first_row: int) -> Words:
+        """The place of each row. `first_row` numbers them where ties are to be spread by noise."""
+        ids = [rank_ids(bounds, leaf_values(rows, path)) for bounds, path in zip(self.bounds, self.paths, strict=True)]
+        bits = self.bounds[0].bits
+        keys = curve_keys(ids, bits, self.clustering.curve)
+        # A key that fills its word has hardly any ties.
+        if self.clustering.noise and bits * len(ids) + NOISE_BITS <= WORD_BITS:
+            keys = keys << np.uint64(NOISE_BITS) | noise(0, len(keys), first_row)
+        return keys
+
+    def order(self, rows: pa.Table, keys: Words) -> Rows:
+        """The rows along the curve; along one column by value, nulls first, which is finer than its ranges."""
+        if len(self.paths) > 1 or self.clustering.noise:
+            return order_of(keys)
+        return _by_value(leaf_values(rows, self.paths[0]))
+
+
+def in_order(rows: pa.Table, order: Rows) -> Iterator[pa.Table]:
+    """`rows`, each column in one chunk, in this order, in tables of about CHUNK_BYTES."""
+    if not len(order):
+        return
+    step = max(1, int(CHUNK_BYTES * rows.num_rows / max(1, rows.nbytes)))
+    for start in range(0, len(order), step):
+        yield rows.take(order[start : start + step])
+
+
+def splitters(sample: Words, count: int) -> Words:
+    """The places between `count` buckets of about equally many rows: count - 1, ascending, equal ones in skew."""
+    ordered = np.sort(sample)
+    return ordered[np.arange(1, count) * len(ordered) // count]
+
+
+def buckets_of(keys: Words, between: Words, first_row: int) -> npt.NDArray[np.int64]:
+    """The bucket of each row. Rows of a place that fills several buckets go to these in turn, by their number."""
+    lowest = np.searchsorted(between, keys, "left")
+    highest = np.searchsorted(between, keys, "right")
+    width = highest - lowest + 1
+    if len(width) and int(width.max()) > 1:
+        lowest = lowest + np.arange(first_row, first_row + len(keys)) % width
+    return lowest
+
+
+def _by_value(column: ChunkedArray) -> Rows:
+    if not column.null_count:
+        return ascending(present_values(column))[0]
+    valid = pc.is_valid(column).to_numpy()
+    order, _ = ascending(present_values(column))
+    return np.concatenate([np.flatnonzero(~valid), np.flatnonzero(valid)[order]])

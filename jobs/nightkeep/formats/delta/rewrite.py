@@ -1,0 +1,49 @@
+"""Task -> new files of one partition, referenced by nothing: packed, clustered, or vectors alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightkeep.formats.delta.cluster import ClusterTask, cluster, writer_of
+from nightkeep.formats.delta.cubes import cluster_tag
+from nightkeep.formats.delta.edits import DeltaEdit
+from nightkeep.formats.delta.even_files import write_even
+from nightkeep.formats.delta.live_rows import live_count, live_rows
+from nightkeep.formats.delta.optimize import PackTask, packed_tag
+from nightkeep.formats.delta.persist import VectorTask, persist
+from nightkeep.formats.delta.write import WrittenFile
+from nightkeep.model import Rewrite, Run, TaskCost
+from nightkeep.storage import Storage
+
+_NO_COST = TaskCost(0.0, 0.0, 0, "")
+
+
+def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
+    """Do one task; every file it replaces, and every one without rows, is in its edit."""
+    match task:
+        case PackTask():
+            return rewritten(task, _pack(storage, task, run))
+        case ClusterTask():
+            tags = cluster_tag(task.clustering, run.token, task.unit.key)
+            return rewritten(task, cluster(storage, task, run, tags=tags))
+        case VectorTask():
+            edit, outputs = persist(storage, task, run)
+            return Rewrite(task.unit.key, edit, outputs, 0, 0, (), _NO_COST)
+    raise TypeError(f"a task of type {type(task).__name__}, expected one that a rule of Delta's made")
+
+
+def rewritten(task: PackTask | ClusterTask, files: Sequence[WrittenFile]) -> Rewrite:
+    """What a task that replaced all files of its unit did."""
+    edit = DeltaEdit(task.unit.files, tuple(file.add for file in files), task.intent)
+    outputs, rows = tuple(file.name for file in files), sum(file.rows for file in files)
+    return Rewrite(task.unit.key, edit, outputs, rows, 0, (), _NO_COST)
+
+
+def _pack(storage: Storage, task: PackTask, run: Run) -> list[WrittenFile]:
+    unit, rows = task.unit, live_count(storage, task.unit, task.unit.files)
+    writer = writer_of(storage, unit, run, tags=packed_tag(run.token, task.target_bytes))
+    chunks = live_rows(storage, unit, unit.files, writer.columns)
+    if task.files == 1:
+        return writer.write(chunks, rows_per_file=max(1, rows))
+    row_bytes = task.files * task.target_bytes / max(1, rows)
+    return write_even(writer, chunks, rows=rows, row_bytes=row_bytes, target_bytes=task.target_bytes)
