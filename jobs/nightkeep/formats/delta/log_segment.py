@@ -15,10 +15,10 @@ from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.naming import LOG
 from nightkeep.storage import Storage, Stored
 
-_COMMIT = re.compile(r"(\d{20})\.json")
-_SINGLE = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
-_UNIQUE = re.compile(r"(\d{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_SINGLE = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet")
+_UNIQUE = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
@@ -81,7 +82,7 @@ def _parser(kind: pa.DataType) -> Callable[[str], object]:
 
 
 def _integer(text: str, bits: int) -> int:
-    if not re.fullmatch(r"[+-]?\d{1,20}", text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
         raise ValueError(text)
     return int(text)
 
@@ -104,9 +105,17 @@ def _boolean(text: str) -> bool:
 
 def _float(text: str) -> float:
     # Java's words; Python's own, such as inf, are nobody's.
-    if not re.fullmatch(r"NaN|[+-]?(?:Infinity|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)", text):
+    if not re.fullmatch(
+        r"NaN|[+-]?(?:Infinity|[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)", text
+    ):
         raise ValueError(text)
     return float(text)
+
+
+def _single(text: str) -> float:
+    """The value that 32 bits hold."""
+    (value,) = struct.unpack("<f", struct.pack("<f", _float(text)))
+    return float(value)
 
 
 def _nothing(text: str) -> object:
@@ -114,7 +123,7 @@ def _nothing(text: str) -> object:
 
 
 def _date(text: str) -> date:
-    if not re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", text):
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}", text):
         raise ValueError(text)
     year, month, day = map(int, text.split("-"))
     return date(year, month, day)
@@ -167,14 +176,14 @@ def _hive(text: str) -> str:
 
 _WIDE: Final = Context(prec=80)
 _TIMESTAMP: Final = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?)?(Z|[+-]\d{2}:\d{2})?"
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})0*)?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 _HIVE_ESCAPES: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(1, 32)))
 _PARSERS: Final[Mapping[pa.DataType, Callable[[str], object]]] = {
     pa.string(): str,
     pa.binary(): lambda text: text.encode(),
     pa.bool_(): _boolean,
-    pa.float32(): _float,
+    pa.float32(): _single,
     pa.float64(): _float,
     pa.date32(): _date,
     pa.null(): _nothing,

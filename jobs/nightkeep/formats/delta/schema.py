@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.actions import Raw, parse_object
 from nightkeep.formats.delta.features import supported
-from nightkeep.formats.delta.types import arrow_type, struct_fields, widens
+from nightkeep.formats.delta.types import arrow_type, require_once, struct_fields, widens
 
 
 class ColumnMapping(StrEnum):
@@ -98,7 +97,8 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
     mapping = _mapping(configuration, features)
     columns = _columns(raw_metadata, table)
     fields = tuple(_field(column, mapping, table) for column in columns)
-    _require_distinct(fields, table)
+    require_once((field.physical for field in fields), subject=f"{table}: columns", what="physical name")
+    require_once((field.id for field in fields if field.id is not None), subject=f"{table}: columns", what="id")
     partition_columns = tuple(_partition_columns(raw_metadata, fields))
     tracked = "rowTracking" in features and not is_true(configuration, "delta.rowTrackingSuspended")
     return TableSchema(
@@ -214,22 +214,6 @@ def _nested(column: Raw) -> Iterator[Raw]:
             inner = [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
             yield from inner
             pending += [field.get("type") for field in inner]
-
-
-def _require_distinct(fields: Iterable[Field], table: str) -> None:
-    for what, names in (
-        ("physical name", [field.physical for field in fields]),
-        ("id", [field.id for field in fields if field.id is not None]),
-        ("name", [field.name for field in fields]),
-    ):
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            raise CorruptMetadata(f"{table}: columns", f"one column of a {what}", f"{twice[0]} twice")
-    cases = Counter(field.name.lower() for field in fields)
-    for field in fields:
-        if cases[field.name.lower()] > 1:
-            feature = f"column {field.name}: its name differs from another's only in case"
-            raise RefusedTable(table, feature, "rename one of the columns")
 
 
 def _partition_columns(raw_metadata: Raw, fields: Iterable[Field]) -> Iterator[str]:

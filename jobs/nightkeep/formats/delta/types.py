@@ -6,7 +6,8 @@ PROTOCOL.md, "Schema Serialization Format".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -46,7 +47,21 @@ def struct_fields(kind: Mapping[str, object], *, subject: str) -> list[Mapping[s
             raise CorruptMetadata(subject, "fields with a name and a type", repr(field)[:200])
         if not isinstance(field.get("metadata") or {}, dict):
             raise CorruptMetadata(f"{subject}: {field['name']}", "an object of metadata", repr(field["metadata"])[:200])
+    names = [str(field["name"]) for field in fields]
+    require_once(names, subject=subject, what="name")
+    cases = Counter(map(str.lower, names))
+    for name in names:
+        if cases[name.lower()] > 1:
+            feature = f"column {name}: its name differs from another's only in case"
+            raise RefusedTable(subject, feature, "rename one of the columns")
     return fields
+
+
+def require_once(values: Iterable[object], *, subject: str, what: str) -> None:
+    """Raises CorruptMetadata for a name or id that two fields have."""
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise CorruptMetadata(subject, f"one field of each {what}", f"{value} twice")
 
 
 def widens(old: object, new: object) -> bool:
@@ -84,6 +99,7 @@ def _struct(kind: Mapping[str, object], naming: Naming, subject: str) -> pa.Data
         metadata = None if number is None else {FIELD_ID: str(number).encode()}
         inner = arrow_type(field["type"], naming, subject=f"{subject}.{field['name']}")
         found.append(pa.field(name, inner, metadata=metadata))
+    require_once((field.name for field in found), subject=subject, what="physical name")
     return pa.struct(found)
 
 
@@ -120,7 +136,7 @@ _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),
     "decimal": pa.decimal128(10, 0),
 }
-_DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
+_DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
 _REFUSED: Final[Mapping[str, str]] = {
     "variant": "(semi-structured values) is not handled",
     "geometry": "(geospatial) is not handled",
