@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nightkeep.kernels.parquet_footer import footer_bytes, read_footer
-from nightkeep.kernels.twelve_bytes import open_parquet, times
+from nightkeep.kernels.twelve_bytes import micros, open_parquet, times
 
 MIDNIGHT_1970 = 2_440_588
 DAY_NANOS = 86_400 * 10**9
@@ -72,3 +72,24 @@ def test_a_footer_is_written_as_it_was_read(tmp_path: Path, columns: int) -> Non
     pq.write_table(rows, path, row_group_size=1)
 
     assert path.read_bytes().endswith(footer_bytes(read_footer(str(path))))
+
+
+@pytest.mark.parametrize("year", [1, 1600, 1676, 1969, 1970, 2263, 2554, 9999])
+@pytest.mark.parametrize("micro", [0, 1, 999_999])
+def test_microseconds_are_exact_in_any_year_with_either_sign_of_nanoseconds(year: int, micro: int) -> None:
+    seconds = int(datetime(year, 6, 1, 23, 59, 59, tzinfo=UTC).timestamp())
+    expected = seconds * 10**6 + micro
+    day, nanos = divmod(expected * 1000, DAY_NANOS)
+
+    found = micros(stored(java(expected * 1000), (nanos, day + MIDNIGHT_1970), None).chunk(0).slice(0, 3))
+
+    assert found.type == pa.timestamp("us")
+    assert found.cast(pa.int64()).to_pylist() == [expected, expected, None]
+
+
+def test_digits_below_a_microsecond_are_cut_towards_midnight() -> None:
+    pieces = stored((1999, MIDNIGHT_1970), (-1999, MIDNIGHT_1970), (-1000, MIDNIGHT_1970)).chunk(0)
+
+    assert micros(pieces).cast(pa.int64()).to_pylist() == [1, -1, -1]
+    assert micros(pieces.slice(1)).cast(pa.int64()).to_pylist() == [-1, -1]
+    assert micros(pieces.slice(3)).to_pylist() == []
