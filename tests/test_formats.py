@@ -12,6 +12,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from tests.delta.hand_made import HandMade
 from tests.engines.memory_engine import MemoryEngine
 from tests.unlucky_tables import (
     Faulty,
@@ -161,7 +162,7 @@ class FormatContract:
         units = world.plan().units
         assert all(unit.input_files and unit.input_bytes > 0 and unit.reason for unit in units)
         held = {name.rpartition("/")[2] for name in world.contents()}
-        assert {name for unit in units for name in unit.input_files} <= held
+        assert {name.rpartition("/")[2] for unit in units for name in unit.input_files} <= held
 
     def test_an_unknown_operation_is_refused_with_those_that_exist(self, world: World) -> None:
         unknown = next(operation for operation in Operation if operation not in world.table.operations)
@@ -422,6 +423,15 @@ class FormatContract:
         assert len(before - world.contents().keys()) == 1
         assert not [name for name in world.contents() if run.token in name]
 
+    def test_a_candidate_that_vanished_is_evidence_and_nothing_goes(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        world.table.discard([checked.candidate.metadata])
+        before = world.contents()
+        with pytest.raises(MissingFile):
+            publish(world.table, checked, run)
+        assert world.contents() == before
+
     def test_a_rebased_candidate_must_make_the_change_that_was_proven(self, world: World) -> None:
         run = a_run()
         checked = world.verified(run)
@@ -641,6 +651,63 @@ def _put_back(snapshot: Path, folder: Path) -> None:
     (folder / "LATEST").write_text("7")
 
 
+class TestDelta(FormatContract):
+    @pytest.fixture
+    def made(self, tmp_path: Path) -> HandMade:
+        """Two days with small files and deletes, one with nothing to do, and one whose day is not known."""
+        made = HandMade(tmp_path / "events")
+        for start in (0, 100, 200):
+            for day in (DAYS[0], DAYS[1], None):
+                made.append(day, range(start, start + 40))
+        made.append(DAYS[2], range(10))
+        made.delete(DAYS[0], range(30, 130))
+        return made
+
+    @pytest.fixture
+    def world(self, made: HandMade, tmp_path: Path) -> World:
+        return World(
+            address=Address("delta", str(made.folder), "shop.events"),
+            operation=Operation.OPTIMIZE,
+            append=lambda: made.append(DAYS[0], range(1000, 1010)),
+            expire=made.expire,
+            contents=made.contents,
+            public=lambda version: {f"_delta_log/{version:020d}.json"},
+            reports=tmp_path / "reports",
+        )
+
+    def test_readers_find_the_rows_that_were_written(self, world: World, made: HandMade) -> None:
+        wanted = made.rows()
+        assert delta_rows(world.table) == wanted
+        world.published(a_run())
+        assert delta_rows(world.table) == made.rows() == wanted
+
+    def test_deletes_that_came_in_between_are_a_conflict(self, world: World, made: HandMade) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        made.delete(DAYS[1], [5])
+        done = publish(world.table, checked, run)
+        assert isinstance(done, Committed)
+        assert [str(key) for key, _ in done.conflicted] == [f"day={DAYS[1]}"]
+        assert delta_rows(world.table) == made.rows()
+
+    @pytest.mark.parametrize(("level", "share"), [(VerifyLevel.FULL, 2), (VerifyLevel.TOUCHED, 2)])
+    def test_rows_that_move_are_read_at_every_level(self, world: World, level: VerifyLevel, share: int) -> None:
+        reading = Reading(world.table)
+        checked = verify(reading, *world.staged(a_run()), level=level, mapper=inline)
+        assert isinstance(checked, Verified)
+        assert reading.positions == share * sum(proof.base.rows for proof in checked.proofs)
+
+
+def delta_rows(table: Table[Any]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for unit in table.snapshot().units:
+        for batch in table.rows(unit, table.survivors(unit, View.RAW)):
+            for row in batch.to_pylist():
+                day = row["day"]
+                rows.append((None if day is None else str(day), row["id"], row["price"], row["note"]))
+    return sorted(rows, key=repr)
+
+
 def rows_by_day(table: Table[Any]) -> dict[str, Counter[tuple[int, str | None]]]:
     rows: dict[str, Counter[tuple[int, str | None]]] = {}
     for unit in table.snapshot().units:
@@ -651,5 +718,5 @@ def rows_by_day(table: Table[Any]) -> dict[str, Counter[tuple[int, str | None]]]
 
 
 def test_a_format_that_does_not_exist_is_no_address() -> None:
-    with pytest.raises(AddressError, match="expected a table of format memory, paimon, found hudi"):
+    with pytest.raises(AddressError, match="expected a table of format delta, memory, paimon, found hudi"):
         open_table(Address("hudi", "/nowhere", "nowhere"))

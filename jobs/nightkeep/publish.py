@@ -28,10 +28,13 @@ def publish(table: Table[U], verified: Verified, run: Run, *, earlier: Collectio
     attempt committed before. Raises UnknownOutcome when a write failed and our commit may or may not exist.
     """
     candidate, rewrites = verified.candidate, verified.rewrites
-    staged = table.staged(candidate)
     try:
+        staged = table.staged(candidate)
         planned = table.snapshot(verified.plan.version, read_as=staged)
     except MissingFile as expired:
+        # Some formats read a staged version on top of the planned one. If that is there, what is missing is ours.
+        if _is_there(table, verified.plan.version):
+            raise
         _discard(table, candidate, ())
         return Conflicted(_all(rewrites, f"version {verified.plan.version} is gone: {expired}"))
     proven = _changes(table, planned, staged)
@@ -51,6 +54,14 @@ def publish(table: Table[U], verified: Verified, run: Run, *, earlier: Collectio
             return Committed(candidate.version, candidate.parent_version, candidate.units, dropped)
     _discard(table, candidate, ())
     return Conflicted(dropped + _all(rewrites, f"lost {MAX_ATTEMPTS} races in a row"))
+
+
+def _is_there(table: Table[U], version: int) -> bool:
+    try:
+        table.snapshot(version)
+    except MissingFile:
+        return False
+    return True
 
 
 def _lost(

@@ -54,7 +54,7 @@ class HandMade:
 
     @property
     def version(self) -> int:
-        return len(list((self.folder / "_delta_log").glob("[0-9]*.json"))) - 1
+        return max((int(path.stem) for path in (self.folder / "_delta_log").glob("[0-9]*.json")), default=-1)
 
     def append(self, day: str | None, ids: Iterable[int]) -> None:
         """One file with a row for each id."""
@@ -65,10 +65,11 @@ class HandMade:
         folder = f"day={'__HIVE_DEFAULT_PARTITION__' if day is None else day}"
         name = f"{folder}/part-00000-{uuid.uuid4()}.c000.snappy.parquet"
         rows = rows_of(ids)
+        path = quote(name, safe="/=")
         (self.folder / folder).mkdir(exist_ok=True)
         pq.write_table(rows, self.folder / name, store_schema=False)
         add = {
-            "path": quote(name, safe="/="), "partitionValues": {"day": day}, "size": (self.folder / name).stat().st_size,
+            "path": path, "partitionValues": {"day": day}, "size": (self.folder / name).stat().st_size,
             "modificationTime": NOW_MS, "dataChange": True, "stats": statistics(rows),
         }  # fmt: skip
         if not self._row_ids:
@@ -146,6 +147,26 @@ class HandMade:
             found += [(day, *row.values()) for position, row in enumerate(held) if position not in gone]
         return sorted(found, key=repr)
 
+    def contents(self) -> dict[str, bytes]:
+        """Every byte below the table's folder."""
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
+
+    def checkpoint(self) -> None:
+        """A classic one, in one file, of the newest version (PROTOCOL.md, "Checkpoints")."""
+        paths = sorted((self.folder / "_delta_log").glob("[0-9]*.json"))
+        found = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+        named = [action for kind in ("protocol", "metaData", "domainMetadata") for action in _last(found, kind)]
+        rows = [*named, *({"add": add} for add in self.live().values())]
+        table = pa.Table.from_pylist(rows, _CHECKPOINT)
+        pq.write_table(table, self.folder / f"_delta_log/{self.version:020d}.checkpoint.parquet")
+
+    def expire(self, version: int) -> None:
+        """Forgets an older version, as a clean-up of the log would."""
+        assert version < self.version
+        self.checkpoint()
+        (self.folder / f"_delta_log/{version:020d}.json").unlink()
+
     def commit(self, operation: str, *actions: Mapping[str, Any]) -> None:
         number = self.version + 1
         info: dict[str, Any] = {"inCommitTimestamp": NOW_MS + number} if self._row_ids else {}
@@ -156,6 +177,34 @@ class HandMade:
         lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
         with (self.folder / f"_delta_log/{number:020d}.json").open("x") as log:
             log.write("\n".join(lines) + "\n")
+
+
+def _last(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [action for action in actions if kind in action][-1:]
+
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_VECTOR = pa.struct(
+    {"storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "sizeInBytes": pa.int32(),
+     "cardinality": pa.int64()}
+)  # fmt: skip
+_ADD = pa.struct(
+    {"path": pa.string(), "partitionValues": _TEXTS, "size": pa.int64(), "modificationTime": pa.int64(),
+     "dataChange": pa.bool_(), "stats": pa.string(), "tags": _TEXTS, "deletionVector": _VECTOR,
+     "baseRowId": pa.int64(), "defaultRowCommitVersion": pa.int64()}
+)  # fmt: skip
+_METADATA = pa.struct(
+    {"id": pa.string(), "format": pa.struct({"provider": pa.string(), "options": _TEXTS}), "schemaString": pa.string(),
+     "partitionColumns": pa.list_(pa.string()), "configuration": _TEXTS, "createdTime": pa.int64()}
+)  # fmt: skip
+_PROTOCOL = pa.struct(
+    {"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32(), "readerFeatures": pa.list_(pa.string()),
+     "writerFeatures": pa.list_(pa.string())}
+)  # fmt: skip
+_DOMAIN = pa.struct({"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()})
+_CHECKPOINT = pa.schema(
+    {"protocol": _PROTOCOL, "metaData": _METADATA, "domainMetadata": _DOMAIN, "add": _ADD}
+)  # fmt: skip
 
 
 def rows_of(ids: Iterable[int]) -> pa.Table:
