@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.delta.hand_log import Action, HandLog, add, live, remove, vector
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.formats.delta.actions import line, parse_lines
 from nightkeep.formats.delta.metadata import DeltaSnapshot, commit_infos, latest_version, load, load_staged
 from nightkeep.formats.delta.paths import log_path, storage_name
 from nightkeep.model import Address
@@ -233,6 +234,23 @@ def test_a_partition_that_this_commit_emptied_is_still_a_unit(log: HandLog) -> N
     log.commit(4, remove("y", partitionValues={"p": "b"}), remove("z", partitionValues={"p": "b"}))
     log.single(4, log.head)
     assert [(str(u.key), len(u.files)) for u in log.load().units] == [("p=b", 0)]
+
+
+def test_a_commit_that_repartitions_empties_no_unit(log: HandLog) -> None:
+    log.commit(1, add("x", "a"))
+    other = HandLog(log.folder, columns={"id": "long", "q": "integer"}, partition_columns=["q"])
+    moved = add("y", partitionValues={"q": "7"})
+    log.commit(2, other.metadata, remove("x", partitionValues={"p": "a"}), moved)
+    assert [str(unit.key) for unit in log.load().units] == ["q=7"]
+    log.single(2, [*other.head, moved])
+    assert [str(unit.key) for unit in log.load().units] == ["q=7"]
+
+
+@given(st.dictionaries(st.text(max_size=3), st.text(max_size=5)))
+def test_an_action_survives_its_line(tags: dict[str, str]) -> None:
+    body = add("caf\u00e9/\ud800", tags=tags, stats=None)["add"]
+    written = line("add", body).encode()
+    assert b"\n" not in written and list(parse_lines(written, subject="x")) == [("add", body)]
 
 
 def test_files_without_count_have_no_rows(log: HandLog) -> None:

@@ -56,8 +56,9 @@ def check(kind: str, body: object, *, subject: str) -> Action:
 
 
 def line(kind: str, body: Raw) -> str:
-    """An action as a commit holds it, without the line's end. Keys keep their order."""
-    return json.dumps({kind: body}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """An action as a commit holds it, without the line's end, in ASCII. Keys keep their order."""
+    # Half a surrogate, which JSON can name, has no UTF-8.
+    return json.dumps({kind: body}, separators=(",", ":"), allow_nan=False)
 
 
 def vector_id(body: Raw) -> str | None:

@@ -176,7 +176,8 @@ def _hive(text: str) -> str:
 
 _WIDE: Final = Context(prec=80)
 _TIMESTAMP: Final = re.compile(
-    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})0*)?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?)?(Z|[+-]\d{2}:\d{2})?",
+    re.ASCII,
 )
 _HIVE_ESCAPES: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(1, 32)))
 _PARSERS: Final[Mapping[pa.DataType, Callable[[str], object]]] = {

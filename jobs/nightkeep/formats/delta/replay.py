@@ -26,7 +26,8 @@ _NAMED: Final[Mapping[str, str]] = {"txn": "appId", "domainMetadata": "domain"}
 class State:
     """One version. All actions are raw; `commit` are the actions of the version's own commit, none if it is gone.
 
-    `vacated` are partition values, as the log has them, of files that the own commit removed.
+    `vacated` are partition values, as the log has them, of files that the own commit removed; none where it also
+    changed the metadata.
     """
 
     protocol: Raw
@@ -118,6 +119,9 @@ class _Log:
             if kind not in self.single:
                 raise CorruptMetadata("log", f"a {kind} action", "none up to this version")
         _require_one_vector(self.files)
+        # Values of other partition columns than today's are no partitions of this version.
+        repartitioned = any(kind == "metaData" for kind, _ in last)
+        told = (body for body in removed if body.get("partitionValues") is not None)
         return State(
             protocol=self.single["protocol"],
             metadata=self.single["metaData"],
@@ -127,7 +131,7 @@ class _Log:
                 n: b for (k, n), b in self.named.items() if k == "domainMetadata" and b.get("removed") is not True
             },
             commit=last,
-            vacated=tuple(_stored_values(body) for body in removed if body.get("partitionValues") is not None),
+            vacated=() if repartitioned else tuple(map(_stored_values, told)),
         )
 
 
