@@ -94,6 +94,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "max_deleted_ratio": (None, "built-in"),
         "clustering": (None, "built-in"),
         "commit_size": (None, "built-in"),
+        "exchange_above": (None, "built-in"),
         "task_memory": (12, "pattern shop.ord*"),
         "verify": (3, "defaults"),
         "allow_compacting_writers": (None, "built-in"),
@@ -191,6 +192,7 @@ def test_all_settings_can_be_written() -> None:
             max_deleted_ratio: 0.2
             clustering: {hilbert: [day, place.lat], range_ids: 500, noise: true}
             commit_size: 5GB
+            exchange_above: 8GB
             task_memory: 1.5GB
             verify: touched
             allow_compacting_writers: true
@@ -634,6 +636,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         max_deleted_ratio         0.05                                built-in
         clustering                -                                   built-in
         commit_size               10GB                                built-in
+        exchange_above            null                                built-in
         task_memory               3GB       /etc/care/tables.yaml:12  pattern shop.ord*
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in

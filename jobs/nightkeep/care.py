@@ -44,7 +44,7 @@ from nightkeep.report import (
     load_document,
 )  # fmt: skip
 from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinished, unit_results, versions_of, why
-from nightkeep.tasks import Mapper
+from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.verify import verify
 
 PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro")
@@ -58,6 +58,14 @@ class Order:
     run_id: str
     reports: str
     dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """Where tasks run."""
+
+    mapper: Mapper
+    exchange: Exchange
 
 
 @dataclass
@@ -89,8 +97,12 @@ class _Log:
         )  # fmt: skip
 
 
-def care(policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper]) -> RunDocument:
-    """Run one operation on one table. `mapper` is called only when there is work, as starting Spark costs seconds.
+def care(
+    policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper],
+    exchange: Callable[[], Exchange] = lambda: inline_exchange,
+) -> RunDocument:  # fmt: skip
+    """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
+    Spark costs seconds.
 
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
@@ -98,7 +110,7 @@ def care(policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper])
     if policy.settings.pause is not None:
         return log.document(Outcome.SKIPPED, f"paused: {policy.settings.pause}")
     try:
-        return _care(log, open_table(policy.address), mapper)
+        return _care(log, open_table(policy.address), lambda: _Workers(mapper(), exchange()))
     except RefusedTable as refusal:
         subject = "" if refusal.table == policy.address.name else f"{refusal.table}: "
         return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
@@ -123,7 +135,7 @@ def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None
     return None
 
 
-def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocument:
+def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:
     run = _run(log.order)
     # Before anything may skip the table: what this run published earlier is still to be checked and reported.
     earlier = None if log.order.dry_run else table.committed(run)
@@ -144,15 +156,17 @@ def _care(log: _Log, table: Table[Any], mapper: Callable[[], Mapper]) -> RunDocu
         return log.document(Outcome.UNCHANGED, "nothing to do")
     if log.order.dry_run:
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
-    return _work(log, table, base, found, run=run, mapper=mapper())
+    return _work(log, table, base, found, run=run, workers=workers())
 
 
-def _work(log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run: Run, mapper: Mapper) -> RunDocument:
+def _work(
+    log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run: Run, workers: _Workers
+) -> RunDocument:
     """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
     ended: list[Batch] = []
     log.facts["units"] = unfinished(found, ())
     for batch in batches(found, log.policy.settings.commit_size):
-        ended.append(_batch(log, table, base, batch, run=run, mapper=mapper, earlier=versions_of(ended)))
+        ended.append(_batch(log, table, base, batch, run=run, workers=workers, earlier=versions_of(ended)))
         log.facts |= {
             "verification": Verification(log.policy.settings.verify, share(log.seconds)),
             "metrics": measured(log.facts["metrics"], ended[-1]),
@@ -168,13 +182,14 @@ def _work(log: _Log, table: Table[Any], base: Snapshot[Any], found: Plan, *, run
 
 def _batch(
     log: _Log, table: Table[Any], base: Snapshot[Any], part: Plan, *,
-    run: Run, mapper: Mapper, earlier: Collection[int],
+    run: Run, workers: _Workers, earlier: Collection[int],
 ) -> Batch:  # fmt: skip
     with log.stage("rewrite"):
-        rewrites = execute(table, part, run, mapper=mapper)
+        rewrites = execute(table, part, run, mapper=workers.mapper, exchange=workers.exchange)
     with log.stage("verify"):
         candidate = table.stage(base, rewrites, run)
-        checked = verify(table, part, rewrites, candidate, level=log.policy.settings.verify, mapper=mapper)
+        level = log.policy.settings.verify
+        checked = verify(table, part, rewrites, candidate, level=level, mapper=workers.mapper)
     if isinstance(checked, Mismatch):
         return Batch(rewrites, checked, None, candidate.staged)
     with log.stage("publish"):
@@ -248,6 +263,7 @@ def _request(log: _Log, run: Run) -> Request:
         clustering=settings.clustering if log.order.operation is Operation.OPTIMIZE else None,
         min_bytes=settings.min_file_size,
         max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
+        wide_bytes=settings.exchange_above,
     )  # fmt: skip
 
 

@@ -80,7 +80,9 @@ def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
     def surprised(reason: str) -> RunDocument:
         return failed(policy, order, reason)
 
-    return _or_failed(lambda: care(policy, order, mapper=engine.mapper), surprised, policy.address.name)
+    return _or_failed(
+        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange), surprised, policy.address.name
+    )
 
 
 def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:

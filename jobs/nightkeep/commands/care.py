@@ -125,7 +125,7 @@ def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation],
 
 
 def _run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
-    document = care(chosen, order, mapper=engine.mapper)
+    document = care(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
     store(document, order.reports)
     if checks and document.committed_version is not None:
         document = second_opinion(document, chosen, order.reports, engine=engine)

@@ -121,6 +121,11 @@ class Settings(_Block):
         description="Memory one task may use before it spills or splits.",
         json_schema_extra={"default": "2GB"},
     )
+    exchange_above: Size | None = Field(
+        default=None,
+        description="A unit with more bytes than this is rewritten through Spark's exchange, on every core. "
+        "null: four times task_memory.",
+    )
     verify: VerifyLevel = Field(
         default=VerifyLevel.FULL,
         description="full hashes every row of a touched unit, touched those that moved.",
