@@ -12,7 +12,7 @@ from typing import Any
 
 SECONDS = 60
 PROCESS = multiprocessing.get_context("forkserver")
-PROCESS.set_forkserver_preload(["pytest", "nightkeep.formats.paimon.format", "tests.paimon.breaking"])
+PROCESS.set_forkserver_preload(["pytest", "tests.delta.delta_breaking", "tests.paimon.breaking"])
 
 
 class Child:

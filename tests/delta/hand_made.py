@@ -52,6 +52,13 @@ class HandMade:
         }  # fmt: skip
         self.commit("CREATE TABLE", {"protocol": protocol}, {"metaData": metadata})
 
+    @classmethod
+    def at(cls, folder: Path) -> "HandMade":
+        """A table that is there already; whoever wrote it, its log must be whole and its vectors relative."""
+        made = cls.__new__(cls)
+        made.folder, made._row_ids, made._next_row_id = folder, False, 0
+        return made
+
     @property
     def version(self) -> int:
         return max((int(path.stem) for path in (self.folder / "_delta_log").glob("[0-9]*.json")), default=-1)
