@@ -255,6 +255,27 @@ def test_spark_names_what_it_refuses(delta_spark: DeltaSpark, table: Path) -> No
     assert caught.value.kind == "org.apache.spark.sql.delta.DeltaAnalysisException"
 
 
+def test_a_statement_is_held_before_its_commit(delta_spark: DeltaSpark, lakes: Lakes, table: Path) -> None:
+    """delta-rs deletes a row of the file that the held DELETE marks: Spark finds the conflict when it goes on."""
+    delta_spark.write(table, Generated(10, ("id",)))
+    with delta_spark.held(f"DELETE FROM {named(table)} WHERE id = 3") as running:
+        assert latest_version(table) == 0 and not running.done()
+        lakes.delta_rs_delete(table, "id = 5")
+    with pytest.raises(EngineError) as caught:
+        running.result()
+    assert caught.value.condition.startswith("DELTA_CONCURRENT_")
+    with delta_spark.held(f"DELETE FROM {named(table)} WHERE id = 3") as running:
+        assert latest_version(table) == 1
+    assert running.result().rows == ((1,),)
+    assert set(every_reader(delta_spark, lakes, table).column("id")) == set(range(10)) - {3, 5}
+
+
+def test_a_statement_that_commits_nothing_cannot_be_held(delta_spark: DeltaSpark, table: Path) -> None:
+    with pytest.raises(AssertionError, match="expected a commit"), delta_spark.held("SELECT 1"):
+        pass
+    assert delta_spark.write(table, Generated(1, ("id",))) == 0
+
+
 def test_settings_last_as_long_as_they_are_wanted(delta_spark: DeltaSpark, table: Path) -> None:
     setting = "spark.databricks.delta.stats.collect"
     for collected in (False, True):

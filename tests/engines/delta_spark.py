@@ -5,7 +5,9 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,11 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.engines.json_lines import JsonLines
 from tests.engines.lake_rows import Rows
-from tests.engines.toolchain import fetch_jar
+from tests.engines.toolchain import compile_java, fetch_jar, spark_jars
 
 DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 
+_HOLD_SECONDS = 100.0
+_POLL_SECONDS = 0.02
 _REPOSITORY = Path(__file__).parents[2]
 # Tests run each plan once or twice: the second compiler would cost more than it saves.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -59,9 +63,10 @@ class DeltaSpark:
         conf: Mapping[str, str] | None = None,
     ) -> None:
         jars = [str(fetch_jar(DELTA_SPARK)), str(fetch_jar(DELTA_STORAGE))]
+        classes = compile_java(Path(__file__).parent / "java_delta", (*jars, spark_jars()))
         self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-delta-spark-", ignore_cleanup_errors=True)
         options = {
-            "jars": jars,
+            "jars": [*jars, str(classes)],
             "scratch": self._scratch.name,
             "memory": memory,
             "cores": cores,
@@ -143,6 +148,24 @@ class DeltaSpark:
         finally:
             self.set(before)
 
+    @contextlib.contextmanager
+    def held(self, *statements: str) -> Iterator["Future[Rows]"]:
+        """Runs statements up to the moment before their first commit is written, and goes on when the block ends.
+
+        The future, done after the block, has the rows of the last, or raises. This object answers nothing meanwhile.
+        """
+        hold, held = (Path(self._scratch.name) / name for name in ("hold", "held"))
+        hold.touch()
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(self.sql, *statements)
+            try:
+                _await(held, running)
+                yield running
+            finally:
+                hold.unlink()
+                wait((running,))
+                held.unlink(missing_ok=True)
+
     def checkpoint(self, table: Path | str) -> None:
         """Writes a checkpoint of the latest version, of the kind the table's policy names."""
         self._lines.request("checkpoint", {"path": _absolute(table)})
@@ -169,6 +192,15 @@ def named(table: Path | str) -> str:
 def latest_version(table: Path | str) -> int:
     """Of the commits in the table's log."""
     return max(int(file.stem) for file in (Path(table) / "_delta_log").glob("[0-9]*.json") if file.stem.isdecimal())
+
+
+def _await(held: Path, running: "Future[Rows]") -> None:
+    end = time.monotonic() + _HOLD_SECONDS
+    while not held.exists():
+        if running.done() or time.monotonic() > end:
+            failure = running.exception() if running.done() else None
+            raise AssertionError(f"expected a commit to be held, found {running}") from failure
+        wait((running,), timeout=_POLL_SECONDS)
 
 
 def _loading(

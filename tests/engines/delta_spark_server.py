@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -9,28 +10,30 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.engines.lake_rows import answer
 
 Request = Mapping[str, Any]
 
+_CONDITION = re.compile(r"\s*\[([A-Z0-9_.]+)\]")
+
 
 def start(options: Mapping[str, Any]) -> SparkSession:
     """Options are {jars, scratch, memory, cores, java_options, conf}; the scratch folder is the working folder."""
     os.chdir(options["scratch"])
-    java = f"-Djava.io.tmpdir={options['scratch']} -Duser.timezone=UTC {options['java_options']}"
+    places = f"-Djava.io.tmpdir={options['scratch']} -Dnightkeep.hold={options['scratch']}"
     conf = {
         "spark.driver.memory": options["memory"],
         # A class path, not spark.jars: those are copied and served over HTTP first.
         "spark.driver.extraClassPath": os.pathsep.join(options["jars"]),
-        "spark.driver.extraJavaOptions": java,
+        "spark.driver.extraJavaOptions": f"{places} -Duser.timezone=UTC {options['java_options']}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": options["scratch"],
         "spark.sql.warehouse.dir": f"{options['scratch']}/warehouse",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.delta.logStore.file.impl": "HoldingLogStore",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -140,13 +143,14 @@ def _delta_log(spark: SparkSession) -> Any:
 def _describe(failure: Exception) -> dict[str, str]:
     """Java's exception types where Java failed."""
     chain = _java_chain(failure) or [(type(failure).__qualname__, str(failure))]
-    condition = failure.getCondition() if isinstance(failure, PySparkException) else None
+    # PySpark knows the condition of its own exception types only; every message of Spark's starts with it.
+    condition = _CONDITION.match(chain[0][1])
     return {
         "class": chain[0][0],
         "message": chain[0][1],
         "root_class": chain[-1][0],
         "root_message": chain[-1][1],
-        "condition": condition or "",
+        "condition": "" if condition is None else condition[1],
         "trace": "".join(traceback.format_exception(failure)),
     }
 
