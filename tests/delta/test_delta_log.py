@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.delta.hand_log import Action, HandLog, add, live, remove, vector
+from tests.engines.lakes_oracle import Lakes
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.actions import line, parse_lines
-from nightkeep.formats.delta.metadata import DeltaSnapshot, commit_infos, latest_version, load, load_staged
+from nightkeep.formats.delta.metadata import commit_infos, latest_version, load, load_staged
 from nightkeep.formats.delta.paths import log_path, storage_name
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
@@ -29,10 +32,6 @@ def log(tmp_path: Path) -> HandLog:
 
 def paths(log: HandLog, version: int | None = None) -> list[str]:
     return sorted(path for path, _ in live(log.load(version)))
-
-
-def without_nulls(snapshot: DeltaSnapshot) -> list[dict[str, object]]:
-    return [{name: value for name, value in raw.items() if value is not None} for raw in live(snapshot).values()]
 
 
 # Which files make a version
@@ -248,7 +247,7 @@ def test_a_commit_that_repartitions_empties_no_unit(log: HandLog) -> None:
 
 @given(st.dictionaries(st.text(max_size=3), st.text(max_size=5)))
 def test_an_action_survives_its_line(tags: dict[str, str]) -> None:
-    body = add("caf\u00e9/\ud800", tags=tags, stats=None)["add"]
+    body = add("caf\u00e9/\ud800", tags=tags)["add"]
     written = line("add", body).encode()
     assert b"\n" not in written and list(parse_lines(written, subject="x")) == [("add", body)]
 
@@ -374,8 +373,7 @@ def test_a_checkpoint_says_what_its_commits_said(log: HandLog, kind: str) -> Non
     KINDS[kind](log, 1, [*log.head, *said, remove("gone")])
     (log.log / f"{0:020d}.json").unlink()
     by_checkpoint = log.load(1)
-    # A field whose value is null is absent: JSON and columns say the same.
-    assert without_nulls(by_checkpoint) == without_nulls(by_commits)
+    assert list(live(by_checkpoint).values()) == list(live(by_commits).values())
     for name in ("schema", "transactions", "domains", "raw_protocol", "raw_metadata", "commit_info"):
         assert getattr(by_checkpoint, name) == getattr(by_commits, name), name
     assert set(live(log.load(2))) == {("full%20path", "uplace@1")}
@@ -446,8 +444,8 @@ def test_statistics_in_columns_are_those_that_the_commits_had() -> None:
     by_checkpoint = load(address, storage, 2)
     told = {}
     for version in (1, 2):
-        for line in storage.read(f"_delta_log/{version:020d}.json").splitlines():
-            action = json.loads(line).get("add")
+        for text in storage.read(f"_delta_log/{version:020d}.json").splitlines():
+            action = json.loads(text).get("add")
             told |= {action["path"]: json.loads(action["stats"])} if action else {}
     files = [file for unit in by_checkpoint.units for file in unit.files]
     assert len(files) == 3
@@ -456,3 +454,26 @@ def test_statistics_in_columns_are_those_that_the_commits_had() -> None:
         expected = {k: v for k, v in told[file.path].items() if k != "tightBounds"}
         found = json.loads(file.stats)
         assert {k: v for k, v in found.items() if k != "tightBounds"} == expected
+
+
+def test_a_checkpoint_of_delta_rs_says_what_its_commits_said(tmp_path: Path, lakes: Lakes) -> None:
+    """Another writer's columns, without those that it has no use for."""
+    table = tmp_path / "table"
+    moment = datetime(2026, 11, 1, 6, 7, 8, 9, tzinfo=UTC)
+    rows = {"id": [1, 2, 3], "p": ["a b/0", "50%", None], "at": [moment, None, moment]}
+    data = pa.table(rows, pa.schema({"id": pa.int64(), "p": pa.string(), "at": pa.timestamp("us", "UTC")}))
+    for _ in range(3):
+        lakes.delta_rs_append(table, data, partition_by=("p",))
+    lakes.delta_rs_delete(table, "id = 2")
+    storage, address = LocalStorage(str(table)), Address("delta", "", "rs")
+    by_commits = load(address, storage)
+    lakes.delta_rs_checkpoint(table)
+    for commit in (table / "_delta_log").glob("[0-9]*.json"):
+        if int(commit.stem) < by_commits.version:
+            commit.unlink()
+    by_checkpoint = load(address, storage)
+    assert [str(unit.key) for unit in by_checkpoint.units] == ["p=50%25", "p=a b%2F0", "p=null"]
+    assert [len(unit.files) for unit in by_checkpoint.units] == [0, 3, 3]
+    for unit in by_checkpoint.units:
+        assert unit.files == by_commits.by_key[unit.key].files
+        assert all((table / file.name).is_file() for file in unit.files)

@@ -85,7 +85,14 @@ def _action(text: str, subject: str) -> Iterator[Action]:
     if len(found) > 1 and known:
         raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in found))
     for kind, body in known:
-        yield check(kind, body, subject=subject)
+        yield check(kind, _without_nulls(body), subject=subject)
+
+
+def _without_nulls(body: object) -> object:
+    """Null is absence, as in a checkpoint's columns."""
+    if isinstance(body, dict) and None in body.values():
+        return {name: value for name, value in body.items() if value is not None}
+    return body
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -61,6 +61,7 @@ class DataFile:
     """A live file. `path` is as the log has it (percent-encoded), `name` what storage calls it, below the root.
 
     `rows` are physical rows, None where statistics are missing; `raw` is the whole add action, `stats` its JSON text.
+    Not compared is `raw`: checkpoints repeat an action with other words, dataChange among them.
     """
 
     path: str
@@ -70,7 +71,7 @@ class DataFile:
     vector: Vector | None
     stats: str | None
     tags: Mapping[str, str] = field(hash=False)
-    raw: Mapping[str, object] = field(hash=False, repr=False)
+    raw: Mapping[str, object] = field(compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.bytes < 0 or (self.rows is not None and self.deleted_rows > self.rows):
