@@ -81,8 +81,11 @@ class FileWriter:
 
         Each file has `rows_per_file` rows but for the last, or about `target_bytes` bytes. Holds one row group.
         """
-        if (target_bytes is None) == (rows_per_file is None):
-            raise ValueError(f"a file of {target_bytes} bytes and {rows_per_file} rows, expected one limit")
+        limits = [limit for limit in (target_bytes, rows_per_file) if limit is not None]
+        if len(limits) != 1 or limits[0] < 1:
+            raise ValueError(
+                f"a file of {target_bytes} bytes and {rows_per_file} rows, expected one limit of 1 or more"
+            )
         source = _Source(chunks)
         files: list[WrittenFile] = []
         while source.row_bytes is not None:
