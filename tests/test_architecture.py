@@ -46,7 +46,7 @@ EDGES = {
     "night": "care engine errors model opinion policy report",
     "job": "engine model night policy",
     "statement": "errors policy",
-    "commands": "care engine model opinion policy report statement",
+    "commands": "advise care engine errors formats layout model opinion policy queries report statement",
     "cli": "commands errors model",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}

@@ -636,7 +636,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         max_deleted_ratio         0.05                                built-in
         clustering                -                                   built-in
         commit_size               10GB                                built-in
-        exchange_above            null                                built-in
+        exchange_above            -                                   built-in
         task_memory               3GB       /etc/care/tables.yaml:12  pattern shop.ord*
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in

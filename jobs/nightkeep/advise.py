@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -77,6 +77,10 @@ class Advice:
     payback_queries: int | None
     slower: tuple[QueryCost, ...]
     options: tuple[Option, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
 
     def __str__(self) -> str:
         what = "do nothing" if self.clustering is None else f"cluster along the {self.clustering}"

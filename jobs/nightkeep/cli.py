@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
+from nightkeep.commands.advise import advise
 from nightkeep.commands.care import plan, run, sql
 from nightkeep.commands.judge import check, diff
 from nightkeep.commands.tell import explain, history, release, report
@@ -20,7 +21,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.",
 )  # fmt: skip
-for _verb in (plan, run, sql, check, diff, explain, history, release, report):
+for _verb in (plan, run, sql, advise, check, diff, explain, history, release, report):
     app.command()(_verb)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nightkeep.kernels.skipping import FileBounds
-from nightkeep.model import Address
+from nightkeep.model import Address, Request
 from nightkeep.protocol import Snapshot
 
 
@@ -38,3 +38,6 @@ class Advisable(Protocol):
 
     def sample(self, snapshot: Snapshot[Any], columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
         """About `rows` rows of these columns, spread over the units by their size: a unit's place and its rows."""
+
+    def target_bytes(self, snapshot: Snapshot[Any], request: Request) -> int:
+        """The size of files that an optimisation asked for like this would write."""

@@ -13,13 +13,16 @@ from nightkeep.formats.delta import audit, commit, scan, wide
 from nightkeep.formats.delta.cluster_columns import require_columns
 from nightkeep.formats.delta.cluster_plan import cluster_files
 from nightkeep.formats.delta.figures import figures
+from nightkeep.formats.delta.layout import layout, sample
 from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
 from nightkeep.formats.delta.naming import LOG, commit_user
 from nightkeep.formats.delta.optimize import pack_files, refuse_unhandled
 from nightkeep.formats.delta.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.pieces import pieces
 from nightkeep.formats.delta.rewrite import rewrite
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.formats.delta.sizing import Sizes
+from nightkeep.layout import Layout
+from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage, open_storage
 
@@ -106,6 +109,15 @@ class DeltaTable:
 
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         return figures(before, after, touched)
+
+    def layout(self, snapshot: DeltaSnapshot) -> Layout:
+        return layout(snapshot)
+
+    def sample(self, snapshot: DeltaSnapshot, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
+        return sample(self.storage, snapshot, columns, rows)
+
+    def target_bytes(self, snapshot: DeltaSnapshot, request: Request) -> int:
+        return Sizes.of(snapshot, request).target
 
     def commit_user(self, token: str) -> str:
         return commit_user(token)
