@@ -1,0 +1,150 @@
+"""A group of tables in one session: every table and operation has its document, whatever happens to the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.memory_engine import MemoryEngine
+
+from nightkeep.engine import Engine
+from nightkeep.errors import UsageError
+from nightkeep.job import run_job
+from nightkeep.model import Clustering, Curve, Operation, Outcome
+from nightkeep.night import Group, Reported, care_for_group, check_group
+from nightkeep.policy import Overrides, load
+from nightkeep.tasks import inline
+
+POLICY = """\
+version: 1
+defaults: {{check: {{enabled: false}}}}
+tables:
+  - {{name: one, table: "memory:{folder}/one"}}
+  - {{name: both, table: "memory:{folder}/both", operations: [persist-deletes, optimize]}}
+  - {{name: gone, table: "memory:{folder}/gone"}}
+  - {{name: last, table: "memory:{folder}/last", clustering: {{zorder: [id], range_ids: 8}}}}
+  - {{name: lifted, table: "paimon:{folder}/lifted"}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A policy of tables in memory, of which one is not there."""
+    monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("paimon", "delta", "iceberg", "memory"))
+    monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
+    for name in ("one", "both", "last"):
+        engine = MemoryEngine(f"{tmp_path}/{name}")
+        engine.append("2026-11-01", range(10))
+        engine.append("2026-11-01", range(10, 20))
+    (tmp_path / "tables.yaml").write_text(POLICY.format(folder=tmp_path))
+    return tmp_path
+
+
+def group(folder: Path, *tables: str, **more: Any) -> Group:
+    return Group(load(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
+
+
+def cared(found: Group, *operations: Operation) -> list[Reported]:
+    with Engine(master="local[1]", task_memory_bytes=1 << 30) as engine:
+        return [*care_for_group(found, operations, engine)]
+
+
+def told(found: list[Reported]) -> list[tuple[str, Operation, Outcome]]:
+    return [(each.document.table, each.document.operation, each.document.outcome) for each in found]
+
+
+def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_others(folder: Path) -> None:
+    found = cared(group(folder, "one", "both", "gone", "last"))
+    assert told(found) == [
+        ("one", Operation.OPTIMIZE, Outcome.VERIFIED),
+        ("both", Operation.PERSIST_DELETES, Outcome.REFUSED),
+        ("both", Operation.OPTIMIZE, Outcome.VERIFIED),
+        ("gone", Operation.OPTIMIZE, Outcome.FAILED),
+        ("last", Operation.OPTIMIZE, Outcome.VERIFIED),
+    ]
+    assert len({each.path for each in found}) == len(found)
+    assert {each.document.run_id for each in found} == {f"night-1:{name}" for name in ("one", "both", "gone", "last")}
+    assert "expected a table of this process" in str(found[3].document.reason)
+
+
+def test_operations_that_are_named_are_the_only_ones(folder: Path) -> None:
+    assert told(cared(group(folder, "one", "both"), Operation.OPTIMIZE)) == [
+        ("one", Operation.OPTIMIZE, Outcome.VERIFIED), ("both", Operation.OPTIMIZE, Outcome.VERIFIED),
+    ]  # fmt: skip
+
+
+def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
+    first = cared(group(folder, "both"))
+    again = cared(group(folder, "both"))
+    assert told(again) == told(first)
+    assert again[1].document == first[1].document
+
+
+def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
+    found = cared(group(folder, "one", "last", said=Overrides(hilbert="note, id")))
+    assert [each.document.plan.clustering for each in found] == [
+        Clustering(("note", "id"), Curve.HILBERT), Clustering(("note", "id"), Curve.HILBERT, 8),
+    ]  # fmt: skip
+
+
+def test_columns_for_a_table_that_is_not_clustered_end_the_job_before_any_work(folder: Path) -> None:
+    with pytest.raises(UsageError, match="--zorder: expected operation optimize, found upgrade"):
+        cared(group(folder, "one", "lifted", said=Overrides(zorder="id")))
+    assert not (folder / "reports").exists()
+
+
+def test_the_check_of_a_group_writes_every_document_of_the_run_again(folder: Path) -> None:
+    first = cared(group(folder, "one", "both"))
+    with Engine(master="local[1]", task_memory_bytes=1 << 30) as engine:
+        again = [*check_group(group(folder, "one", "both"), engine)]
+    assert {(each.path, each.document.outcome) for each in again} == {
+        (each.path, each.document.outcome) for each in first
+    }
+
+
+class TestJob:
+    def arguments(self, folder: Path, *more: str) -> list[str]:
+        names = {"policy": "tables.yaml", "reports": "reports", "result": "result.json"}
+        paths = [part for name, file in names.items() for part in (f"--{name}", str(folder / file))]
+        return [*paths, "--tables", "one,both", "--run-id-prefix", "night-1", *more]
+
+    def test_writes_a_result_for_each_table_and_operation(self, folder: Path) -> None:
+        assert run_job(self.arguments(folder), operations=()) == 0
+        entries = json.loads((folder / "result.json").read_text())
+        assert [(entry["table"], entry["operation"], entry["outcome"]) for entry in entries] == [
+            ("one", "optimize", "verified"), ("both", "persist-deletes", "refused"), ("both", "optimize", "verified"),
+        ]  # fmt: skip
+        assert [entry["committed_version"] for entry in entries] == [4, None, 4]
+        assert all(Path(entry["document"]).exists() for entry in entries)
+
+    def test_takes_columns_and_a_size(self, folder: Path) -> None:
+        options = ["--zorder", "id", "--target-size", "1B", "--dry-run"]
+        run_job(self.arguments(folder, *options), operations=(Operation.OPTIMIZE,))
+        documents = [json.loads(path.read_text()) for path in folder.glob("reports/*/*.json")]
+        assert {document["plan"]["clustering"]["curve"] for document in documents} == {"z-order"}
+        assert {document["outcome"] for document in documents} == {"unchanged"}
+
+    def test_an_option_left_empty_says_nothing(self, folder: Path) -> None:
+        run_job(self.arguments(folder, "--zorder=", "--hilbert=", "--target-size=", "--where="), operations=())
+        assert json.loads((folder / "result.json").read_text())[0]["outcome"] == "verified"
+
+    def test_a_slip_ends_it_before_any_work(self, folder: Path) -> None:
+        with pytest.raises(UsageError, match="--target-size"):
+            run_job(self.arguments(folder, "--target-size", "3"), operations=())
+        assert not (folder / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "operations"),
+    [
+        ("care", "()"),
+        ("l0_upgrade", "(Operation.UPGRADE,)"),
+        ("persist_deletes", "(Operation.PERSIST_DELETES,)"),
+        ("optimize", "(Operation.OPTIMIZE,)"),
+    ],
+)
+def test_each_script_runs_what_it_is_named_for(script: str, operations: str) -> None:
+    text = (Path(__file__).parents[1] / "jobs" / f"{script}.py").read_text(encoding="utf-8")
+    assert f"sys.exit(run_job(sys.argv[1:], operations={operations}))" in text
