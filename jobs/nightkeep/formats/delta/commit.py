@@ -73,7 +73,8 @@ def committed(storage: Storage, run: Run) -> int | None:
     for version, info in commit_infos(storage):
         if info.get("userMetadata") == commit_user(run.token):
             return version
-        if _time(info) < run.now_ms - RETRY_HORIZON_MS:
+        # A commit that does not say when it was made says nothing of those before it.
+        if 0 < _time(info) < run.now_ms - RETRY_HORIZON_MS:
             return None
     return None
 

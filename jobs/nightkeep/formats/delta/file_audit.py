@@ -45,7 +45,8 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[s
 def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
     """By name, or with column mapping by id: what readers do not find they take for null."""
     tracked = schema.row_tracking
-    wanted = {field.physical: field for field in schema.data_fields}
+    # A column of type void has nothing that a file could hold.
+    wanted = {field.physical: field for field in schema.data_fields if not pa.types.is_null(field.type)}
     extra = {tracked.row_id, tracked.commit_version} if tracked else set()
     # Partition values may be there too: delta-spark writes them, and readers take them from the log.
     extra |= {field.physical for field in schema.fields if field.name in schema.partition_columns}
