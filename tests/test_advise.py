@@ -88,6 +88,7 @@ def test_queries_that_would_read_more_are_named() -> None:
 def test_without_queries_every_column_counts() -> None:
     found = told(laid())
     assert found.clustering is not None and len(found.clustering.columns) > 1
+    assert {cost.query for cost in found.options[0].queries} == {f"1 % ranges of {name}" for name in "abc"}
     assert told(laid(files=1)).clustering is None
 
 

@@ -83,9 +83,9 @@ class Advice:
         return asdict(self)
 
     def __str__(self) -> str:
-        what = "do nothing" if self.clustering is None else f"cluster along the {self.clustering}"
+        what = "do nothing" if self.clustering is None else _named(self.clustering.columns, self.clustering.curve)
         slower = [f"  slower: {c.query}: reads {c.before:.0%} now, {c.after:.0%} then" for c in self.slower]
-        options = [f"  {o.read_share:6.1%} read with {o.curve} by {', '.join(o.columns)}" for o in self.options]
+        options = [f"  {o.read_share:6.1%} read after: {_named(o.columns, o.curve)}" for o in self.options]
         return "\n".join([f"{self.table}: {what}; {self.reason}", *slower, *options])
 
 
@@ -117,7 +117,7 @@ def _judged(name: str, version: int, found: Layout, before: Sequence[float], opt
     is_worth = best is not None and gain >= LEAST_GAIN
     reason = f"queries read {now:.0%} of the table now"
     if best is not None:
-        reason += f" and {best.read_share:.0%} with {best.curve} by {', '.join(best.columns)}"
+        reason += f" and {best.read_share:.0%} after: {_named(best.columns, best.curve)}"
     return Advice(
         table=name, version=version,
         clustering=Clustering(best.columns, best.curve) if best is not None and is_worth else None,
@@ -126,6 +126,11 @@ def _judged(name: str, version: int, found: Layout, before: Sequence[float], opt
         payback_queries=round(2 / gain) if is_worth else None,
         slower=best.slower if best is not None and is_worth else (), options=tuple(options[:5]),
     )  # fmt: skip
+
+
+def _named(columns: Sequence[str], curve: Curve) -> str:
+    along = f" along the {curve} curve" if len(columns) > 1 else ""
+    return f"cluster by {', '.join(columns)}{along}"
 
 
 def _candidates(found: Layout, queries: Sequence[Query]) -> tuple[str, ...]:
@@ -153,7 +158,7 @@ def _ranges(name: str, values: pa.ChunkedArray[Any]) -> Iterator[Query]:
     starts = (np.arange(_RANGES) + 0.5) / _RANGES * (1 - _SHARE)
     for start in starts if len(ordered) else ():
         low, high = (ordered[int(part * (len(ordered) - 1))].as_py() for part in (start, start + _SHARE))
-        yield Query(f"{name} between {low} and {high}", {name: Range(low, high)})
+        yield Query(f"1 % ranges of {name}", {name: Range(low, high)})
 
 
 def _option(
@@ -161,8 +166,19 @@ def _option(
     before: Sequence[float], target_bytes: int,
 ) -> Option:  # fmt: skip
     after = _costs(_simulated(found, samples, clustering, target_bytes), queries)
-    costs = tuple(QueryCost(query.text, was, will) for query, was, will in zip(queries, before, after, strict=True))
+    costs = _by_query(queries, before, after)
     return Option(clustering.columns, clustering.curve, float(np.mean(after)) if after else 1.0, costs)
+
+
+def _by_query(queries: Sequence[Query], before: Sequence[float], after: Sequence[float]) -> tuple[QueryCost, ...]:
+    """The mean costs of queries that are called the same, as the ranges of one column are."""
+    places: dict[str, list[int]] = {}
+    for place, query in enumerate(queries):
+        places.setdefault(query.text, []).append(place)
+    return tuple(
+        QueryCost(text, float(np.mean([before[i] for i in at])), float(np.mean([after[i] for i in at])))
+        for text, at in places.items()
+    )
 
 
 def _simulated(found: Layout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int) -> Layout:
