@@ -117,7 +117,7 @@ def _judged(name: str, version: int, found: Layout, before: Sequence[float], opt
     is_worth = best is not None and gain >= LEAST_GAIN
     reason = f"queries read {now:.0%} of the table now"
     if best is not None:
-        reason += f" and {best.read_share:.0%} after: {_named(best.columns, best.curve)}"
+        reason += f", {best.read_share:.0%} if clustered by {', '.join(best.columns)}"
     return Advice(
         table=name, version=version,
         clustering=Clustering(best.columns, best.curve) if best is not None and is_worth else None,
