@@ -340,6 +340,25 @@ def test_dictionaries_are_where_values_recur(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_no_flipped_bit_in_a_page_reads_as_other_rows(tmp_path: Path) -> None:
+    writing = Writing(tmp_path, schema(field("n", pa.int64()), field("text", pa.string())))
+    rows = pa.table({"n": [5, None, 7, 2**40], "text": ["a", "bc", None, "d" * 30]})
+    (file,) = writing.write(rows)
+    path = tmp_path / file.name
+    data = path.read_bytes()
+    pages = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    refused = 0
+    for bit in range(4 * 8, pages * 8, 5):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            assert writing.read(file).equals(rows)
+        except CorruptMetadata:
+            refused += 1
+    assert refused > pages - 4
+
+
 SQL_TYPES = {
     "b": "TINYINT", "s": "SMALLINT", "i": "INT", "l": "BIGINT", "f": "FLOAT", "d": "DOUBLE", "flag": "BOOLEAN",
     "text": "STRING", "raw": "BINARY", "day": "DATE", "at": "TIMESTAMP", "ntz": "TIMESTAMP_NTZ",

@@ -137,6 +137,8 @@ class FileWriter:
             "use_dictionary": self._dictionaries,
             "store_schema": False,
             "store_decimal_as_integer": True,
+            # Without, a flipped bit reads as another row; 8 M rows of six columns take 1.04 s of CPU instead of 0.96.
+            "write_page_checksum": True,
             "version": "2.6",
         }
 
