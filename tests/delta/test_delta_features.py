@@ -210,7 +210,7 @@ def test_a_vector_without_its_feature_is_no_version(tmp_path: Path) -> None:
         log.load()
 
 
-def test_domains_are_kept_while_the_table_is_refused_nothing(tmp_path: Path) -> None:
+def test_domains_of_other_features_are_kept() -> None:
     snapshot, _ = read(GOLDEN / "clustered/table")
     assert "delta.clustering" in snapshot.domains
 

@@ -114,6 +114,27 @@ def test_a_bad_line_is_named(log: HandLog) -> None:
         log.load()
 
 
+@pytest.mark.parametrize("depth", [50, 200, 300, 400, 450, 480, 600, 900, 950, 10_000])
+def test_no_depth_is_more_than_evidence(tmp_path: Path, depth: int) -> None:
+    kind = '{"type":"array","containsNull":true,"elementType":' * depth + '"long"' + "}" * depth
+    field = '{"name":"c","nullable":true,"metadata":{},"type":' + kind + "}"
+    schema = json.dumps('{"type":"struct","fields":[' + field + "]}")
+    lists = "[" * depth + "]" * depth
+    for number, text in enumerate((
+        f'{{"metaData":{{"schemaString":{schema}}}}}', f'{{"add":{lists}}}', f'{{"add":{{"path":{lists}}}}}',
+        f'{{"add":{{"path":"x","size":1,"partitionValues":{{}},"future":{lists}}}}}', f'{{"future":{lists}}}',
+        f'{{"metaData":{{"schemaString":{json.dumps(lists)}}}}}',
+        line(stats=f'{{"numRecords":{lists}}}'), line(stats=f'{{"numRecords":1,"future":{lists}}}'),
+    )):  # fmt: skip
+        log = HandLog(tmp_path / str(number))
+        log.commit(0, *log.head)
+        log.lines(1, text)
+        try:
+            assert log.load().version == 1
+        except CorruptMetadata as failure:
+            assert len(str(failure)) < 2000
+
+
 def test_bytes_that_are_no_text_are_evidence(log: HandLog) -> None:
     for data in (b"\xff\xfe{}", json.dumps(add("x")).encode("utf-16"), b'{"add":"\xe9"}', b"\x80"):
         (log.log / f"{1:020d}.json").write_bytes(data)

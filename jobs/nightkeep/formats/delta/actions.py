@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
@@ -43,7 +44,7 @@ def parse_object(text: str, *, subject: str) -> dict[str, object]:
 def check(kind: str, body: object, *, subject: str) -> Action:
     """The action, if the fields it must have are there and every known field is of its type; null is absence."""
     if not isinstance(body, dict):
-        raise CorruptMetadata(f"{subject}: {kind}", "an object", repr(body)[:200])
+        raise CorruptMetadata(f"{subject}: {kind}", "an object", reprlib.repr(body))
     for name, fits in _FIELDS[kind]:
         value = body.get(name)
         if value is None:
@@ -51,7 +52,7 @@ def check(kind: str, body: object, *, subject: str) -> Action:
                 raise CorruptMetadata(f"{subject}: {kind}", f"the field {name}", ", ".join(map(str, body)) or "none")
         elif not fits(value):
             expected = f"{name} of type {_TYPE_NAMES[fits]}"
-            raise CorruptMetadata(f"{subject}: {kind}", expected, repr(value)[:200])
+            raise CorruptMetadata(f"{subject}: {kind}", expected, reprlib.repr(value))
     return kind, body
 
 
@@ -74,7 +75,7 @@ def long_value(body: Raw, name: str, *, subject: str) -> int:
     """A field that holds a 64-bit integer. Raises CorruptMetadata."""
     value = body.get(name)
     if type(value) is not int or not _long(value):
-        raise CorruptMetadata(subject, f"{name} of type long", repr(value)[:80])
+        raise CorruptMetadata(subject, f"{name} of type long", reprlib.repr(value))
     return value
 
 

@@ -74,7 +74,7 @@ def _file_actions(name: str, data: bytes, kinds: Sequence[str]) -> Iterator[Acti
         return (action for action in parse_lines(data, subject=name) if action[0] in kinds)
     try:
         return iter(list(_parquet_actions(name, data, kinds)))
-    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as failure:
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, RecursionError) as failure:
         raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
 
 

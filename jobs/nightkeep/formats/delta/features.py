@@ -157,6 +157,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "typeWidening-preview": Feature(_READ, "As typeWidening"),
     "v2Checkpoint": Feature(_READ, "Checkpoints with a UUID and with sidecars are read; none is written"),
     "vacuumProtocolCheck": Feature(_READ, "The writer protocol is checked before every operation"),
+    "adaptiveMetadata": Feature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
     "adaptiveMetadata-preview": Feature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
     "catalogManaged": Feature(_NAME, refused=_CATALOG),
     "catalogOwned-preview": Feature(_NAME, refused=_CATALOG),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -96,7 +97,10 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
     configuration = _configuration(raw_metadata)
     mapping = _mapping(configuration, features)
     columns = _columns(raw_metadata, table)
-    fields = tuple(_field(column, mapping, table) for column in columns)
+    try:
+        fields = tuple(_field(column, mapping, table) for column in columns)
+    except RecursionError as failure:
+        raise CorruptMetadata(f"{table}: schemaString", "types that can be followed", "deep nesting") from failure
     require_once((field.physical for field in fields), subject=f"{table}: columns", what="physical name")
     require_once((field.id for field in fields if field.id is not None), subject=f"{table}: columns", what="id")
     partition_columns = tuple(_partition_columns(raw_metadata, fields))
@@ -148,7 +152,7 @@ def _mapping(configuration: Mapping[str, str], features: frozenset[str]) -> Colu
 def _columns(raw_metadata: Raw, table: str) -> list[Raw]:
     kind = parse_object(str(raw_metadata["schemaString"]), subject=f"{table}: schemaString")
     if kind.get("type") != "struct":
-        raise CorruptMetadata(f"{table}: schemaString", "a struct", repr(kind.get("type"))[:200])
+        raise CorruptMetadata(f"{table}: schemaString", "a struct", reprlib.repr(kind.get("type")))
     return struct_fields(kind, subject=f"{table}: schemaString")
 
 
@@ -195,7 +199,7 @@ def _check_metadata(column: Raw, subject: str) -> None:
             raise RefusedTable(subject, "a collation is not handled: its order is not that of bytes", advice)
         changes = told.get("delta.typeChanges") or []
         if not isinstance(changes, list) or not all(isinstance(change, dict) for change in changes):
-            raise CorruptMetadata(subject, "delta.typeChanges as a list of objects", repr(changes)[:200])
+            raise CorruptMetadata(subject, "delta.typeChanges as a list of objects", reprlib.repr(changes))
         for change in changes:
             if not widens(change.get("fromType"), change.get("toType")):
                 feature = f"a change of type from {change.get('fromType')} to {change.get('toType')} is not handled"

@@ -6,6 +6,7 @@ PROTOCOL.md, "Schema Serialization Format".
 from __future__ import annotations
 
 import re
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -34,19 +35,21 @@ def arrow_type(kind: object, naming: Naming, *, subject: str) -> pa.DataType:
         if build is not None:
             return build(kind, naming, subject)
         raise _unknown(kind["type"], subject)
-    raise CorruptMetadata(subject, "a type's name or object", repr(kind)[:200])
+    raise CorruptMetadata(subject, "a type's name or object", reprlib.repr(kind))
 
 
 def struct_fields(kind: Mapping[str, object], *, subject: str) -> list[Mapping[str, object]]:
     """The fields' JSON of a struct, each with a name and an object of metadata. Raises CorruptMetadata."""
     fields = kind.get("fields")
     if not isinstance(fields, list):
-        raise CorruptMetadata(subject, "the fields of a struct", repr(fields)[:200])
+        raise CorruptMetadata(subject, "the fields of a struct", reprlib.repr(fields))
     for field in fields:
         if not (isinstance(field, dict) and isinstance(field.get("name"), str) and "type" in field):
-            raise CorruptMetadata(subject, "fields with a name and a type", repr(field)[:200])
+            raise CorruptMetadata(subject, "fields with a name and a type", reprlib.repr(field))
         if not isinstance(field.get("metadata") or {}, dict):
-            raise CorruptMetadata(f"{subject}: {field['name']}", "an object of metadata", repr(field["metadata"])[:200])
+            raise CorruptMetadata(
+                f"{subject}: {field['name']}", "an object of metadata", reprlib.repr(field["metadata"])
+            )
     names = [str(field["name"]) for field in fields]
     require_once(names, subject=subject, what="name")
     cases = Counter(map(str.lower, names))
