@@ -18,8 +18,8 @@ from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Snapshot, Work
 
 PACKED = "nightkeep.packed"
-"""Tag of a file that packing wrote: the run and the target. Files of one run stay apart until the target changes, as
-what a file shrinks to when it is merged cannot be known before."""
+"""Tag of a file that packing wrote: the run and the target. What a run left apart stays apart until the target changes,
+as nobody knows before what files shrink to when they are merged."""
 
 Bin = tuple[DataFile, ...]
 
@@ -87,9 +87,20 @@ def _is_worth(files: Bin, sizes: Sizes, request: Request) -> bool:
     if request.full:
         large = total_live_bytes(files) > SPLIT_SHARE * sizes.target
         return len(files) > 1 or files[0].vector is not None or large
-    packed = {file.tags.get(PACKED) for file in files}
-    together = len(packed) == 1 and str(next(iter(packed))).endswith(f"/{sizes.target}")
-    return len(files) > 1 and not together
+    return len(files) > 1 and not _is_settled(files, sizes.target)
+
+
+def _is_settled(files: Bin, target_bytes: int) -> bool:
+    """Whether one run packed some of the files, to this target, and had the choice of the rest."""
+    packed = [file for file in files if file.tags.get(PACKED, "").endswith(f"/{target_bytes}")]
+    then = min((_modified(file) for file in packed), default=-1)
+    others = [file for file in files if file not in packed]
+    return len({file.tags[PACKED] for file in packed}) == 1 and all(_modified(file) <= then for file in others)
+
+
+def _modified(file: DataFile) -> int:
+    told = file.raw.get("modificationTime")
+    return told if isinstance(told, int) else 0
 
 
 def _outputs(files: Bin, target_bytes: int) -> int:
