@@ -102,6 +102,8 @@ def main() -> None:
     # Checksums, of Hadoop for each file and of Delta for each version: no reader asks for one that is not there.
     for file in WAREHOUSE.rglob("*.crc"):
         file.unlink()
+    for folder in WAREHOUSE.rglob("_staged_commits"):
+        folder.rmdir()
 
 
 def _clicks(numbers: list[tuple[int, int]], random: Random) -> pa.Table:
