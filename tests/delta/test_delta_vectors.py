@@ -1,21 +1,26 @@
 """Deletion vectors: delta-spark's bytes both ways, and no vector out of bytes that are not whole."""
 
 import dataclasses
+import json
 import struct
 import uuid
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 from tests.delta.hand_made import z85
+from tests.engines.delta_spark import DeltaSpark, Generated, Writing
+from tests.engines.lakes_oracle import Lakes
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta import vectors
 from nightkeep.formats.delta import z85 as ours
+from nightkeep.formats.delta.columns import FileReader
 from nightkeep.formats.delta.metadata import DataFile, Vector, VectorKind, load
 from nightkeep.formats.delta.vectors import MAX_POSITION, VectorWriter, decode, encode, read_vector, vector_file
 from nightkeep.model import Address
@@ -279,3 +284,41 @@ def test_names_are_those_of_their_uuids(tmp_path: Path) -> None:
     unique = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
     place = "nk-x" + ours.encode(unique.bytes)
     assert vector_file(Vector(VectorKind.RELATIVE, place, 1, 1, 1)) == f"nk-x/deletion_vector_{unique}.bin"
+
+
+def test_the_engines_hide_what_our_vectors_hide(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
+    """Three vectors in one file below a prefix: an array, a run and a bitset; and one inline."""
+    rows = 200_000
+    writing = Writing(files=1, properties={"delta.enableDeletionVectors": "true"})
+    for start in range(4):
+        delta_spark.write(tmp_path, Generated(rows, (f"id * 4 + {start} AS n",)), writing)
+    storage = LocalStorage(str(tmp_path))
+    (unit,) = load(Address("delta", str(tmp_path), "t"), storage).units
+    deleted = [BitMap64([0, 7, rows - 1]), BitMap64(range(1_000, 150_000)), BitMap64(range(0, rows, 3)), BitMap64([5])]
+    writer = VectorWriter(storage, "nk-token-0")
+    added = [writer.add(bitmap) for bitmap in deleted[:3]] + [inline(encode(deleted[3]), 1)]
+    (name,) = writer.close()
+    actions = [{"commitInfo": {"timestamp": 1_795_000_000_000, "operation": "DELETE", "operationParameters": {}}}]
+    for file, vector in zip(unit.files, added, strict=True):
+        stats = json.dumps({**json.loads(file.stats or ""), "tightBounds": False})
+        place = {"storageType": vector.kind, "pathOrInlineDv": vector.place, "sizeInBytes": vector.bytes}
+        place |= {"cardinality": vector.rows} | ({} if vector.offset is None else {"offset": vector.offset})
+        gone = {"path": file.path, "deletionTimestamp": 1_795_000_000_000, "dataChange": True}
+        actions += [
+            {"remove": gone},
+            {"add": {**file.raw, "dataChange": True, "stats": stats, "deletionVector": place}},
+        ]
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (tmp_path / "_delta_log" / f"{4:020d}.json").write_text(text)
+
+    starts = [FileReader(storage, unit, file).read().column("n").to_numpy() for file in unit.files]
+    kept = [np.delete(values, list(bitmap)) for values, bitmap in zip(starts, deleted, strict=True)]
+    everything = np.concatenate(kept)
+    expected = (len(everything), int(everything.sum()))
+    (unit,) = load(Address("delta", str(tmp_path), "t"), storage).units
+    assert [read_vector(storage, file) for file in unit.files] == deleted and name.startswith("nk-token-0/")
+    delta_spark.forget()
+    assert delta_spark.read(tmp_path, columns=("count(*) AS c", "sum(n) AS s")).rows == (expected,)
+    assert lakes.delta_rs_read(tmp_path, columns=("count(n) AS c", "sum(n) AS s")).rows == (expected,)
+    ((count, total),) = lakes.duckdb_read(tmp_path, columns=("count(*) AS c", "sum(n)::BIGINT AS s")).rows
+    assert (count, total) == expected

@@ -410,3 +410,20 @@ def test_the_engines_read_our_files(delta_spark: DeltaSpark, lakes: Lakes, tmp_p
     assert lakes.duckdb_read(tmp_path) == expected
     if mapping == "none":
         assert lakes.delta_rs_read(tmp_path) == expected
+
+
+@pytest.mark.parametrize("mapping", ["none", "id"])
+def test_delta_spark_finds_the_row_ids_we_keep(delta_spark: DeltaSpark, tmp_path: Path, mapping: str) -> None:
+    properties = f"'delta.enableRowTracking' = 'true', 'delta.columnMapping.mode' = '{mapping}'"
+    delta_spark.sql(f"CREATE TABLE {named(tmp_path)} (n BIGINT) USING delta TBLPROPERTIES ({properties})")
+    table = load(Address("delta", str(tmp_path), "t"), LocalStorage(str(tmp_path))).schema
+    writing = Writing(tmp_path, table)
+
+    (file,) = writing.write(pa.table({"n": [1, 2, 3], ROW_ID: [70, None, 8], COMMIT_VERSION: [0, 5, None]}))
+    domain = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":102}', "removed": False}
+    added = {**file.add, "baseRowId": 100, "defaultRowCommitVersion": 1}
+    publish(tmp_path, {"domainMetadata": domain}, {"add": added})
+
+    delta_spark.forget()
+    found = delta_spark.read(tmp_path, columns=("n", "_metadata.row_id", "_metadata.row_commit_version"))
+    assert found.rows == ((1, 70, 0), (2, 101, 5), (3, 8, 1))
