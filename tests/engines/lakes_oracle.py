@@ -107,9 +107,15 @@ class Lakes:
         return self._optimize(table, (), target_size)
 
     def delta_rs_z_order(
-        self, table: Path | str | Handle, columns: Sequence[str], *, target_size: int | None = None
+        self,
+        table: Path | str | Handle,
+        columns: Sequence[str],
+        *,
+        target_size: int | None = None,
+        codec: str | None = None,
     ) -> dict[str, Any]:
-        return self._optimize(table, columns, target_size)
+        """`codec` is of the files written, such as "SNAPPY"; zstd by default."""
+        return self._optimize(table, columns, target_size, codec)
 
     def delta_rs_vacuum(
         self,
@@ -130,8 +136,10 @@ class Lakes:
         """commitInfo of each version, newest first."""
         return list(self._lines.request("history", _of(table)))
 
-    def _optimize(self, table: Path | str | Handle, columns: Sequence[str], target_size: int | None) -> dict[str, Any]:
-        fields = {"columns": list(columns), "target_size": target_size}
+    def _optimize(
+        self, table: Path | str | Handle, columns: Sequence[str], target_size: int | None, codec: str | None = None
+    ) -> dict[str, Any]:
+        fields = {"columns": list(columns), "target_size": target_size, "codec": codec}
         return dict(self._lines.request("optimize", {**_of(table), **fields}))
 
 

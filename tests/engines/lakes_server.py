@@ -11,7 +11,7 @@ from typing import Any
 import duckdb  # type: ignore[import-not-found]
 import duckdb_extension_delta  # type: ignore[import-not-found]
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder, write_deltalake  # type: ignore[import-not-found]
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from pyarrow import feather
 from tests.engines.lake_rows import answer
 
@@ -59,9 +59,9 @@ def open_handle(request: Request) -> dict[str, int]:
 def optimize(request: Request) -> dict[str, Any]:
     """Bin-packing, or z_order where columns are given."""
     optimizer, target = _table(request).optimize, request["target_size"]
-    columns = request["columns"]
-    done = optimizer.z_order(columns, target_size=target) if columns else optimizer.compact(target_size=target)
-    return dict(done)
+    columns, codec = request["columns"], request["codec"]
+    how = {"target_size": target, "writer_properties": WriterProperties(compression=codec) if codec else None}
+    return dict(optimizer.z_order(columns, **how) if columns else optimizer.compact(**how))
 
 
 def vacuum(request: Request) -> list[str]:
