@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export GX_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock nightly test lint soak bench-paimon bench-kernels samples clean
+.PHONY: help environment lock nightly test lint soak bench-paimon bench-delta bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -77,6 +77,9 @@ soak: environment  ## long random histories against Paimon Java
 
 bench-paimon: environment  ## the upgrade against Paimon Java, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py
+
+bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side
+	PYTHONPATH=. $(BIN)/python benches/bench_delta.py
 
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb  # type: ignore[import-not-found]
 import duckdb_extension_delta  # type: ignore[import-not-found]
 import pyarrow as pa
-from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake  # type: ignore[import-not-found]
 from pyarrow import feather
 from tests.engines.lake_rows import answer
 
