@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyroaring import BitMap64
+from tests.delta.caring import commits_of, optimize
 from tests.delta.hand_made import NOW_MS, HandMade, removal
 from tests.delta.laid_anew import a_run, laid_anew
 
@@ -18,7 +19,7 @@ from nightkeep.formats.delta.edits import DeltaEdit, Intent
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.naming import transaction_of
 from nightkeep.formats.delta.pieces import pieces
-from nightkeep.model import Address, Candidate, Clustering, Curve, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.model import Address, Candidate, Clustering, Curve, Operation, Outcome, Rewrite, Run, UnitKey, View
 
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")
 Lines = list[tuple[str, dict[str, Any]]]
@@ -385,3 +386,19 @@ def rows(table: DeltaTable) -> list[tuple[object, ...]]:
         for batch in table.rows(unit, table.survivors(unit, View.RAW)):
             found += [tuple(row.values()) for row in batch.to_pylist()]
     return sorted(found, key=repr)
+
+
+# Several commits of one run
+
+
+def test_a_run_may_commit_several_times_and_knows_its_own(made: HandMade) -> None:
+    """Each batch is staged on the planned version, and rebased on the run's own commits before it."""
+    truth = made.rows()
+    document = optimize(made.folder, run_id="night", commit_size="1B")
+    assert (document.outcome, document.base_version) == (Outcome.VERIFIED, 7), document.reason
+    assert [commit.version for commit in document.commits] == [8, 9, 10] == commits_of(made.folder, "night")
+    assert sorted(str(key) for commit in document.commits for key in commit.units) == [f"day={day}" for day in DAYS]
+    assert made.rows() == truth
+    told = [of_kind(lines(made, f"_delta_log/{version:020d}.json"), "commitInfo")[0] for version in (8, 9, 10)]
+    assert [info["readVersion"] for info in told] == [7, 8, 9]
+    assert len({info["userMetadata"] for info in told}) == 1 and len({info["txnId"] for info in told}) == 3
