@@ -380,6 +380,12 @@ def test_row_ids_that_are_nowhere_are_told(tmp_path: Path) -> None:
         written.reader.read()
     assert written.reader.read(["n"]).num_rows == 1
 
+    table = pa.table({"n": [1, 2], "_row-id": [5, None], "_row-version": [1, 2]})
+    some = tracked(Written(tmp_path, table, field("n", pa.int64())))
+    assert some.reader.read([COMMIT_VERSION]).to_pydict() == {COMMIT_VERSION: [1, 2]}
+    with pytest.raises(CorruptMetadata, match="a base row id"):
+        some.reader.read([ROW_ID])
+
 
 def test_all_batches_of_a_unit_have_one_schema(tmp_path: Path) -> None:
     narrow = Written(tmp_path, pa.table({"n": pa.array([1], pa.int16())}), field("n", pa.int64()), field("s", INNER))

@@ -30,7 +30,8 @@ class Bounds:
     """One column of many files, in the files' order: arrays of one length, null where nothing is known.
 
     Every value of a file that is not null is in lows..highs, both of the column's type. NaN, which delta-spark orders
-    last, is read as infinity. `nulls` are exact; `rows` are physical rows.
+    last, is read as infinity. `nulls` are exact; `rows` are physical rows. Bounds of a double that delta-spark wrote as
+    a float may be off by the rounding of a float: it writes the float's short text (0.4 for 0.4000000059604645).
     """
 
     lows: Array

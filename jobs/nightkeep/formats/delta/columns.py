@@ -6,9 +6,10 @@ Arrow schema, whatever the file was written as. Values of partition columns come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, cast
 
 import numpy as np
@@ -41,7 +42,7 @@ def every_column(schema: TableSchema) -> tuple[str, ...]:
 class _Column:
     """A column to read: the file's field at place `held` (None: it has none) as `type`.
 
-    What the file has no value for is `constant`, plus the row's position where `counts`.
+    Where it has none, the value is `constant`; where it has null too if `tracked`, and a row id counts on from there.
     """
 
     name: str
@@ -49,7 +50,7 @@ class _Column:
     stored: pa.DataType
     held: int | None
     constant: object = None
-    counts: bool = False
+    tracked: bool = False
 
 
 class FileReader:
@@ -73,6 +74,8 @@ class FileReader:
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self._fields: list[ArrowField] = list(self._parquet.schema_arrow)
+        self._find = finder(self._schema.mapping)
+        self._leaves = list(accumulate((_width(field.type) for field in self._fields), initial=0))
         self.rows: int = footer.num_rows
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
@@ -113,16 +116,18 @@ class FileReader:
         held = sorted({column.held for column in columns if column.held is not None})
         for group in groups:
             start, stop = int(self._starts[group]), int(self._starts[group + 1])
-            for piece in self._decoded(group, held, min(batch_rows, stop - start)):
-                arrays = [self._array(column, held, piece, start) for column in columns]
+            for piece in self._decoded(group, held, max(1, min(batch_rows, stop - start))):
+                found = dict(zip(held, piece.columns, strict=True))
+                ordinals = range(start, start + piece.num_rows)
+                arrays = [self._array(column, found, ordinals) for column in columns]
                 yield start, pa.Table.from_arrays(arrays, schema=self._arrow_schema(columns))
                 start += piece.num_rows
             if start != stop:
-                expected, found = stop - int(self._starts[group]), start - int(self._starts[group])
-                raise CorruptMetadata(f"{self.subject} row group {group}", f"{expected} rows", f"{found} in its pages")
+                subject, missing = f"{self.subject} row group {group}", stop - start
+                raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
 
     def _decoded(self, group: int, held: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        leaves = [leaf for place in held for leaf in self._leaves(place)]
+        leaves = [leaf for place in held for leaf in range(self._leaves[place], self._leaves[place + 1])]
         # By number: Arrow takes a dot in a name for a path.
         pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=leaves, use_threads=False)
         while True:
@@ -139,31 +144,28 @@ class FileReader:
         except (pa.ArrowException, OSError) as failure:
             raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
 
-    def _leaves(self, place: int) -> range:
-        start = sum(_width(field.type) for field in self._fields[:place])
-        return range(start, start + _width(self._fields[place].type))
-
-    def _array(self, column: _Column, held: Sequence[int], piece: pa.RecordBatch, start: int) -> ChunkedArray:
+    def _array(self, column: _Column, held: Mapping[int, Array], ordinals: range) -> ChunkedArray:
+        """Of rows at these positions; `held` are the file's own values by place."""
         if column.held is None:
-            return chunked([self._filled(column, start, piece.num_rows)], column.type)
-        array = chunked([piece.column(held.index(column.held))], None)
+            return chunked([self._filled(column, ordinals)], column.type)
         try:
-            found = conform(array, column.type, column.stored, finder(self._schema.mapping))
+            found = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
         except ValueError as failure:
             subject = f"{self.subject} column {column.name}"
             raise CorruptMetadata(subject, f"values of {column.type}", str(failure)) from failure
-        if column.constant is None or not found.null_count:
+        if not column.tracked or not found.null_count:
             return found
-        filled = self._filled(column, start, piece.num_rows)
-        return chunked([pc.coalesce(one_array(found), filled)], column.type)
+        return chunked([pc.coalesce(one_array(found), self._filled(column, ordinals))], column.type)
 
-    def _filled(self, column: _Column, start: int, rows: int) -> Array:
-        if column.counts and isinstance(column.constant, int):
-            return pa.array(np.arange(start, start + rows, dtype=np.int64) + column.constant)
-        if column.constant is None and column.name in (ROW_ID, COMMIT_VERSION):
+    def _filled(self, column: _Column, ordinals: range) -> Array:
+        """What the file has no values for."""
+        base = column.constant
+        if column.tracked and not isinstance(base, int):
             raise CorruptMetadata(self.subject, "a base row id and commit version: rows are tracked", "none")
-        constant: Any = pa.scalar(column.constant, column.type)
-        return cast(Array, pa.repeat(constant, rows))
+        if column.tracked and column.name == ROW_ID and isinstance(base, int):
+            return pa.array(np.arange(base + ordinals.start, base + ordinals.stop, dtype=np.int64))
+        constant: Any = pa.scalar(base, column.type)
+        return cast(Array, pa.repeat(constant, len(ordinals)))
 
     def _empty(self, names: Sequence[str] | None) -> pa.Table:
         return self._arrow_schema(self._columns(names)).empty_table()
@@ -187,7 +189,7 @@ class FileReader:
 
     def _tracked(self, name: str, materialised: str, constant: object) -> _Column:
         place = by_name(self._fields, pa.field(materialised, pa.int64()), 0)
-        return _Column(name, pa.int64(), pa.int64(), place, constant, counts=name == ROW_ID)
+        return _Column(name, pa.int64(), pa.int64(), place, constant, tracked=True)
 
     def _place(self, field: Field) -> int | None:
         mapped = self._schema.mapping is ColumnMapping.ID
@@ -197,7 +199,7 @@ class FileReader:
         metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
         wanted = pa.field(field.physical, field.stored, metadata=metadata)
         try:
-            return finder(self._schema.mapping)(self._fields, wanted, 0)
+            return self._find(self._fields, wanted, 0)
         except ValueError as failure:
             raise CorruptMetadata(f"{self.subject} column {field.name}", "one field", str(failure)) from failure
 
