@@ -33,6 +33,7 @@ WRITTEN = {
         "vectors",
         "vectors_of_partitions",
         "inline_vector",
+        "random_prefixes",
         "optimize_vectors",
         "merge",
         "reorg_purge",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.delta.hand_log import HandLog, add
+from tests.engines.delta_spark import DeltaSpark, Generated, Writing, named
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.metadata import DeltaSnapshot, load
@@ -20,6 +21,7 @@ from nightkeep.formats.delta.paths import log_path
 from nightkeep.formats.delta.schema import ColumnMapping, Field, TableSchema
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
+from nightkeep.where import partition_filter
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -52,10 +54,10 @@ VALUES: list[tuple[pa.DataType, str, object]] = [
     (pa.binary(), "\u0001\u00e9", b"\x01\xc3\xa9"),
     (pa.date32(), "0001-01-01", date(1, 1, 1)),
     (pa.date32(), "2026-1-2", date(2026, 1, 2)),
-    (pa.timestamp("us", "UTC"), "2026-11-01 06:07:08", datetime(2026, 11, 1, 6, 7, 8, tzinfo=UTC)),
+    (pa.timestamp("us", "UTC"), "2026-11-01 06:07:08", datetime(2026, 11, 1, 6, 7, 8)),
     (pa.timestamp("us", "UTC"), "2026-11-01T06:07:08.5Z", datetime(2026, 11, 1, 6, 7, 8, 500_000, tzinfo=UTC)),
     (pa.timestamp("us", "UTC"), "2026-11-01T06:07:08.000001+01:30", datetime(2026, 11, 1, 4, 37, 8, 1, tzinfo=UTC)),
-    (pa.timestamp("us", "UTC"), "2026-11-01", datetime(2026, 11, 1, tzinfo=UTC)),
+    (pa.timestamp("us", "UTC"), "2026-11-01", datetime(2026, 11, 1)),
     (pa.timestamp("us"), "2026-11-01 06:07:08.123456", datetime(2026, 11, 1, 6, 7, 8, 123_456)),
 ]
 
@@ -97,7 +99,7 @@ def test_values_of_other_columns_are_corrupt_and_missing_ones_null() -> None:
 
 def test_a_units_name_tells_columns_and_values() -> None:
     values = schema(day=pa.date32(), region=pa.string(), at=pa.timestamp("us", "UTC"), raw=pa.binary(), n=pa.int64())
-    texts = {"day": "2026-11-01", "region": "eu", "at": "2026-11-01 00:00:00", "raw": "a", "n": None}
+    texts = {"day": "2026-11-01", "region": "eu", "at": "2026-11-01 01:00:00+01:00", "raw": "a", "n": None}
     name = "day=2026-11-01/region=eu/at=2026-11-01 00:00:00Z/raw=61/n=null"
     assert key_text(values, typed(values, texts)) == name
     assert key_text(schema(), {}) == ""
@@ -119,14 +121,31 @@ def test_units_are_named_alike_only_if_their_values_are(one: tuple[str, str], ot
 
 def test_two_spellings_of_one_moment_are_one_partition(tmp_path: Path) -> None:
     hand = HandLog(tmp_path, columns={"id": "long", "p": "timestamp"})
-    spellings = ("2026-11-01 06:07:08", "2026-11-01T06:07:08.000000Z", "2026-11-01T06:07:08Z")
-    hand.commit(
-        0, *hand.head, *(add(f"x{n}", text) for n, text in enumerate(spellings)), add("y", "2026-11-02 00:00:00")
-    )
-    first, second = hand.load().units
-    assert [file.path for file in first.files] == ["x0", "x1", "x2"] and len(second.files) == 1
-    # What names its zone means the same in every engine.
-    assert first.stored_partition["p"] == "2026-11-01T06:07:08Z"
+    spellings = ("2026-11-01T06:07:08Z", "2026-11-01T06:07:08.000000Z", "2026-11-01 07:07:08+01:00")
+    hand.commit(0, *hand.head, *(add(f"x{n}", text) for n, text in enumerate(spellings)))
+    (unit,) = hand.load().units
+    assert [file.path for file in unit.files] == ["x0", "x1", "x2"]
+    assert unit.stored_partition["p"] in spellings
+
+
+def test_a_text_without_zone_is_another_moment_in_another_session(tmp_path: Path, delta_spark: DeltaSpark) -> None:
+    """delta-spark keeps the two apart wherever its session is not in UTC: one file for both would change rows."""
+    table = tmp_path / "table"
+    noon = Generated(2, ("id", "TIMESTAMP'2026-11-01T12:00:00Z' AS p"))
+    in_utc = "spark.databricks.delta.write.utcTimestampPartitionValues"
+    for told in ("false", "true"):
+        with delta_spark.configured({in_utc: told}):
+            delta_spark.write(table, noon, Writing(partition_by=("p",)))
+    with delta_spark.configured({"spark.sql.session.timeZone": "America/Los_Angeles"}):
+        hours = delta_spark.sql(f"SELECT DISTINCT CAST(p AS LONG) FROM {named(table)}")
+    assert len(hours.rows) == 2
+    snapshot = load(Address("delta", str(table), "t"), LocalStorage(str(table)))
+    assert [(str(unit.key), len(unit.files)) for unit in snapshot.units] == [
+        ("p=2026-11-01 12:00:00", 1),
+        ("p=2026-11-01 12:00:00Z", 1),
+    ]
+    selected = partition_filter("p = TIMESTAMP'2026-11-01T12:00:00Z'", ("p",))
+    assert [selected(unit.partition) for unit in snapshot.units] == [True, True]
 
 
 def rows(name: str) -> list[dict[str, Any]]:

@@ -215,7 +215,6 @@ def _units(schema: TableSchema, state: State) -> tuple[DeltaUnit, ...]:
         spelled.setdefault(_place(schema, raw["partitionValues"], str(raw["path"])), []).append(_data_file(raw, schema))
     _require_one_name(file for files in spelled.values() for file in files)
     units: dict[UnitKey, DeltaUnit] = {}
-    # Of two spellings of a moment the later in this order names its zone, so it is what new files repeat.
     for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
         unit = _unit(schema, place, spelled[place])
         known = units.get(unit.key)

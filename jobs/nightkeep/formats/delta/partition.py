@@ -33,8 +33,9 @@ def stored(schema: TableSchema, values: Stored, *, subject: str) -> Stored:
 def typed(schema: TableSchema, values: Stored) -> Mapping[str, object]:
     """Values by logical name (PROTOCOL.md, "Partition Value Serialization").
 
-    str, int, bool, Decimal, float, bytes, date, datetime (UTC and aware, or naive for timestamp_ntz) or None. A
-    timestamp without zone is one of UTC. Raises CorruptMetadata for texts that are no such values.
+    str, int, bool, Decimal, float, bytes, date, datetime or None. A datetime is of UTC where its text names a zone.
+    It is naive for timestamp_ntz, and for a timestamp whose text names none: each reader takes that for one of its
+    own zone, so it may be another moment than the same text with a zone. Raises CorruptMetadata.
     """
     found: dict[str, object] = {}
     for name in schema.partition_columns:
@@ -140,7 +141,9 @@ def _instant(text: str) -> datetime:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(text)
-    zone = match[8] or "Z"
+    zone = match[8]
+    if zone is None:
+        return _moment(match)
     sign, hours, minutes = (1, 0, 0) if zone == "Z" else (1 if zone[0] == "+" else -1, int(zone[1:3]), int(zone[4:6]))
     return (_moment(match) - sign * timedelta(hours=hours, minutes=minutes)).replace(tzinfo=UTC)
 
