@@ -67,12 +67,12 @@ def prune_vectors(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Reque
 
 
 def refuse_new_vectors(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
-    """Raises RefusedTable where nothing but new vectors would help and the table does not allow any."""
+    """Raises RefusedTable where vectors are scattered, nothing can be pruned, and the table allows no new ones."""
     assert isinstance(snapshot, DeltaSnapshot)
     if snapshot.schema.writes_vectors:
         return
     pruned = any(prune_vectors(snapshot, unit, request) for unit in snapshot.units)
-    if not pruned and any(_to_pack(snapshot, unit, request) for unit in snapshot.units):
+    if not pruned and any(_are_scattered(_kept(unit), request) for unit in snapshot.units):
         feature = "its deletion vectors are scattered, and new ones are not enabled (delta.enableDeletionVectors)"
         raise RefusedTable(snapshot.table.name, feature, "set it to true, or purge the vectors with optimize")
 
@@ -86,12 +86,20 @@ def persist(storage: Storage, task: VectorTask, run: Run) -> tuple[DeltaEdit, tu
 
 
 def _to_pack(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Files:
-    kept = tuple(f for f in unit.files if _place(f) and f.vector and f.vector.rows and not is_gone(f))
-    places = {_place(file) for file in kept}
-    if len(places) >= (2 if request.full else PACKED_VECTOR_FILES):
+    kept = _kept(unit)
+    if _are_scattered(kept, request):
         return kept
     sparse = {place for place, share in _used(snapshot).items() if share < LIVE_VECTOR_SHARE}
     return tuple(file for file in kept if _place(file) in sparse)
+
+
+def _kept(unit: DeltaUnit) -> Files:
+    """Files with a vector of their own in a file of vectors, which hides some of their rows."""
+    return tuple(file for file in unit.files if _place(file) and file.deleted_rows and not is_gone(file))
+
+
+def _are_scattered(kept: Files, request: Request) -> bool:
+    return len({_place(file) for file in kept}) >= (2 if request.full else PACKED_VECTOR_FILES)
 
 
 def _used(snapshot: DeltaSnapshot) -> Mapping[str, float]:
