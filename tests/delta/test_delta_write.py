@@ -428,3 +428,42 @@ def test_delta_spark_finds_the_row_ids_we_keep(delta_spark: DeltaSpark, tmp_path
     delta_spark.forget()
     found = delta_spark.read(tmp_path, columns=("n", "_metadata.row_id", "_metadata.row_commit_version"))
     assert found.rows == ((1, 70, 0), (2, 101, 5), (3, 8, 1))
+
+
+def test_filters_find_what_has_no_bounds(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
+    """NaN, infinities and years of five digits, each alone in its file beside a plain value."""
+    delta_spark.sql(f"CREATE TABLE {named(tmp_path)} (d DOUBLE, at TIMESTAMP) USING delta")
+    writing = Writing(tmp_path, load(Address("delta", str(tmp_path), "t"), LocalStorage(str(tmp_path))).schema)
+    far = pa.scalar(2**58, pa.int64()).cast(UTC_MICROS)
+    doubles, moments = [float("nan"), float("inf"), float("-inf")], pa.array([far, None], UTC_MICROS)
+    chunks = [pa.table({"d": [1.0, odd], "at": moments}) for odd in doubles]
+
+    files = writing.write(*chunks, rows_per_file=2)
+    publish(tmp_path, *({"add": file.add} for file in files))
+
+    delta_spark.forget()
+    assert [row[0] for row in delta_spark.read(tmp_path, where="d > 5").rows] == ["Infinity", "NaN"]
+    assert [row[0] for row in delta_spark.read(tmp_path, where="d < 0").rows] == ["-Infinity"]
+    assert len(delta_spark.read(tmp_path, where="at > TIMESTAMP'2026-01-01'").rows) == 3
+    assert [row[0] for row in lakes.duckdb_read(tmp_path, where="d > 5").rows] == ["Infinity", "NaN"]
+    assert [row[0] for row in lakes.delta_rs_read(tmp_path, where="d = 'Infinity'", columns=("d",)).rows] == [
+        "Infinity"
+    ]
+    assert [row[0] for row in lakes.delta_rs_read(tmp_path, where="d < 0", columns=("d",)).rows] == ["-Infinity"]
+
+
+def test_row_groups_have_no_bounds_of_what_may_be_nan(tmp_path: Path) -> None:
+    inner = pa.struct([("f", pa.float32()), ("n", pa.int32())])
+    kinds = {"d": pa.float64(), "n": pa.int64(), "s": inner, "l": pa.list_(pa.field("element", pa.float64()))}
+    for place, names in enumerate((list(kinds), ["d"])):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        writing = Writing(folder, schema(*(field(name, kinds[name]) for name in names)))
+        values = {"d": [1.0], "n": [1], "s": [{"f": 1.0, "n": 1}], "l": [[1.0]]}
+
+        (file,) = writing.write(pa.table({name: pa.array(values[name], kinds[name]) for name in names}))
+
+        group = writing.footer(file).row_group(0)
+        columns = [group.column(n) for n in range(group.num_columns)]
+        bounded = {c.path_in_schema for c in columns if c.statistics is not None and c.statistics.has_min_max}
+        assert bounded == ({"n", "s.n"} if len(names) > 1 else set())

@@ -135,6 +135,7 @@ class FileWriter:
         return {
             "compression": _CODECS[self._codec],
             "use_dictionary": self._dictionaries,
+            "write_statistics": [path for one in first.schema for path, kind in _leaves(one) if not _may_be_nan(kind)],
             "store_schema": False,
             "store_decimal_as_integer": True,
             # Without, a flipped bit reads as another row; 8 M rows of six columns take 1.04 s of CPU instead of 0.96.
@@ -231,7 +232,7 @@ def _with_dictionary(first: pa.Table, name: str) -> Sequence[str]:
     """Parquet paths of the leaves of a column that shall have dictionaries, by the writer's first row group."""
     column = first.column(name)
     if column.type.num_fields:
-        return _leaf_paths(name, column.type)
+        return [path for path, _ in _leaves(first.schema.field(name))]
     share = DICTIONARY_SAMPLE // column.num_chunks + 1
     sample = pa.chunked_array([_spread(chunk, share) for chunk in column.chunks])
     distinct = pc.count_distinct(sample, mode="all").as_py()
@@ -243,12 +244,19 @@ def _spread(chunk: Array, share: int) -> Array:
     return chunk.take(np.linspace(0, max(len(chunk) - 1, 0), min(len(chunk), share)).astype(np.int64))
 
 
-def _leaf_paths(path: str, kind: pa.DataType) -> list[str]:
+def _leaves(column: ArrowField, path: str = "") -> list[tuple[str, pa.DataType]]:
+    """Parquet paths and types of the columns that hold its values."""
+    kind, path = column.type, path or column.name
     if isinstance(kind, pa.StructType):
-        return [leaf for child in kind for leaf in _leaf_paths(f"{path}.{child.name}", child.type)]
+        return [leaf for child in kind for leaf in _leaves(child, f"{path}.{child.name}")]
     if isinstance(kind, pa.ListType):
-        return _leaf_paths(f"{path}.list.element", kind.value_type)
+        return _leaves(kind.value_field, f"{path}.list.element")
     if isinstance(kind, pa.MapType):
-        key, value = f"{path}.key_value.key", f"{path}.key_value.value"
-        return [*_leaf_paths(key, kind.key_type), *_leaf_paths(value, kind.item_type)]
-    return [path]
+        value = _leaves(kind.item_field, f"{path}.key_value.value")
+        return [*_leaves(kind.key_field, f"{path}.key_value.key"), *value]
+    return [(path, kind)]
+
+
+def _may_be_nan(kind: pa.DataType) -> bool:
+    """Arrow leaves NaN out of a row group's bounds; Spark, for which NaN is the greatest, would skip the group."""
+    return bool(pa.types.is_floating(kind))
