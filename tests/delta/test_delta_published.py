@@ -18,7 +18,7 @@ from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Candidate, View
 
 DAYS = ("2026-11-01", "2026-11-02", None)
-FILTERS = 20
+FILTERS = 6
 
 
 def filled(made: HandMade) -> HandMade:

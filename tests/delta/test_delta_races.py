@@ -144,8 +144,9 @@ REWRITES: dict[str, Callable[[DeltaSpark, Lakes, Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("before", ["publish", "link"])
-@pytest.mark.parametrize("rewrite", REWRITES)
+@pytest.mark.parametrize(
+    ("rewrite", "before"), [*((name, "link") for name in REWRITES), ("delta-spark packs", "publish")]
+)
 def test_a_rewrite_of_our_inputs_wins(
     delta_spark: DeltaSpark, lakes: Lakes, made: HandMade, rewrite: str, before: str
 ) -> None:
