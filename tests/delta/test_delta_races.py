@@ -16,6 +16,7 @@ from tests.delta.caring import commits_of, files, leftovers, optimize
 from tests.delta.delta_breaking import breaking, optimize_and_die, optimize_and_pause
 from tests.delta.hand_made import HandMade, rows_of
 from tests.engines.delta_spark import DeltaSpark, named
+from tests.engines.json_lines import EngineError
 from tests.engines.lakes_oracle import Lakes
 from tests.faults import Fuse
 from tests.processes import Child, child
@@ -228,6 +229,15 @@ def test_an_emptied_table_is_not_filled_by_us(delta_spark: DeltaSpark, made: Han
         document = ours.go_on()
     assert_clean_loss(made.folder, document, before)
     assert not delta_spark.read(made.folder).rows
+
+
+def test_a_delete_of_delta_rs_that_began_before_ours_fails(lakes: Lakes, made: HandMade) -> None:
+    """It sees that we added files to what it read, though it looks past our removes."""
+    truth, handle = made.rows(), lakes.open(made.folder)
+    assert optimize(made.folder).outcome is Outcome.VERIFIED
+    with pytest.raises(EngineError):
+        lakes.delta_rs_delete(handle, "id = 5")
+    assert made.rows() == truth
 
 
 def test_a_retry_after_a_kill_behind_the_commit_finds_it_below_newer_ones(
