@@ -201,6 +201,18 @@ def _range(found: Lake, column: str) -> tuple[Any, Any]:
     return (min(values, default=None), max(values, default=None))
 
 
+def test_no_more_buckets_than_files_can_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 14)
+    monkeypatch.setattr(cluster, "MOST_BUCKETS", 3)
+    found, counts = lake(tmp_path, 3_000), list[int]()
+    spilled = cluster.spilled
+    monkeypatch.setattr(cluster, "spilled", lambda count: counts.append(count) or spilled(count))
+    before = found.rows()
+    found.run(request(clustering=BY_TWO, target_bytes=target(found, 4), task_bytes=1, wide_bytes=1 << 40))
+    assert counts == [3]
+    assert found.rows() == before
+
+
 def test_nothing_is_left_on_local_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 14)
     disk = tmp_path / "disk"

@@ -93,6 +93,7 @@ def test_any_sizes_give_the_same_rows(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster, "LEAST_BYTES", least)
         patch.setattr(wide, "SOURCE_BYTES", source)
+        patch.setattr(wide, "PIECE_BYTES", source // 4)
         found.run(asked(found, parts, task_bytes=1))
     assert found.rows() == before
     assert not [file for file in found.files if file.vector]

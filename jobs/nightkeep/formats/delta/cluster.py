@@ -26,6 +26,7 @@ from nightkeep.formats.delta.tuning import (
     BUCKET_FILL,
     KEY_BYTES,
     LEAST_BYTES,
+    MOST_BUCKETS,
     MOST_BYTES,
     PROBE_ROWS,
     SAMPLE_ROWS,
@@ -145,7 +146,7 @@ def _through_buckets(
 ) -> list[WrittenFile]:
     row_bytes = sum(map(_weight, held)) / sum(table.num_rows for table in held)
     rows = live_count(storage, task.unit, task.unit.files)
-    count = int(rows * row_bytes / (task.rows_bytes * BUCKET_FILL)) + 1
+    count = min(MOST_BUCKETS, int(rows * row_bytes / (task.rows_bytes * BUCKET_FILL)) + 1)
     ranges, between = _surveyed(storage, task, rows, count)
     with spilled(count) as buckets:
         for table in chain(_emptied(held), rest):

@@ -43,6 +43,8 @@ BATCH_BYTES: Final = 16 << 20
 """Rows are read in batches of about this many bytes of Arrow memory."""
 BUCKET_FILL: Final = 0.6
 """How full spilled buckets should be on average: ranges are cut by a sample, and rows are not equally long."""
+MOST_BUCKETS: Final = 512
+"""Each has an open file while rows are spilled, of which a process may have 1,024; larger ones are sorted in parts."""
 PROBE_ROWS: Final = 1 << 16
 """Files of fewer rows say little of how large rows are in a larger one: then this many are encoded to see."""
 
@@ -51,6 +53,10 @@ WIDE_FACTOR: Final = 4
 spend minutes on it (spilling, about 30 MB of files a second), and the exchange has every core work on it."""
 SOURCE_BYTES: Final = 128 << 20
 """What one task of the exchange reads: some seconds of work."""
+PIECE_BYTES: Final = 8 << 20
+"""Rows that travel as one piece: each passes through Spark's heap whole."""
+LEAST_SOURCES: Final = 16
+"""What a unit is read by at least, files permitting, so that many cores have work and end at about the same time."""
 
 PACKED_VECTOR_FILES: Final = 4
 """Vectors of a partition in this many files or more are packed into one: each is opened for a few hundred bytes."""

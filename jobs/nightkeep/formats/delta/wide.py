@@ -19,7 +19,7 @@ from nightkeep.formats.delta.ranges import Ranges, buckets_of, splitters
 from nightkeep.formats.delta.rewrite import rewritten
 from nightkeep.formats.delta.sizing import file_count, is_gone, total_live_bytes
 from nightkeep.formats.delta.spill import by_bucket
-from nightkeep.formats.delta.tuning import BUCKET_FILL, KEY_BYTES, SAMPLE_ROWS, SOURCE_BYTES
+from nightkeep.formats.delta.tuning import BUCKET_FILL, KEY_BYTES, LEAST_SOURCES, PIECE_BYTES, SAMPLE_ROWS, SOURCE_BYTES
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Rewrite, Run
 from nightkeep.protocol import Wide
@@ -48,9 +48,10 @@ class RangedTask:
 
 
 def as_wide(task: ClusterTask) -> Wide:
-    """The task by sources of about SOURCE_BYTES, and as many parts as it will have files."""
+    """The task by sources of at most about SOURCE_BYTES, and as many parts as it will have files."""
     files = [file for file in task.unit.files if not is_gone(file)]
-    return Wide(task, tuple(_sources(files)), file_count(total_live_bytes(files), task.target_bytes))
+    most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
+    return Wide(task, tuple(_sources(files, most)), file_count(total_live_bytes(files), task.target_bytes))
 
 
 def survey(storage: Storage, wide: Wide, source: object) -> Survey:
@@ -83,7 +84,7 @@ def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[
     for rows in _armfuls(live_rows(storage, task.unit, files, _columns(task)), task.rows_bytes):
         keys = ranged.ranges.keys(rows, first_row)
         for bucket, part in by_bucket(keyed(rows, keys), buckets_of(keys, ranged.between, first_row)):
-            for batch in part.to_batches():
+            for batch in part.to_batches(max(1, int(PIECE_BYTES * part.num_rows / max(1, part.nbytes)))):
                 yield bucket // ranged.buckets, bucket, batch
         first_row += rows.num_rows
 
@@ -106,10 +107,10 @@ def gather(
     return done if part == 0 else replace(done, edit=replace(done.edit, removed=()))
 
 
-def _sources(files: Sequence[DataFile]) -> Iterator[Files]:
+def _sources(files: Sequence[DataFile], most: int) -> Iterator[Files]:
     some: list[DataFile] = []
     for file in files:
-        if some and sum(each.bytes for each in some) + file.bytes > SOURCE_BYTES:
+        if some and sum(each.bytes for each in some) + file.bytes > most:
             yield tuple(some)
             some = []
         some.append(file)
