@@ -16,7 +16,18 @@ from nightkeep.care import Order, care, failed
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.formats.memory.optimize import SORTED
-from nightkeep.model import Address, Clustering, Curve, Operation, Outcome, Request, UnitKey, VerifyLevel
+from nightkeep.model import (
+    Address,
+    Clustering,
+    Committed,
+    Curve,
+    Operation,
+    Outcome,
+    Request,
+    Run,
+    UnitKey,
+    VerifyLevel,
+)  # fmt: skip
 from nightkeep.opinion import published_outcome
 from nightkeep.policy import EffectivePolicy, Settings, Window
 from nightkeep.protocol import OperationRules, Snapshot, Table
@@ -358,6 +369,34 @@ class TestBatches:
         opening(lambda table: table)
         again = self.care(night)
         assert (again.outcome, [commit.units for commit in again.commits]) == (Outcome.VERIFIED, [(self.FIRST,)])
+
+    def test_a_retry_finds_everything_that_was_published(self, night: Night) -> None:
+        first = self.care(night)
+        again = self.care(night)
+        assert (again.outcome, again.reason) == (
+            Outcome.VERIFIED, "versions 8, 9 were published by an earlier attempt of this run",
+        )  # fmt: skip
+        assert (again.base_version, again.parent_version, again.committed_version) == (7, 8, 9)
+        assert again.commits == first.commits
+
+    @pytest.mark.parametrize("known", [0, 1])
+    def test_a_document_that_leaves_out_a_version_is_not_told_again(self, night: Night, known: int) -> None:
+        first = self.care(night)
+        store(replace(first, commits=first.commits[known : known + 1]), night.reports)
+        assert [commit.version for commit in self.care(night).commits] == [8, 9]
+
+    def test_a_document_that_knows_of_a_version_that_expired_is_told_again(
+        self, night: Night, opening: Opening
+    ) -> None:
+        class Expired(Wrapped):
+            def committed(self, run: Run) -> tuple[Committed, ...]:
+                found: tuple[Committed, ...] = self._table.committed(run)
+                return found[1:]
+
+        first = self.care(night)
+        store(first, night.reports)
+        opening(Expired)
+        assert self.care(night) == first
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ class World:
         assert isinstance(done, Committed), done
         return done
 
-    def care(self, run_id: str, *, dry_run: bool = False) -> RunDocument:
-        policy = EffectivePolicy(self.address, Settings(), {})
+    def care(self, run_id: str, *, dry_run: bool = False, **settings: Any) -> RunDocument:
+        policy = EffectivePolicy(self.address, Settings().model_copy(update=settings), {})
         order = Order(self.operation, run_id, str(self.reports), dry_run)
         return care(policy, order, mapper=lambda: inline)
 
@@ -172,6 +172,11 @@ class FormatContract:
     def test_what_a_task_needs_survives_pickling(self, world: World) -> None:
         values = [world.table, *world.table.snapshot().units, *(unit.tasks for unit in world.plan().units)]
         assert pickle.loads(pickle.dumps(values)) == values
+
+    def test_what_a_night_does_by_default_is_offered(self, world: World) -> None:
+        policy = EffectivePolicy(world.address, Settings(), {})
+        assert policy.operations
+        assert {*policy.operations} <= world.table.operations.keys()
 
     # read
 
@@ -298,12 +303,31 @@ class FormatContract:
         assert {name for name in before if after.get(name) != before[name]} <= world.public(done.version)
 
     def test_a_run_finds_its_own_commit_in_any_attempt(self, world: World) -> None:
-        assert world.table.committed(a_run()) is None
+        assert world.table.committed(a_run()) == ()
         done = world.published(a_run(), world.where)
         later = world.published(a_run("later"))
-        assert found(world.table.committed(a_run())) == found(done)
-        assert found(world.table.committed(a_run("later"))) == found(later) != found(done)
-        assert world.table.committed(a_run("another")) is None
+        assert found(*world.table.committed(a_run())) == found(done)
+        assert found(*world.table.committed(a_run("later"))) == found(later) != found(done)
+        assert world.table.committed(a_run("another")) == ()
+
+    def test_a_run_finds_all_its_commits_oldest_first(self, world: World) -> None:
+        first, again = world.published(a_run(), world.where), a_run()
+        other = publish(world.table, world.verified(again), again, earlier=[first.version])
+        assert isinstance(other, Committed)
+        assert [found(each) for each in world.table.committed(a_run())] == [found(first), found(other)]
+        assert other.parent_version == first.version
+
+    def test_any_commit_of_another_attempt_is_a_rival(self, world: World) -> None:
+        run = a_run()
+        checked = world.verified(run)
+        theirs, again = world.published(a_run(), world.where), a_run()
+        mine = publish(world.table, world.verified(again), again, earlier=[theirs.version])
+        assert isinstance(mine, Committed)
+        done = publish(world.table, checked, run, earlier=[mine.version])
+        assert isinstance(done, Conflicted)
+        assert {reason for _, reason in done.units} == {
+            f"another attempt of this run committed version {theirs.version}"
+        }
 
     def test_after_a_run_there_is_nothing_to_do_and_an_empty_plan_commits_nothing(self, world: World) -> None:
         base = world.content(View.MERGED)
@@ -314,6 +338,14 @@ class FormatContract:
         second = world.care("second")
         assert (second.outcome, second.plan.units) == (Outcome.UNCHANGED, ())
         assert world.contents() == before
+
+    def test_each_batch_of_a_run_has_a_commit_of_its_own(self, world: World) -> None:
+        content, planned = world.content(View.MERGED), world.plan()
+        document = world.care("night", commit_size=1)
+        assert (document.outcome, document.reason) == (Outcome.VERIFIED, None)
+        assert [commit.units for commit in document.commits] == [(unit.key,) for unit in planned.units]
+        assert world.content(View.MERGED) == world.content(View.RAW) == content
+        assert world.care("night").commits == document.commits
 
     def test_a_dry_run_writes_nothing(self, world: World) -> None:
         before = world.contents()
@@ -384,13 +416,13 @@ class FormatContract:
         run = a_run()
         done = publish(Unanswered(world.table, done=True), world.verified(run), run)
         assert isinstance(done, Committed)
-        assert found(world.table.committed(run)) == found(done)
+        assert found(*world.table.committed(run)) == found(done)
 
     def test_a_commit_that_says_it_lost_to_itself_is_a_commit(self, world: World) -> None:
         run = a_run()
         done = publish(Misinformed(world.table), world.verified(run), run)
         assert isinstance(done, Committed)
-        assert found(world.table.committed(run)) == found(done)
+        assert found(*world.table.committed(run)) == found(done)
 
     def test_a_second_loss_is_told_with_the_first(self, world: World) -> None:
         run = a_run()
@@ -438,7 +470,7 @@ class FormatContract:
         world.append()
         with pytest.raises(EvidenceError, match="not the change that was proven"):
             publish(Forgetful(world.table), checked, run)
-        assert world.table.committed(run) is None
+        assert world.table.committed(run) == ()
 
     def test_a_rebased_candidate_must_be_without_fault(self, world: World) -> None:
         run = a_run()
@@ -446,7 +478,7 @@ class FormatContract:
         world.append()
         with pytest.raises(EvidenceError, match="counted 1, expected 2"):
             publish(Faulty(world.table), checked, run)
-        assert world.table.committed(run) is None
+        assert world.table.committed(run) == ()
 
     def test_an_unknown_outcome_deletes_nothing(self, world: World) -> None:
         run = a_run()

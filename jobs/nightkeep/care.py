@@ -138,8 +138,8 @@ def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None
 def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:
     run = _run(log.order)
     # Before anything may skip the table: what this run published earlier is still to be checked and reported.
-    earlier = None if log.order.dry_run else table.committed(run)
-    if earlier is not None:
+    earlier = () if log.order.dry_run else table.committed(run)
+    if earlier:
         return _found(log, table, earlier)
     waiting = _not_now(log.policy, log.order, log.started)
     if waiting:
@@ -165,8 +165,14 @@ def _work(
     """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
     ended: list[Batch] = []
     log.facts["units"] = unfinished(found, ())
-    for batch in batches(found, log.policy.settings.commit_size):
-        ended.append(_batch(log, table, base, batch, run=run, workers=workers, earlier=versions_of(ended)))
+    # Rows that are to go go at once.
+    for batch in batches(found, log.policy.settings.commit_size) if found.rows is None else (found,):
+        # What the batch before it staged is published: names are taken.
+        named = replace(run, attempt=_attempt())
+        done = _batch(log, table, base, batch, run=named, workers=workers, earlier=versions_of(ended))
+        if done is None:
+            continue
+        ended.append(done)
         log.facts |= {
             "verification": Verification(log.policy.settings.verify, share(log.seconds)),
             "metrics": measured(log.facts["metrics"], ended[-1]),
@@ -221,8 +227,11 @@ def _ended(log: _Log, table: Table[Any], base: Snapshot[Any], ended: Sequence[Ba
 
 
 def _commits(ended: Sequence[Batch]) -> dict[str, Any]:
-    """What the document says of versions; nothing where no batch was published."""
-    done = [batch.published for batch in ended if isinstance(batch.published, Committed)]
+    return _versions([batch.published for batch in ended if isinstance(batch.published, Committed)])
+
+
+def _versions(done: Sequence[Committed]) -> dict[str, Any]:
+    """What the document says of versions, oldest first; nothing where no batch was published."""
     if not done:
         return {}
     return {
@@ -232,26 +241,31 @@ def _commits(ended: Sequence[Batch]) -> dict[str, Any]:
     }
 
 
-def _found(log: _Log, table: Table[Any], earlier: Committed) -> RunDocument:
+def _found(log: _Log, table: Table[Any], earlier: Sequence[Committed]) -> RunDocument:
     """A retry after a death between commit and report: what was published had been proven before it was."""
     path = document_path(
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
     )
-    if path.exists() and (told := load_document(path)).committed_version == earlier.version:
-        return told
-    after = table.snapshot(earlier.version)
+    versions = [each.version for each in earlier]
+    if path.exists():
+        told = load_document(path)
+        if {*versions} <= {commit.version for commit in told.commits}:
+            return told
+    after = table.snapshot(versions[-1])
+    named = f"version {versions[0]} was" if len(versions) == 1 else f"versions {', '.join(map(str, versions))} were"
     return log.document(
-        Outcome.VERIFIED, f"version {earlier.version} was published by an earlier attempt of this run",
-        base_version=earlier.parent_version, parent_version=earlier.parent_version,
-        committed_version=earlier.version,
-        commits=(CommitResult(earlier.version, earlier.parent_version, earlier.units),),
-        metrics=sizes(after.sizes, after, Metrics()),
+        Outcome.VERIFIED, f"{named} published by an earlier attempt of this run",
+        base_version=earlier[0].parent_version, metrics=sizes(after.sizes, after, Metrics()), **_versions(earlier),
     )  # fmt: skip
 
 
 def _run(order: Order) -> Run:
     token = run_token(order.run_id, order.operation)
-    return Run(order.run_id, token, uuid.uuid4().hex[:8], time.time_ns() // 1_000_000)
+    return Run(order.run_id, token, _attempt(), time.time_ns() // 1_000_000)
+
+
+def _attempt() -> str:
+    return uuid.uuid4().hex[:8]
 
 
 def _request(log: _Log, run: Run) -> Request:

@@ -159,8 +159,8 @@ class Writes(Protocol[U]):
     def visible(self, candidate: Candidate) -> bool:
         """Whether the candidate's version exists and is this very candidate, byte for byte."""
 
-    def committed(self, run: Run) -> Committed | None:
-        """This run's own commit, whichever attempt made it, if readers can see it."""
+    def committed(self, run: Run) -> tuple[Committed, ...]:
+        """This run's own commits that readers can see, oldest first, whichever attempt made them."""
 
     def figures(self, before: Snapshot[U], after: Snapshot[U], touched: Sequence[UnitKey]) -> Mapping[str, object]:
         """What reports of this format tell beyond sizes, as JSON has it: skipping, overlap; from metadata only."""

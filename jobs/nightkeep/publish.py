@@ -73,10 +73,10 @@ def _lost(
     run: Run,
     earlier: Collection[int],
 ) -> tuple[tuple[UnitKey, str], ...]:
-    # An attempt that its scheduler took for dead may have been alive: one run commits once.
-    rival = table.committed(run)
-    if rival is not None and rival.version not in earlier:
-        return _all(rewrites, f"another attempt of this run committed version {rival.version}")
+    # An attempt that its scheduler took for dead may have been alive: only one of a run's attempts commits.
+    rivals = [str(each.version) for each in table.committed(run) if each.version not in earlier]
+    if rivals:
+        return _all(rewrites, f"another attempt of this run committed version {', '.join(rivals)}")
     return table.conflicts(planned, head, rewrites)
 
 

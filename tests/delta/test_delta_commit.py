@@ -261,12 +261,11 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(made: HandMade) ->
     _, candidate = staged(table, run, DAYS[1:])
     assert table.commit(candidate)
     made.append(DAYS[0], [1])
-    done = table.committed(a_run())
-    assert done is not None
+    (done,) = table.committed(a_run())
     assert (done.version, done.parent_version, set(done.units)) == (8, 7, set(candidate.units))
-    assert table.committed(a_run("another")) is None
+    assert table.committed(a_run("another")) == ()
     late = a_run(now_ms=NOW_MS + commit.RETRY_HORIZON_MS + 1_000)
-    assert table.committed(late) is None
+    assert table.committed(late) == ()
 
 
 def test_a_folder_without_a_log_is_no_table(tmp_path: Path) -> None:

@@ -68,15 +68,16 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
     return any(info.get("txnId") == transaction_of(candidate.metadata) for info in infos)
 
 
-def committed(storage: Storage, run: Run) -> int | None:
-    """The version that this run committed, newest first, among those whose commits still exist."""
+def committed(storage: Storage, run: Run) -> tuple[int, ...]:
+    """The versions that this run committed, ascending, among those whose commits still exist."""
+    found: list[int] = []
     for version, info in commit_infos(storage):
         if info.get("userMetadata") == commit_user(run.token):
-            return version
+            found.append(version)
         # A commit that does not say when it was made says nothing of those before it.
-        if 0 < _time(info) < run.now_ms - RETRY_HORIZON_MS:
-            return None
-    return None
+        elif 0 < _time(info) < run.now_ms - RETRY_HORIZON_MS:
+            break
+    return tuple(reversed(found))
 
 
 def units_of(storage: Storage, schema: TableSchema, version: int) -> tuple[UnitKey, ...]:

@@ -100,12 +100,11 @@ class DeltaTable:
     def visible(self, candidate: Candidate) -> bool:
         return commit.visible(self.storage, candidate)
 
-    def committed(self, run: Run) -> Committed | None:
-        version = commit.committed(self.storage, run)
-        if version is None:
-            return None
-        units = commit.units_of(self.storage, self.snapshot(version).schema, version)
-        return Committed(version, version - 1, units)
+    def committed(self, run: Run) -> tuple[Committed, ...]:
+        versions = commit.committed(self.storage, run)
+        # What a run commits has one schema: a change of it in between is a conflict.
+        schema = self.snapshot(versions[-1]).schema if versions else None
+        return tuple(Committed(v, v - 1, commit.units_of(self.storage, schema, v)) for v in versions if schema)
 
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         return figures(before, after, touched)

@@ -144,15 +144,10 @@ class MemoryTable:
             return False
         return self._load(f"version-{candidate.version}.json").staged_as == candidate.metadata
 
-    def committed(self, run: Run) -> Committed | None:
+    def committed(self, run: Run) -> tuple[Committed, ...]:
         """By the run's own name, which its attempts share; the units are what differs from the version before."""
-        for version in sorted(self._versions(), reverse=True):
-            found = self.snapshot(version)
-            if found.by == self.commit_user(run.token):
-                before = self.snapshot(version - 1).by_key
-                mine = tuple(unit.key for unit in found.units if unit != before[unit.key])
-                return Committed(version, version - 1, mine)
-        return None
+        by = self.commit_user(run.token)
+        return tuple(self._committed(found) for found in map(self.snapshot, sorted(self._versions())) if found.by == by)
 
     def figures(
         self, before: MemorySnapshot, after: MemorySnapshot, touched: Sequence[UnitKey]
@@ -169,6 +164,11 @@ class MemoryTable:
         """A name that is gone already is no fault: a retry discards again."""
         for name in names:
             self.store.files.pop(name, None)
+
+    def _committed(self, found: MemorySnapshot) -> Committed:
+        before = self.snapshot(found.version - 1).by_key
+        mine = tuple(unit.key for unit in found.units if unit != before[unit.key])
+        return Committed(found.version, found.version - 1, mine)
 
     def _versions(self) -> set[int]:
         names = [name for name in self.store.files if name.startswith("version-")]

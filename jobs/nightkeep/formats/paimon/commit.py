@@ -81,14 +81,15 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
     return lists <= set(candidate.staged)
 
 
-def committed(storage: Storage, run: Run) -> int | None:
-    """The id of this run's snapshot among those that still exist, newest first."""
+def committed(storage: Storage, run: Run) -> tuple[int, ...]:
+    """The ids of this run's snapshots among those that still exist, ascending."""
+    found: list[int] = []
     for raw in newest_first(storage):
         if raw["commitUser"] == commit_user(run.token):
-            return int(str(raw["id"]))
-        if int(str(raw["timeMillis"])) < run.now_ms - RETRY_HORIZON_MS:
-            return None
-    return None
+            found.append(int(str(raw["id"])))
+        elif int(str(raw["timeMillis"])) < run.now_ms - RETRY_HORIZON_MS:
+            break
+    return tuple(reversed(found))
 
 
 def conflicts(

@@ -106,10 +106,10 @@ class PaimonTable:
     def visible(self, candidate: Candidate) -> bool:
         return commit.visible(self.storage, candidate)
 
-    def committed(self, run: Run) -> Committed | None:
-        version = commit.committed(self.storage, run)
-        if version is None:
-            return None
+    def committed(self, run: Run) -> tuple[Committed, ...]:
+        return tuple(map(self._committed, commit.committed(self.storage, run)))
+
+    def _committed(self, version: int) -> Committed:
         ours = self.snapshot(version)
         places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
         mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
