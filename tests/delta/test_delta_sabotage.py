@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from tests.delta.delta_sabotage import Act, Staged
 from tests.delta.hand_made import HandMade
 from tests.delta.laid_anew import NO_COST, a_run, laid_anew
 
+from nightkeep.formats.delta import format as delta_format
 from nightkeep.formats.delta import metadata
 from nightkeep.formats.delta.edits import DeltaEdit, Intent
 from nightkeep.formats.delta.format import DeltaTable, open_table
+from nightkeep.formats.delta.pieces import pieces
 from nightkeep.formats.delta.replay import State
 from nightkeep.model import Address, Candidate, Mismatch, Operation, Plan, Rewrite, UnitKey, Verified, VerifyLevel
 from nightkeep.tasks import inline
@@ -192,3 +195,25 @@ def test_the_gate_catches_a_file_that_the_reader_misses_on_both_sides(
 
     monkeypatch.setattr(metadata, "replay", forgetful)
     assert_caught(judged(made, candidate, VerifyLevel.FULL), "no live file of the parent")
+
+
+IN_PARTS = (sabotage.drop_a_row, sabotage.drop_a_remove, sabotage.swap_two_partitions, sabotage.miscount_bytes)
+
+
+@every_level
+@pytest.mark.parametrize("act", [None, *IN_PARTS], ids=lambda act: act.__name__ if act else "nothing")
+def test_parts_prove_what_the_whole_would(
+    act: Act | None, level: VerifyLevel, made: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta_format, "pieces", partial(pieces, part_bytes=1))
+    candidate = rewritten(made)
+    table = opened(made)
+    sides = [side.by_key[TOUCHED[0]] for side in (table.snapshot(), table.staged(candidate))]
+    assert len(table.pieces(*sides)) == 3
+    if act is None:
+        checked = judged(made, candidate, level)
+        assert isinstance(checked, Verified)
+        assert [proof.base.rows for proof in checked.proofs] == [50, 150]
+        return
+    act(Staged(made, candidate))
+    assert_caught(judged(made, candidate, level), REWRITTEN[act])
