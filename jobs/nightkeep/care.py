@@ -19,16 +19,7 @@ from nightkeep import __version__
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.execute import execute
 from nightkeep.formats import open_table
-from nightkeep.model import (
-    Committed,
-    Mismatch,
-    Operation,
-    Outcome,
-    Plan,
-    Request,
-    Run,
-    run_token,
-)  # fmt: skip
+from nightkeep.model import Committed, Mismatch, Operation, Outcome, Plan, Request, Run, run_token
 from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import Snapshot, Table
@@ -52,12 +43,16 @@ PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a caller asks of one table, beyond its policy. `reports` is where holds are kept."""
+    """What a caller asks of one table, beyond its policy. `reports` is where holds are kept.
+
+    `rows`: a condition on the rows to delete, without which no row is.
+    """
 
     operation: Operation
     run_id: str
     reports: str
     dry_run: bool = False
+    rows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +176,22 @@ def _work(
             # A rewrite that changed rows once may do so again: the rest is left for after someone has looked.
             return _mismatch(log, ended)
         # A later batch may raise: what was published by then is still to be checked and reported.
-        done = tuple(unit for each in ended for unit in unit_results(each))
-        log.facts |= {"units": (*done, *unfinished(found, done)), **_commits(ended)}
+        told = tuple(unit for each in ended for unit in unit_results(each))
+        log.facts |= {"units": (*told, *unfinished(found, told)), **_commits(ended)}
+    if not ended:
+        return log.document(Outcome.UNCHANGED, f"no row where {found.rows}", units=())
     return _ended(log, table, base, ended)
 
 
 def _batch(
     log: _Log, table: Table[Any], base: Snapshot[Any], part: Plan, *,
     run: Run, workers: _Workers, earlier: Collection[int],
-) -> Batch:  # fmt: skip
+) -> Batch | None:  # fmt: skip
+    """None where rows were to go and no row was found."""
     with log.stage("rewrite"):
         rewrites = execute(table, part, run, mapper=workers.mapper, exchange=workers.exchange)
+    if part.rows is not None and not any(rewrite.rows_marked for rewrite in rewrites):
+        return None
     with log.stage("verify"):
         candidate = table.stage(base, rewrites, run)
         level = log.policy.settings.verify
@@ -271,7 +271,9 @@ def _attempt() -> str:
 def _request(log: _Log, run: Run) -> Request:
     settings = log.policy.settings
     return Request(
-        operation=log.order.operation, now_ms=run.now_ms, where=settings.where, full=settings.full,
+        operation=log.order.operation, now_ms=run.now_ms, full=settings.full, rows=log.order.rows,
+        # The policy's filter is for the night.
+        where=settings.where if log.order.rows is None else None,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
         # A policy's clustering is for when files are rewritten.
         clustering=settings.clustering if log.order.operation is Operation.OPTIMIZE else None,

@@ -168,7 +168,7 @@ def _comparisons(
     published = _Comparison(
         PUBLISHED,
         # What still waits in the target was not part of its work.
-        Side(base.number, View.MERGED, without=waiting),
+        Side(base.number, View.MERGED, without=waiting, deleted=target.deletes),
         Side(target.number, relation.published),
         units,
         {unit: state.rows if state else 0 for unit, state in states.items()},
@@ -177,9 +177,8 @@ def _comparisons(
     settled = {unit for unit, state in states.items() if state is None or not state.waiting}
     proven = {u for u in settled if _same(base.units.get(u), parent.units.get(u))}
     rest = tuple(unit for unit in units if unit not in proven)
-    whole = _Comparison(
-        WHOLE, Side(parent.number, View.MERGED), Side(target.number, View.MERGED), rest, dict.fromkeys(rest)
-    )
+    before = Side(parent.number, View.MERGED, deleted=target.deletes)
+    whole = _Comparison(WHOLE, before, Side(target.number, View.MERGED), rest, dict.fromkeys(rest))
     return published, whole
 
 

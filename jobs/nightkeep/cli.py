@@ -10,6 +10,7 @@ from rich.console import Console
 
 from nightkeep.commands.advise import advise
 from nightkeep.commands.care import plan, run, sql
+from nightkeep.commands.delete import delete
 from nightkeep.commands.judge import check, diff
 from nightkeep.commands.tell import explain, history, release, report
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
@@ -21,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.",
 )  # fmt: skip
-for _verb in (plan, run, sql, advise, check, diff, explain, history, release, report):
+for _verb in (plan, run, sql, delete, advise, check, diff, explain, history, release, report):
     app.command()(_verb)
 
 

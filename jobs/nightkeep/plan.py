@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Plan, PlannedUnit, Request
-from nightkeep.protocol import OperationRules, Reads, Snapshot, U
+from nightkeep.protocol import ChangesRows, OperationRules, Reads, Snapshot, U
 from nightkeep.where import partition_filter
 
 
@@ -29,7 +29,8 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
     ]
     units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
     notes = (note(snapshot) for note in rules.notes) if units else ()
-    return Plan(table.address, request.operation, snapshot.version, tuple(units), tuple(filter(None, notes)))
+    told = tuple(filter(None, notes))
+    return Plan(table.address, request.operation, snapshot.version, tuple(units), told, request.rows)
 
 
 def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:
@@ -48,10 +49,13 @@ def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:
 
 
 def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
+    operations = table.operations
+    if request.rows is not None:
+        operations = table.row_operations if isinstance(table, ChangesRows) else {}
     try:
-        return table.operations[request.operation]
+        return operations[request.operation]
     except KeyError:
-        known = ", ".join(table.operations) or "none"
+        known = ", ".join(operations) or "none"
         raise RefusedTable(
             table.address.name,
             f"operation {request.operation} does not exist for {table.address.format} tables",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -177,6 +177,15 @@ class Writes(Protocol[U]):
 
 class Table(Reads[U], Writes[U], Protocol[U]):
     """An opened table of one format."""
+
+
+@runtime_checkable
+class ChangesRows(Protocol):
+    """A table that can do what changes rows: only on request, never as part of a night."""
+
+    @property
+    def row_operations(self) -> Mapping[Operation, OperationRules[Any]]:
+        """Operations that need `Request.rows`."""
 
 
 @runtime_checkable

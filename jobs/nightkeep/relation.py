@@ -38,6 +38,7 @@ class Version:
 
     `changes_rows` says why its commit may have changed rows, None for one that must not. `rows_told` is what the
     version says that its files hold, `rows_listed` what the files that were found in it hold, each by metadata.
+    `deletes`: the condition, in Spark SQL, on the parent's rows that are gone; such a commit changes no other row.
     """
 
     number: int
@@ -48,15 +49,17 @@ class Version:
     touched: frozenset[UnitKey]
     rows_told: int
     rows_listed: int
+    deletes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version, seen one way, `without` some data files."""
+    """One version, seen one way, `without` some data files, and without rows for which `deleted` is true."""
 
     version: int
     view: View
     without: frozenset[str] = frozenset()
+    deleted: str | None = None
 
 
 class Relation(Protocol):

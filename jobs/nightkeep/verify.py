@@ -26,6 +26,8 @@ from nightkeep.model import (
     View,
 )  # fmt: skip
 from nightkeep.protocol import Positions, Snapshot, Table, U
+from nightkeep.rows.parse import rows_where
+from nightkeep.rows.polars_truth import staying
 from nightkeep.tasks import CostMeter, Mapper
 
 
@@ -35,7 +37,8 @@ def verify(
 ) -> Verified | Mismatch:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
-    Base: the planned version, merged on read. Candidate: the staged version, raw through its vectors.
+    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version,
+    raw through its vectors.
     """
     try:
         staged = table.staged(candidate)
@@ -45,7 +48,7 @@ def verify(
     pairs = _pairs(base, staged, candidate)
     faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
     parts = [part for pair in pairs for part in table.pieces(*pair)]
-    proofs = _joined(mapper(_ProofTask(table, level), parts, label="verify"))
+    proofs = _joined(mapper(_ProofTask(table, level, plan.rows), parts, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
@@ -91,12 +94,17 @@ def _added(left: UnitProof, right: UnitProof) -> UnitProof:
 class _ProofTask:
     table: object
     level: VerifyLevel
+    deleted: str | None
 
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
-        return prove(self.table, *pair, level=self.level)  # type: ignore[arg-type]
+        # Rows that both sides see at the same place may be rows that had to go.
+        level = self.level if self.deleted is None else VerifyLevel.FULL
+        return prove(self.table, *pair, level=level, deleted=self.deleted)  # type: ignore[arg-type]
 
 
-def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel) -> UnitProof:
+def prove(
+    table: Table[U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None
+) -> UnitProof:
     """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
     meter = CostMeter()
     truth = table.survivors(base, View.MERGED)
@@ -109,8 +117,14 @@ def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel) -> Unit
         # The base has been read: what contradicts itself now is of our own making.
         common, found, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
-    expected = _total(table.rows(base, _without(truth, common)))
+    expected = _total(_staying(table.rows(base, _without(truth, common)), deleted))
     return UnitProof(base.key, kept + expected, kept + found, faults, meter.cost())
+
+
+def _staying(batches: Iterable[pa.RecordBatch], deleted: str | None) -> Iterator[pa.RecordBatch]:
+    """All rows but those the condition is true for: it may be unknown."""
+    for batch in batches:
+        yield batch if deleted is None else staying(rows_where(deleted, batch.schema), batch)
 
 
 def _total(batches: Iterable[pa.RecordBatch]) -> Fingerprint:

@@ -28,7 +28,7 @@ class HandMade:
     """One table, partitioned by day, with deletion vectors; `row_ids` with row tracking and in-commit timestamps."""
 
     def __init__(self, folder: Path, *, row_ids: bool = False, properties: Mapping[str, str] | None = None) -> None:
-        self.folder, self._row_ids, self._next_row_id = folder, row_ids, 0
+        self.folder, self._row_ids = folder, row_ids
         (folder / "_delta_log").mkdir(parents=True)
         writers = ["deletionVectors"]
         configuration = {"delta.enableDeletionVectors": "true", **(properties or {})}
@@ -56,7 +56,8 @@ class HandMade:
     def at(cls, folder: Path) -> "HandMade":
         """A table that is there already; whoever wrote it, its log must be whole and its vectors relative."""
         made = cls.__new__(cls)
-        made.folder, made._row_ids, made._next_row_id = folder, False, 0
+        made.folder = folder
+        made._row_ids = any("rowTracking" in action["protocol"]["writerFeatures"] for action in made.all("protocol"))
         return made
 
     @property
@@ -81,10 +82,11 @@ class HandMade:
         }  # fmt: skip
         if not self._row_ids:
             return [{"add": add}]
-        add |= {"baseRowId": self._next_row_id, "defaultRowCommitVersion": self.version + 1}
-        self._next_row_id += rows.num_rows
-        mark = {"rowIdHighWaterMark": self._next_row_id - 1}
-        domain = {"domain": "delta.rowTracking", "configuration": json.dumps(mark), "removed": False}
+        told = [json.loads(action["domainMetadata"]["configuration"]) for action in self.all("domainMetadata")]
+        base = 1 + max((mark["rowIdHighWaterMark"] for mark in told), default=-1)
+        add |= {"baseRowId": base, "defaultRowCommitVersion": self.version + 1}
+        mark = json.dumps({"rowIdHighWaterMark": base + rows.num_rows - 1})
+        domain = {"domain": "delta.rowTracking", "configuration": mark, "removed": False}
         return [{"add": add}, {"domainMetadata": domain}]
 
     def delete(self, day: str, ids: Iterable[int]) -> None:
@@ -154,6 +156,12 @@ class HandMade:
             found += [(day, *row.values()) for position, row in enumerate(held) if position not in gone]
         return sorted(found, key=repr)
 
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Actions of every commit, oldest first."""
+        paths = sorted((self.folder / "_delta_log").glob("[0-9]*.json"))
+        found = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+        return [action for action in found if kind in action]
+
     def contents(self) -> dict[str, bytes]:
         """Every byte below the table's folder."""
         found = (path for path in self.folder.rglob("*") if path.is_file())
@@ -161,9 +169,7 @@ class HandMade:
 
     def checkpoint(self) -> None:
         """A classic one, in one file, of the newest version (PROTOCOL.md, "Checkpoints")."""
-        paths = sorted((self.folder / "_delta_log").glob("[0-9]*.json"))
-        found = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
-        named = [action for kind in ("protocol", "metaData", "domainMetadata") for action in _last(found, kind)]
+        named = [action for kind in ("protocol", "metaData", "domainMetadata") for action in self.all(kind)[-1:]]
         rows = [*named, *({"add": add} for add in self.live().values())]
         table = pa.Table.from_pylist(rows, _CHECKPOINT)
         pq.write_table(table, self.folder / f"_delta_log/{self.version:020d}.checkpoint.parquet")
@@ -176,18 +182,15 @@ class HandMade:
 
     def commit(self, operation: str, *actions: Mapping[str, Any]) -> None:
         number = self.version + 1
-        info: dict[str, Any] = {"inCommitTimestamp": NOW_MS + number} if self._row_ids else {}
+        now_ms = max([NOW_MS + number, *(each["commitInfo"]["timestamp"] + 1 for each in self.all("commitInfo"))])
+        info: dict[str, Any] = {"inCommitTimestamp": now_ms} if self._row_ids else {}
         info |= {
-            "timestamp": NOW_MS + number, "operation": operation, "operationParameters": {}, "engineInfo": "hand",
+            "timestamp": now_ms, "operation": operation, "operationParameters": {}, "engineInfo": "hand",
             "isBlindAppend": operation == "WRITE", "txnId": str(uuid.uuid4()),
         }  # fmt: skip
         lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
         with (self.folder / f"_delta_log/{number:020d}.json").open("x") as log:
             log.write("\n".join(lines) + "\n")
-
-
-def _last(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [action for action in actions if kind in action][-1:]
 
 
 _TEXTS = pa.map_(pa.string(), pa.string())

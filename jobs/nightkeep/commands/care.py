@@ -120,11 +120,12 @@ def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation],
     name = how.run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     checks = chosen.settings.check.enabled and not how.no_check
     with Engine(master=how.master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        documents = [_run_one(chosen, Order(each, name, place.reports), engine, checks=checks) for each in operations]
+        documents = [run_one(chosen, Order(each, name, place.reports), engine, checks=checks) for each in operations]
     show(documents, as_json=how.as_json, text=summary_text(documents))
 
 
-def _run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
+def run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
+    """Care for one table and store the document, then again with what the second opinion said."""
     document = care(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
     store(document, order.reports)
     if checks and document.committed_version is not None:

@@ -17,6 +17,7 @@ class Operation(StrEnum):
     UPGRADE = "upgrade"
     PERSIST_DELETES = "persist-deletes"
     OPTIMIZE = "optimize"
+    DELETE = "delete"
 
 
 class Outcome(StrEnum):

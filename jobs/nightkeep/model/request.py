@@ -36,7 +36,7 @@ class Request:
 
     A file below `min_bytes` is small, None: half the target; one with more than `max_deleted_ratio` of its rows
     deleted is worth rewriting. `task_bytes` is what one task may hold in memory; more than `wide_bytes` of files go
-    through Spark's exchange, None: by the format's own measure.
+    through Spark's exchange, None: by the format's own measure. `rows`: a condition on the rows to delete.
     """
 
     operation: Operation
@@ -50,6 +50,7 @@ class Request:
     max_deleted_ratio: float = 0.05
     task_bytes: int = 2 << 30
     wide_bytes: int | None = None
+    rows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,17 @@ class PlannedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be done to one version of one table; printing it is the dry run."""
+    """What would be done to one version of one table; printing it is the dry run.
+
+    `rows`: a condition on rows that are to go; by all other plans no row does.
+    """
 
     table: Address
     operation: Operation
     version: int
     units: tuple[PlannedUnit, ...]
     notes: tuple[str, ...] = ()
+    rows: str | None = None
 
     def __str__(self) -> str:
         head = f"{self.table.name}: {self.operation} of version {self.version}, {len(self.units)} units"

@@ -83,7 +83,8 @@ class EffectivePolicy:
     @property
     def operations(self) -> tuple[Operation, ...]:
         """What to run, in order: what the policy asks for, else what suits a table of this format."""
-        return self.settings.operations or OPERATIONS.get(self.address.format, (Operation.OPTIMIZE,))
+        asked = tuple(map(Operation, self.settings.operations or ()))
+        return asked or OPERATIONS.get(self.address.format, (Operation.OPTIMIZE,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ from nightkeep.policy.units import SIZE_PATTERN, WINDOW_PATTERN, Window, parse_s
 _GB = 1 << 30
 
 
+Nightly = Literal["upgrade", "persist-deletes", "optimize"]
+"""Operations that a policy can ask for: what changes rows is asked for by hand."""
+
+
 def _not_an_address(name: str) -> str:
     if is_address(name):
         raise ValueError("a name, which does not start like an address")
@@ -88,7 +92,7 @@ class Settings(_Block):
         default=Preset.BALANCED,
         description="Values for what no other layer sets: below every explicit value.",
     )
-    operations: Annotated[tuple[Operation, ...], Field(min_length=1)] | None = Field(
+    operations: Annotated[tuple[Nightly, ...], Field(min_length=1)] | None = Field(
         default=None, description="What to run, in order. null: what suits the table's format."
     )
     pause: Text | None = Field(default=None, description="Why the table is left alone for now. null: it is not paused.")

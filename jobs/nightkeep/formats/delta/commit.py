@@ -18,7 +18,7 @@ from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, commit_inf
 from nightkeep.formats.delta.naming import commit_name, commit_user, staged_name, transaction_of
 from nightkeep.formats.delta.partition import key_text, stored, typed
 from nightkeep.formats.delta.schema import TableSchema
-from nightkeep.model import Candidate, Rewrite, Run, UnitKey
+from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage
 
 RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
@@ -173,7 +173,8 @@ def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite]) -> DeltaEdit:
 def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.UUID) -> str:
     now_ms = max(run.now_ms, _time(parent.commit_info))
     numbered, mark = _numbered(parent, edit)
-    body = [line("remove", _remove(file, now_ms)) for file in edit.removed]
+    changes = edit.intent.operation is Operation.DELETE
+    body = [line("remove", _remove(file, now_ms) | {"dataChange": changes}) for file in edit.removed]
     body += [line("add", add) for add in numbered]
     if mark is not None and mark != parent.row_id_high_water_mark:
         configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))

@@ -17,6 +17,7 @@ OPERATIONS: Mapping[Operation, str] = {
     Operation.OPTIMIZE: "OPTIMIZE",
     # Not OPTIMIZE: that says rows moved, and delta-spark promises of it that no added file has a vector.
     Operation.PERSIST_DELETES: "PERSIST DELETES",
+    Operation.DELETE: "DELETE",
 }
 
 
@@ -33,7 +34,8 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
         "operation": OPERATIONS[edit.intent.operation],
         "operationParameters": _parameters(edit.intent),
         "readVersion": parent.version,
-        "isolationLevel": "SnapshotIsolation",
+        # Rows that others append while we delete stay, as if they had come after.
+        "isolationLevel": "WriteSerializable" if edit.intent.operation is Operation.DELETE else "SnapshotIsolation",
         "isBlindAppend": False,
         "operationMetrics": _metrics(edit),
     }
@@ -62,7 +64,7 @@ def _metrics(edit: DeltaEdit) -> dict[str, str]:
         "numAddedBytes": sum(added),
         "numDeletionVectorsRemoved": sum(file.vector is not None for file in edit.removed),
     }
-    if edit.intent.operation is Operation.PERSIST_DELETES:
+    if edit.intent.operation in (Operation.PERSIST_DELETES, Operation.DELETE):
         counts["numDeletionVectorsAdded"] = sum(add.get("deletionVector") is not None for add in edit.added)
     return {key: str(value) for key, value in (counts | _quartiles(added)).items()}
 

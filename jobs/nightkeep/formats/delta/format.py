@@ -12,6 +12,7 @@ from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.delta import audit, commit, scan, wide
 from nightkeep.formats.delta.cluster_columns import require_columns
 from nightkeep.formats.delta.cluster_plan import cluster_files
+from nightkeep.formats.delta.delete import delete_rows, refuse_deletes
 from nightkeep.formats.delta.figures import figures
 from nightkeep.formats.delta.layout import layout, sample
 from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
@@ -40,6 +41,10 @@ class DeltaTable:
             Operation.OPTIMIZE: OperationRules((refuse_unhandled, require_columns), (cluster_files, pack_files)),
             Operation.PERSIST_DELETES: OperationRules((refuse_unhandled, refuse_new_vectors), (prune_vectors,)),
         }
+
+    @property
+    def row_operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
+        return {Operation.DELETE: OperationRules((refuse_unhandled, refuse_deletes), (delete_rows,))}
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
         """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""

@@ -5,6 +5,7 @@ Shares log replay and the vector codec with the rest, but none of the code that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -76,7 +77,8 @@ class DeltaRelation:
         snapshot, actions = self._snapshot(number), self._actions(number) if own else None
         changes_rows = _changes_rows(snapshot, actions)
         listed = _rows([file for unit in snapshot.units for file in unit.files])
-        told = self._rows_before(number) if changes_rows is None else None
+        settled = changes_rows is None and _deleted(snapshot) is None
+        told = self._rows_before(number) if settled else None
         return Version(
             number=number,
             parent=number - 1,
@@ -87,6 +89,7 @@ class DeltaRelation:
             # Replay counts what is live now; the parent what was, and this commit may change nothing of it.
             rows_told=listed or 0 if told is None or listed is None else told,
             rows_listed=listed or 0,
+            deletes=_deleted(snapshot),
         )
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
@@ -96,7 +99,7 @@ class DeltaRelation:
         if not files:
             return self._nothing().select("unit", F.expr("true").alias("sound"), *values)
         stored = stored_rows(self._spark, self._storage, Columns.of(snapshot), files)
-        named = stored.frame.select("unit", "position", *stored.compared(self._compared))
+        named = stored.without(side.deleted).select("unit", "position", *stored.compared(self._compared))
         live = without_deleted(self._spark, self._storage, named.select("unit", "position", *values), files)
         return live.select("unit", F.expr("true").alias("sound"), *payload)
 
@@ -146,10 +149,22 @@ def _changes_rows(snapshot: DeltaSnapshot, actions: Sequence[Action] | None) -> 
         return "its commit is not in the log any more"
     if any(kind == "metaData" for kind, _ in actions) and snapshot.version > 0:
         return f"its commit, {_operation(snapshot)}, changes the table's metadata"
+    if _deleted(snapshot) is not None:
+        return None
     # Without the field a reader must assume the worst.
     if any(body.get("dataChange") is not False for kind, body in actions if kind in ("add", "remove")):
         return f"its commit, {_operation(snapshot)}, changes data"
     return None
+
+
+def _deleted(snapshot: DeltaSnapshot) -> str | None:
+    """The condition of a DELETE of ours; other engines write theirs as they print their plans."""
+    info = snapshot.commit_info
+    told = info.get("operationParameters")
+    if info.get("operation") != "DELETE" or not str(info.get("engineInfo")).startswith("Nightkeep/"):
+        return None
+    conditions = json.loads(str(told.get("predicate"))) if isinstance(told, Mapping) else []
+    return str(conditions[0]) if len(conditions) == 1 else None
 
 
 def _operation(snapshot: DeltaSnapshot) -> str:

@@ -24,6 +24,7 @@ from nightkeep.storage import Storage
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 """What delta-spark calls the two columns of row tracking."""
 ROW_BITS = 40
+_KEPT = "nightkeep-kept"
 _PATH_PATTERNS = re.compile(r"([{}\[\]*?\\])")
 
 
@@ -78,6 +79,15 @@ class Stored:
         if isinstance(field.dataType, T.NullType):
             return F.lit(None).cast("string")
         return F.col(self.values[self.columns.physical(field)])
+
+    def without(self, condition: str | None) -> DataFrame:
+        """The frame without rows for which a condition on the table's own columns is true."""
+        if condition is None:
+            return self.frame
+        kept = F.struct(*(self.frame[name] for name in self.frame.columns)).alias(_KEPT)
+        table = [self.value(f).cast(f.dataType).alias(f.name) for f in self.columns.table.fields]
+        is_true = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003
+        return self.frame.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
 
     def compared(self, wanted: Compared) -> list[Column]:
         """Every column of `wanted` as column(i), whatever this version calls it or stores it as."""

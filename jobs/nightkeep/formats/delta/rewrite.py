@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nightkeep.formats.delta.cluster import ClusterTask, cluster, writer_of
 from nightkeep.formats.delta.cubes import cluster_tag
+from nightkeep.formats.delta.delete import DeleteTask, mark
 from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.even_files import write_even
 from nightkeep.formats.delta.live_rows import live_count, live_rows
@@ -29,6 +30,9 @@ def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
         case VectorTask():
             edit, outputs = persist(storage, task, run)
             return Rewrite(task.unit.key, edit, outputs, 0, 0, (), _NO_COST)
+        case DeleteTask():
+            edit, outputs, marked = mark(storage, task, run)
+            return Rewrite(task.unit.key, edit, outputs, 0, marked, (), _NO_COST)
     raise TypeError(f"a task of type {type(task).__name__}, expected one that a rule of Delta's made")
 
 

@@ -1,0 +1,170 @@
+"""--rows-where text and a table's schema -> a test of rows, in Spark's semantics.
+
+Three-valued logic, NaN equal to itself and above every number, zeros of both signs equal. What Spark might understand
+in another way is refused by name before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nightkeep.errors import UsageError
+from nightkeep.literals import read_literal
+from nightkeep.rows.tree import And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.rows.typed import is_text, shared, typed
+
+
+def rows_where(text: str, schema: pa.Schema) -> Test:
+    """The condition `text`, in Spark SQL, over the columns of `schema`.
+
+    Comparisons of columns with literals or columns of one kind, <=>, IN, BETWEEN, LIKE, IS [NOT] NULL, AND, OR, NOT.
+    Raises UsageError for anything else, naming it, and for a literal that is no value of its column's type.
+    """
+    try:
+        found = sqlglot.parse(text, dialect="spark")
+    except SqlglotError as failure:
+        reason = str(failure).partition("\n")[0]
+        raise UsageError(f"condition on rows {text!r}: expected one that parses, found {reason}") from failure
+    if len(found) != 1 or not isinstance(found[0], exp.Expression):
+        raise UsageError(f"condition on rows {text!r}: expected one condition, found {len(found)}")
+    return _Condition(text, schema).test(found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """The whole text and the columns it may name: what every message needs."""
+
+    text: str
+    schema: pa.Schema
+
+    def test(self, node: exp.Expression) -> Test:
+        build = _TESTS.get(type(node))
+        # What the parser keeps beside the operands changes the meaning: ESCAPE, SYMMETRIC, a subquery of IN.
+        if build is None or {name for name, value in node.args.items() if value} - _UNDERSTOOD:
+            expected = "comparisons, <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT of columns and literals"
+            raise self.wrong(node, expected)
+        test = build(self, node)
+        return Not(test) if node.args.get("negate") else test
+
+    def column(self, node: object) -> Column:
+        if not isinstance(node, exp.Column | exp.Dot):
+            raise self.wrong(node, "a column")
+        path = tuple(str(part.name) for part in node.parts)
+        fields = list(self.schema)
+        for place, name in enumerate(path):
+            field = next((field for field in fields if field.name == name), None)
+            if field is None:
+                raise self.wrong(node, f"a column of the table ({', '.join(self.schema.names)})")
+            if place == len(path) - 1:
+                break
+            fields = list(field.type) if pa.types.is_struct(field.type) else []
+        assert field is not None
+        return Column(path, field.type)
+
+    def compare(self, order: Order, left: exp.Expression, right: exp.Expression) -> Compare:
+        one, other = self._operand(left), self._operand(right)
+        if isinstance(one, Column) and isinstance(other, Column):
+            kind = shared(one.type, other.type)
+            if kind is None:
+                raise self.wrong(right, f"a column that compares with one of type {one.type}")
+            return Compare(order, Column(one.path, kind), Column(other.path, kind))
+        if not isinstance(one, Column) and not isinstance(other, Column):
+            raise self.wrong(left, "a column on one side")
+        column, literal = (one, other) if isinstance(one, Column) else (other, one)
+        assert isinstance(column, Column)
+        try:
+            value = typed(literal, column.type)
+        except ValueError as failure:
+            node = right if isinstance(one, Column) else left
+            raise self.wrong(node, f"a literal that compares with type {column.type} ({failure})") from failure
+        column = Column(column.path, value.type)
+        return Compare(order, column, value) if isinstance(one, Column) else Compare(order, value, column)
+
+    def _operand(self, node: exp.Expression) -> object:
+        if isinstance(node, exp.Paren):
+            return self._operand(node.this)
+        if isinstance(node, exp.Column | exp.Dot):
+            return self.column(node)
+        try:
+            return read_literal(node)
+        except ValueError as failure:
+            raise self.wrong(node, "a column or a literal") from failure
+
+    def wrong(self, node: object, expected: str) -> UsageError:
+        found = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
+        return UsageError(f"condition on rows {self.text!r}: expected {expected}, found {found}")
+
+
+def _between(scope: _Condition, node: exp.Expression) -> Test:
+    low, high = node.args["low"], node.args["high"]
+    above = scope.compare(Order.LESS_OR_EQUAL, low, node.this)
+    return And(above, scope.compare(Order.LESS_OR_EQUAL, node.this, high))
+
+
+def _in(scope: _Condition, node: exp.Expression) -> Test:
+    if not node.expressions:
+        raise scope.wrong(node, "IN with a list of literals")
+    tests: list[Test] = [scope.compare(Order.EQUAL, node.this, item) for item in node.expressions]
+    found = tests[0]
+    for each in tests[1:]:
+        found = Or(found, each)
+    return found
+
+
+def _is(scope: _Condition, node: exp.Expression) -> Test:
+    if not isinstance(node.expression, exp.Null):
+        raise scope.wrong(node, "IS NULL or IS NOT NULL")
+    return IsNull(scope.column(node.this))
+
+
+def _like(scope: _Condition, node: exp.Expression) -> Test:
+    column, pattern = scope.column(node.this), node.expression
+    plain = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.this
+    if not plain or not is_text(column.type):
+        raise scope.wrong(node, "LIKE of a text column with a text of plain characters, % and _")
+    return Like(column, str(pattern.this))
+
+
+def _flag(scope: _Condition, node: exp.Expression) -> Test:
+    """A boolean column is a condition by itself."""
+    column = scope.column(node)
+    if not pa.types.is_boolean(column.type):
+        raise scope.wrong(node, "a condition, or a boolean column")
+    return Compare(Order.EQUAL, column, Value(value=True, type=pa.bool_()))
+
+
+def _compared(order: Order, *, swapped: bool = False) -> Callable[[_Condition, exp.Expression], Test]:
+    def build(scope: _Condition, node: exp.Expression) -> Test:
+        left, right = (node.expression, node.this) if swapped else (node.this, node.expression)
+        return scope.compare(order, left, right)
+
+    return build
+
+
+_TESTS: Final[Mapping[type, Callable[[_Condition, exp.Expression], Test]]] = {
+    exp.EQ: _compared(Order.EQUAL),
+    exp.NEQ: _compared(Order.DIFFERENT),
+    exp.LT: _compared(Order.LESS),
+    exp.LTE: _compared(Order.LESS_OR_EQUAL),
+    exp.GT: _compared(Order.LESS, swapped=True),
+    exp.GTE: _compared(Order.LESS_OR_EQUAL, swapped=True),
+    exp.NullSafeEQ: _compared(Order.SAME),
+    exp.And: lambda scope, node: And(scope.test(node.this), scope.test(node.expression)),
+    exp.Or: lambda scope, node: Or(scope.test(node.this), scope.test(node.expression)),
+    exp.Not: lambda scope, node: Not(scope.test(node.this)),
+    exp.Paren: lambda scope, node: scope.test(node.this),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Is: _is,
+    exp.Like: _like,
+    exp.Column: _flag,
+    exp.Dot: _flag,
+}
+_UNDERSTOOD: Final = frozenset({"this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"})

@@ -1,0 +1,88 @@
+"""A condition on rows as a tree of typed tests: what both ways of evaluating it share, and all they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+import pyarrow as pa
+
+
+class Order(StrEnum):
+    """How two values are compared; SAME is <=>, which is never unknown."""
+
+    EQUAL = "="
+    DIFFERENT = "<>"
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    SAME = "<=>"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or a field within structs, compared as `type`; `path` are logical names."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal of `type`; None is NULL."""
+
+    value: object
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    order: Order
+    left: Column | Value
+    right: Column | Value
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`pattern` is SQL's: % is any text, _ any one character, and there is no escape."""
+
+    column: Column
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    test: Test
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    left: Test
+    right: Test
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    left: Test
+    right: Test
+
+
+Test: TypeAlias = Compare | IsNull | Like | Not | And | Or
+
+
+def columns_of(test: Test) -> frozenset[str]:
+    """Top-level columns that the test reads."""
+    match test:
+        case Compare(_, left, right):
+            return frozenset(side.path[0] for side in (left, right) if isinstance(side, Column))
+        case IsNull(column) | Like(column, _):
+            return frozenset({column.path[0]})
+        case Not(inner):
+            return columns_of(inner)
+        case And(left, right) | Or(left, right):
+            return columns_of(left) | columns_of(right)
