@@ -1,41 +1,23 @@
 """Which files of a partition are packed, in which bins, and why: plans as text, the rule against its own outcome."""
 
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.delta.lake import request
+from tests.delta.layouts import KEY, a_file, a_snapshot
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.edits import Intent
-from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit, Vector, VectorKind
+from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot
 from nightkeep.formats.delta.optimize import PackTask, next_fit, pack_files, packed_tag
-from nightkeep.formats.delta.schema import ColumnMapping, Field, TableSchema
 from nightkeep.formats.delta.sizing import Sizes, live_bytes
-from nightkeep.model import Address, Clustering, Curve, Plan, PlannedUnit, Request, UnitKey
+from nightkeep.model import Clustering, Curve, Plan, PlannedUnit, Request
 from nightkeep.protocol import Work
 
 TARGET = 1000
-KEY = UnitKey("day=2026-11-01")
-
-
-def a_file(
-    name: str, size: int, *, rows: int | None = 100, deleted: int = 0, modified: int = 0, **tags: str
-) -> DataFile:
-    vector = Vector(VectorKind.RELATIVE, "v" * 20, 1, 34, deleted) if deleted else None
-    return DataFile(name, name, size, rows, vector, None, tags, {"path": name, "modificationTime": modified})
-
-
-def a_snapshot(*files: DataFile, **configuration: str) -> DeltaSnapshot:
-    field = Field("id", "id", None, pa.int64(), pa.int64(), nullable=True)
-    schema = TableSchema((field,), (), ColumnMapping.NONE, MappingProxyType(configuration))
-    unit = DeltaUnit(KEY, {"day": "2026-11-01"}, {"day": "2026-11-01"}, files, schema)
-    raw: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
-    return DeltaSnapshot(Address("delta", "/t", "t"), 7, schema, (unit,), raw, {}, {}, {}, None, None)
 
 
 def work_of(snapshot: DeltaSnapshot, asked: Request) -> Work | None:
