@@ -58,7 +58,8 @@ ON_SPARK = re.compile(r"nightkeep\.(session|exchange|check|diff|facts|expectatio
 HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
 REWRITES = re.compile(
     r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks)"
-    r"|formats\.\w+\.(lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|even_files|live_rows|ranges|spill|wide))"
+    r"|rows\.arrow_truth"
+    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|even_files|live_rows|ranges|spill|wide))"
 )
 
 BASES = {
