@@ -54,7 +54,7 @@ nightly: export NIGHTKEEP_WAREHOUSE := $(WORK)/warehouse
 nightly: export NIGHTKEEP_REPORTS := $(WORK)/reports
 nightly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
 nightly: environment  ## copy the samples, run the nightly DAG over them once, print what it did
-	@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon $(WORK)/warehouse/
+	@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon samples/delta $(WORK)/warehouse/
 	@echo "preparing Airflow (SQLite in .work/airflow)"
 	@airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
 	@echo "running the nightly DAG (log in .work/nightly.log)"

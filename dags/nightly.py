@@ -1,8 +1,9 @@
 """Every night at 02:00 UTC, every table of tables.yaml: care for it, check it, say how it went.
 
-Tables of one format are a group, or several if they are many. One Spark job per group for the care, which runs
-whatever each table's policy asks for, and one for the check, in the pool `nightkeep_spark`; then one small task
-per table, which carries the table's outcome and, when a verified commit was published, its asset.
+Tables of one format are a group, or several if they are many. One Spark job per group, in the pool
+`nightkeep_spark`, which runs whatever each table's policy asks for and checks what that publishes; then a look at
+what was checked, which starts a second one only where a check is missing; then one small task per table, which
+carries the table's outcome and, when a verified commit was published, its asset.
 The chain, and who retries what, is in `nightkeep_airflow.tasks`. One run at a time: two would only race.
 
 A table that has to wait for the next night costs nothing but time, so missed nights are not caught up on.

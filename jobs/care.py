@@ -1,4 +1,4 @@
-"""What their policies ask for a group of tables, in one Spark session: a document per table and operation.
+"""What their policies ask for a group of tables, checked, in one Spark session: a document per table and operation.
 
 The other scripts are named for the one operation they do. A night needs this one: a table may ask for several
 operations in turn, and a session for each of them would cost more than the work.

@@ -16,12 +16,14 @@ ROOT = Path(__file__).parents[1]
 JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "check.py")
 
 # Says of each table what its script says for this try ("crash" ends the process), and notes how it was called. What
-# is said is an outcome, or several, one for each operation in turn: "unchanged verified".
+# is said is an outcome, or several, one for each operation in turn: "unchanged verified". What is verified was
+# published and passed its check; a mark tells of others that they were published and failed their check ("!"), and
+# of any that no check has judged ("?").
 SCRIPTED_JOB = """
 import argparse, json, pathlib, sys
 from datetime import UTC, datetime
 from nightkeep.model import Operation, Outcome
-from nightkeep.report import RunDocument, store
+from nightkeep.report import CheckStatus, Expectations, RunDocument, store
 
 parser = argparse.ArgumentParser()
 for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):
@@ -34,22 +36,26 @@ before = [json.loads(line) for line in calls.read_text().splitlines()] if calls.
 with calls.open("a") as sink:
     sink.write(json.dumps({"job": job, **vars(args)}) + "\\n")
 script = json.loads((here / "script.json").read_text())[job]
-tries = sum(call["job"] == job and call["tables"] == args.tables for call in before)
 entries, now = [], datetime.now(UTC)
 for table in args.tables.split(","):
     outcomes = script.get(table, ["verified"])
+    tries = sum(call["job"] == job and table in call["tables"].split(",") for call in before)
     said = outcomes[min(tries, len(outcomes) - 1)]
     if said == "crash":
         sys.exit(3)
-    for operation, one in zip((Operation.UPGRADE, Operation.OPTIMIZE), said.split()):
+    for operation, marked in zip((Operation.UPGRADE, Operation.OPTIMIZE), said.split()):
+        one = marked.rstrip("?!")
+        check = {"?": CheckStatus.NOT_RUN, "!": CheckStatus.FAILED}.get(marked[-1], CheckStatus.PASSED)
+        published = 7 if one == "verified" or one != marked else None
         document = RunDocument(
             run_id=f"{args.run_id_prefix}:{table}", table=table, format="paimon", operation=operation,
             outcome=Outcome(one), reason=f"{one} on purpose", started_at=now, finished_at=now,
+            committed_version=published, expectations=Expectations(check if published else CheckStatus.NOT_RUN),
         )
         path = store(document, args.reports)
         entries.append({
             "table": table, "operation": operation, "outcome": one, "reason": document.reason,
-            "document": str(path),
+            "committed_version": published, "document": str(path),
         })
 pathlib.Path(args.result).write_text(json.dumps(entries))
 """
@@ -132,12 +138,16 @@ def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
     )
 
 
-def airflow_home(home: Path, tables: Iterable[str]) -> Airflow:
-    """An Airflow in the empty folder `home`, without a database yet, whose policy has `tables`, three a group."""
+def airflow_home(home: Path, tables: Iterable[str], *, delta: Iterable[str] = ()) -> Airflow:
+    """An Airflow in the empty folder `home`, without a database yet, whose policy has `tables`, three a group.
+
+    `tables` are said to be Paimon's; those of `delta` come after them.
+    """
     (home / "jobs").mkdir()
     for name in JOBS:
         (home / "jobs" / name).write_text(SCRIPTED_JOB)
-    entries = [f"  - name: {name}\n    table: paimon:{home}/{name}" for name in tables]
+    formats = {**dict.fromkeys(tables, "paimon"), **dict.fromkeys(delta, "delta")}
+    entries = [f"  - name: {name}\n    table: {kind}:{home}/{name}" for name, kind in formats.items()]
     policy = ["version: 1", "defaults: {tables_per_session: 3}", "tables:", *entries]
     (home / "tables.yaml").write_text("\n".join(policy))
     outside = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "NIGHTKEEP"))}

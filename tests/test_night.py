@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.engines.memory_engine import MemoryEngine
 
+from nightkeep.check import CheckReport, CheckRequest
 from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
+from nightkeep.expectations import ExpectationResult
 from nightkeep.job import run_job
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.night import Group, Reported, care_for_group, check_group
 from nightkeep.policy import Overrides, load
-from nightkeep.tasks import inline
+from nightkeep.report import CheckStatus, Expectations, load_document, load_history
+from nightkeep.report.document import to_text
+from nightkeep.tasks import Exchange, Mapper, inline, inline_exchange
 
 POLICY = """\
 version: 1
@@ -95,13 +100,108 @@ def test_columns_for_a_table_that_is_not_clustered_end_the_job_before_any_work(f
     assert not (folder / "reports").exists()
 
 
-def test_the_check_of_a_group_writes_every_document_of_the_run_again(folder: Path) -> None:
-    first = cared(group(folder, "one", "both"))
-    with Engine(master="local[1]", task_memory_bytes=1 << 30) as engine:
-        again = [*check_group(group(folder, "one", "both"), engine)]
-    assert {(each.path, each.document.outcome) for each in again} == {
-        (each.path, each.document.outcome) for each in first
-    }
+class Checking:
+    """An engine without Spark, whose checker says what it is told to, and looks up what is stored meanwhile."""
+
+    CheckRequest = CheckRequest
+
+    def __init__(self, folder: Path, *said: CheckStatus | BaseException) -> None:
+        self.folder, self.said = folder, list(said)
+        self.asked: list[tuple[str, int | None, CheckStatus]] = []
+        self.imported = 0
+
+    def mapper(self) -> Mapper:
+        return inline
+
+    def exchange(self) -> Exchange:
+        return inline_exchange
+
+    def checker(self) -> Checking:
+        self.imported += 1
+        return self
+
+    def spark(self) -> None:
+        return None
+
+    def check(self, request: CheckRequest, *, spark: object) -> CheckReport:
+        (stored,) = load_history(self.folder / "reports", request.address.name)
+        self.asked.append((request.address.name, request.version, stored.expectations.status))
+        said = self.said.pop(0) if self.said else CheckStatus.PASSED
+        if isinstance(said, BaseException):
+            raise said
+        return CheckReport(said, "all of it", results=(ExpectationResult("same rows", None, said, ""),))
+
+
+class TestCheck:
+    """What is published is checked at once, and later only if it was not."""
+
+    @pytest.fixture(autouse=True)
+    def checked(self, folder: Path) -> None:
+        text = (folder / "tables.yaml").read_text()
+        (folder / "tables.yaml").write_text(text.replace("enabled: false", "enabled: true"))
+
+    def care(self, folder: Path, engine: Checking, *tables: str) -> list[Reported]:
+        return [*care_for_group(group(folder, *tables), (Operation.OPTIMIZE,), cast(Engine, engine))]
+
+    def check(self, folder: Path, engine: Checking, *tables: str) -> list[Reported]:
+        return [*check_group(group(folder, *tables), cast(Engine, engine))]
+
+    def test_comes_right_after_each_publish_between_two_documents(self, folder: Path) -> None:
+        engine = Checking(folder)
+        found = self.care(folder, engine, "one", "gone", "last")
+        assert engine.asked == [("one", 4, CheckStatus.NOT_RUN), ("last", 4, CheckStatus.NOT_RUN)]
+        assert [load_document(each.path).expectations.status for each in found] == [
+            CheckStatus.PASSED, CheckStatus.NOT_RUN, CheckStatus.PASSED,
+        ]  # fmt: skip
+        assert self.check(folder, engine, "one", "gone", "last") == found
+        assert len(engine.asked) == 2
+
+    def test_is_not_imported_where_nothing_is_published(self, folder: Path) -> None:
+        cared(group(folder, "one"))
+        engine = Checking(folder)
+        other = replace(group(folder, "one", "gone"), prefix="night-2")
+        assert told([*care_for_group(other, (Operation.OPTIMIZE,), cast(Engine, engine))]) == [
+            ("one", Operation.OPTIMIZE, Outcome.UNCHANGED), ("gone", Operation.OPTIMIZE, Outcome.FAILED),
+        ]  # fmt: skip
+        assert engine.imported == 0
+
+    def test_that_a_death_left_out_is_for_who_comes_next(self, folder: Path) -> None:
+        for again in (self.check, self.care):
+            with pytest.raises(KeyboardInterrupt):
+                self.care(folder, Checking(folder, KeyboardInterrupt()), "one")
+            (left,) = load_history(folder / "reports", "one")
+            assert (left.outcome, left.committed_version, left.awaits_check) == (Outcome.VERIFIED, 4, True)
+            (found,) = again(folder, Checking(folder), "one")
+            assert found.document == replace(
+                left, expectations=found.document.expectations, metrics=found.document.metrics
+            )
+            assert found.document.expectations.status is CheckStatus.PASSED
+            found.path.write_text(to_text(left))
+
+    @pytest.mark.parametrize("said", [CheckStatus.ERRORED, RuntimeError("out of memory")])
+    def test_that_broke_is_done_again_and_leaves_nothing_of_the_first(
+        self, folder: Path, said: CheckStatus | Exception
+    ) -> None:
+        (first,) = self.care(folder, Checking(folder, said), "one")
+        assert (first.document.outcome, first.document.awaits_check) == (Outcome.FAILED, True)
+        (again,) = self.check(folder, Checking(folder), "one")
+        assert (again.document.outcome, again.document.reason) == (Outcome.VERIFIED, None)
+        assert again.document.expectations.status is CheckStatus.PASSED
+
+    def test_that_failed_holds_the_table_before_its_next_operation(self, folder: Path) -> None:
+        engine = cast(Engine, Checking(folder, CheckStatus.FAILED))
+        first, second = care_for_group(group(folder, "one"), (Operation.OPTIMIZE, Operation.PERSIST_DELETES), engine)
+        assert (first.document.outcome, first.document.awaits_check) == (Outcome.MISMATCH, False)
+        assert str(second.document.reason).startswith("on hold since run night-1:one: the check of published version 4")
+
+    def test_that_is_turned_off_is_skipped_and_awaited_by_nobody(self, folder: Path) -> None:
+        text = (folder / "tables.yaml").read_text()
+        (folder / "tables.yaml").write_text(text.replace("enabled: true", "enabled: false"))
+        engine = Checking(folder)
+        (found,) = self.care(folder, engine, "one")
+        assert (found.document.outcome, found.document.awaits_check, engine.imported) == (Outcome.VERIFIED, False, 0)
+        assert found.document.expectations == Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
+        assert load_document(found.path) == found.document
 
 
 class TestJob:

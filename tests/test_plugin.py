@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.airflow_home import ROOT, Airflow, airflow_home, with_database
 
-from nightkeep.model import Outcome
-from nightkeep.report import load_document
-from nightkeep_airflow.results import Reported, Settled, reported, settled
+from nightkeep.model import Operation, Outcome
+from nightkeep.report import CheckStatus, Expectations, RunDocument, load_document, store
+from nightkeep_airflow.results import Reported, Settled, awaits_check, reported, retold, settled
 from nightkeep_airflow.runs import run_prefix
 
 
@@ -107,40 +108,63 @@ print(json.dumps({{"alive": alive, "raised": len(raised), "family": len(family)}
     assert (found["alive"], found["raised"]) == ([], 1)
 
 
+NIGHT = """
+import json, types
+from airflow.sdk.exceptions import AirflowSkipException
+from nightkeep.policy import groups, load
+from nightkeep_airflow.operators import CareOperator, CheckOperator
+context = {
+    "dag_run": types.SimpleNamespace(dag_id="nightly", run_id="manual"),
+    "ti": types.SimpleNamespace(try_number=1, max_tries=0),
+}
+def night(tables, options=(), **where):
+    where["conn_id"] = "nightkeep_spark"
+    cared = CareOperator(task_id="care", tables=tables, options=options, **where).execute(context)
+    try:
+        return cared, CheckOperator(task_id="check", cared=cared, **where).execute(context)
+    except AirflowSkipException:
+        return cared, None
+"""
+
+
 def test_operators_and_jobs_agree_on_arguments_and_results(airflow: Airflow) -> None:
     # A dry run over the samples starts no session, so what it costs is the launcher.
     found = airflow.python(
-        f"""
-import json, types
-from airflow.sdk.exceptions import AirflowSkipException
-from nightkeep_airflow.operators import CareOperator, CheckOperator
+        f"""{NIGHT}
 where = dict(
-    conn_id="nightkeep_spark", jobs={str(ROOT / "jobs")!r}, policy={str(ROOT / "dags/tables.yaml")!r},
-    reports={str(airflow.home / "reports")!r},
+    jobs={str(ROOT / "jobs")!r}, policy={str(ROOT / "dags/tables.yaml")!r}, reports={str(airflow.home / "reports")!r},
 )
-context = {{
-    "dag_run": types.SimpleNamespace(dag_id="nightly", run_id="manual"),
-    "ti": types.SimpleNamespace(try_number=1, max_tries=2),
-}}
-tables = ["shop.orders", "shop.untouched", "shop.ledger"]
-options = ["--dry-run", "", "--full"]
-planned = CareOperator(task_id="care", tables=tables, options=options, **where).execute(context)
-said = [{{**entry, "outcome": "verified"}} for entry in planned]
-checked = CheckOperator(task_id="check", cared=said, **where).execute(context)
-try:
-    CheckOperator(task_id="quiet", cared=planned, **where).execute(context)
-except AirflowSkipException:
-    print(json.dumps([planned, checked]))""",
+planned, nothing = night(["shop.orders", "shop.untouched", "shop.ledger"], ["--dry-run", "", "--full"], **where)
+where["conn_id"] = "nightkeep_spark"
+again = CheckOperator(task_id="again", cared=[], **where).submit("check.py", ["shop.orders"], context)
+print(json.dumps([planned, nothing, [entry.outcome for entry in again]]))""",
         NIGHTKEEP_WAREHOUSE=str(ROOT / "samples"),
     )
-    planned, checked = ([reported(entry) for entry in entries] for entries in found)
+    planned, nothing, again = [reported(entry) for entry in found[0]], found[1], found[2]
     assert [(entry.table, entry.outcome) for entry in planned] == [
         ("shop.orders", Outcome.SKIPPED),
         ("shop.untouched", Outcome.UNCHANGED),
         ("shop.ledger", Outcome.REFUSED),
     ]
-    assert checked == planned
+    assert (nothing, again) == (None, ["skipped"])
     assert [load_document(str(entry.document)).outcome for entry in planned] == [e.outcome for e in planned]
+
+
+def test_a_night_is_one_submit_for_each_format_and_one_more_for_a_missing_check(tmp_path: Path) -> None:
+    airflow = airflow_home(tmp_path, ["p.one", "p.two"], delta=["d.one", "d.two"])
+    airflow.script(care={"d.two": ["verified?"]})
+    where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
+    results = airflow.python(
+        f"""{NIGHT}
+where = {where!r}
+print(json.dumps([night(tables, **where) for tables in groups(load(where["policy"]))]))"""
+    )
+    assert [call["tables"] for call in airflow.calls("care")] == ["p.one,p.two", "d.one,d.two"]
+    assert [call["tables"] for call in airflow.calls("check")] == ["d.two"]
+    checked = [reported(entry) for _, entries in results for entry in entries]
+    assert [(entry.table, entry.outcome) for entry in checked] == [
+        (name, Outcome.VERIFIED) for name in ("p.one", "p.two", "d.one", "d.two")
+    ]
 
 
 def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:
@@ -151,25 +175,58 @@ def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:
     assert prefixes == [run_prefix("nightly", i) for i in ids]
 
 
-def test_a_table_is_settled_by_the_worst_of_its_operations_and_by_its_check() -> None:
+def test_a_table_is_settled_by_the_worst_of_its_operations() -> None:
     def of(operation: str, outcome: Outcome) -> Reported:
         return Reported("t", operation, outcome, f"{outcome} because", f"{operation}.json")
 
     cared = [of("upgrade", Outcome.VERIFIED), of("optimize", Outcome.CONFLICTED)]
-    both = ("upgrade.json", "optimize.json")
-    assert settled(["t"], cared, [of("upgrade", Outcome.VERIFIED)]) == [
-        Settled("t", Outcome.CONFLICTED, "optimize: conflicted because", both)
+    assert settled(["t", "u"], cared) == [
+        Settled("t", Outcome.CONFLICTED, "optimize: conflicted because", ("upgrade.json", "optimize.json")),
+        Settled("u", Outcome.FAILED, "no job reported on this table; see the log of its group", ()),
     ]
-    assert settled(["t"], cared, [of("upgrade", Outcome.MISMATCH)]) == [
-        Settled("t", Outcome.MISMATCH, "upgrade: mismatch because", both)
-    ]
-    assert settled(["t"], cared, [])[0].outcome is Outcome.FAILED
-    assert settled(["u"], cared, [])[0].outcome is Outcome.FAILED
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_what_may_have_been_published_is_checked(outcome: Outcome) -> None:
-    unpublished = {Outcome.UNCHANGED, Outcome.SKIPPED, Outcome.REFUSED, Outcome.MISMATCH}
-    told = Reported("t", "optimize", outcome, "", None)
-    assert told.may_have_published is (outcome not in unpublished)
-    assert replace(told, committed_version=7).may_have_published
+class TestRetold:
+    """What an entry is once its document is asked."""
+
+    def stored(self, folder: Path, outcome: Outcome, check: CheckStatus, version: int | None = 7) -> Reported:
+        now = datetime.now(UTC)
+        document = RunDocument(
+            run_id="r", table="t", format="paimon", operation=Operation.OPTIMIZE, outcome=outcome, reason="because",
+            committed_version=version, expectations=Expectations(check), started_at=now, finished_at=now,
+        )  # fmt: skip
+        return Reported("t", "optimize", Outcome.VERIFIED, "", str(store(document, folder)), 7)
+
+    @pytest.mark.parametrize("check", CheckStatus)
+    def test_verified_is_what_a_check_has_judged(self, tmp_path: Path, check: CheckStatus) -> None:
+        entry = self.stored(tmp_path, Outcome.VERIFIED, check)
+        unjudged = check in (CheckStatus.NOT_RUN, CheckStatus.ERRORED)
+        assert awaits_check(entry) is unjudged
+        found = retold(entry)
+        assert (found.outcome, found.reason) == (
+            (Outcome.FAILED, "published, but its check did not report") if unjudged else (Outcome.VERIFIED, "because")
+        )
+
+    def test_what_came_after_the_entry_counts(self, tmp_path: Path) -> None:
+        entry = self.stored(tmp_path, Outcome.MISMATCH, CheckStatus.FAILED)
+        assert not awaits_check(entry)
+        assert retold(entry) == replace(entry, outcome=Outcome.MISMATCH, reason="because")
+
+    def test_what_was_not_published_awaits_nothing(self, tmp_path: Path) -> None:
+        entry = self.stored(tmp_path, Outcome.UNCHANGED, CheckStatus.NOT_RUN, version=None)
+        assert not awaits_check(entry)
+        assert retold(entry).outcome is Outcome.UNCHANGED
+
+    @pytest.mark.parametrize("content", [None, b"{"])
+    def test_a_document_that_cannot_be_read_leaves_a_version_unchecked(
+        self, tmp_path: Path, content: bytes | None
+    ) -> None:
+        path = tmp_path / "document.json"
+        if content is not None:
+            path.write_bytes(content)
+        entry = Reported("t", "optimize", Outcome.VERIFIED, "", str(path), 7)
+        for each in (entry, replace(entry, document=None)):
+            assert awaits_check(each)
+            assert retold(each).outcome is Outcome.FAILED
+        lost = replace(entry, outcome=Outcome.CONFLICTED, committed_version=None)
+        assert (awaits_check(lost), retold(lost)) == (False, lost)

@@ -1,4 +1,8 @@
-"""Arguments of a job script -> a group of tables -> documents and a result list, and exit status 0 once written."""
+"""Arguments of a job script -> a group of tables -> documents and a result list, and exit status 0 once written.
+
+One process is one Spark session at most, for care and check alike. It starts when a table has work; what the check
+costs to import is paid when something was published.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from nightkeep.policy import Overrides, load
 
 
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
-    """Care for the tables of `argv`; without `operations` each as its policy asks.
+    """Care for the tables of `argv`, and check what that publishes; without `operations` each as its policy asks.
 
     Raises UsageError, before any work, for a policy or an option that cannot be understood.
     """
@@ -27,7 +31,7 @@ def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
 
 
 def check_job(argv: Sequence[str]) -> int:
-    """Check what the run of `argv` published."""
+    """Check what the run of `argv` published and no check has judged."""
     arguments = _parse(argv)
     group = _group(arguments)
     with _engine(group) as engine:

@@ -1,4 +1,9 @@
-"""A group of tables, one after the other in one session; every table gets a document, whatever happens to it."""
+"""A group of tables, one after the other in one session; every table gets a document, whatever happens to it.
+
+What is published is checked at once, in the same session. Its document is stored before the check and again after it:
+if the process dies in between, the stored one says `not_run`, and whoever comes next checks: a retry of the care,
+which finds its commit, or `check_group`. A check that broke is done again in the same way; one that judged is not.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,12 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile
-from nightkeep.report import RunDocument, load_history, plan_text, store
+from nightkeep.report import CheckStatus, Expectations, RunDocument, load_history, plan_text, store
 
 _log = logging.getLogger(__name__)
+
+UNFINISHED = "published, but its check did not finish: "
+"""What the reason of a document begins with whose check was ended by a surprise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ class Reported:
 
 
 def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
-    """Each table's operations in turn: these, else what its policy asks for, else what suits its format.
+    """Each table's operations in turn, checked: these, else what its policy asks for, else what suits its format.
 
     Raises UsageError only before any table was worked on.
     """
@@ -63,17 +71,17 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
             order = Order(operation, f"{group.prefix}:{policy.address.name}", group.reports, group.dry_run)
             document = _care(policy, order, engine)
             _log.info("plan of %s", plan_text(document))
-            yield _stored(document, group.reports)
+            yield _checked(document, policy, group.reports, engine=engine)
 
 
 def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
-    """A second opinion on whatever this run published, per table; its documents are written again."""
+    """A second opinion on whatever this run published and no check has judged, per table; every document of the run."""
     for table in group.tables:
         policy = group.effective(table)
         run_id = f"{group.prefix}:{policy.address.name}"
         for document in load_history(group.reports, policy.address.name):
             if document.run_id == run_id:
-                yield _stored(_check(document, policy, group.reports, engine=engine), group.reports)
+                yield _checked(document, policy, group.reports, engine=engine)
 
 
 def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
@@ -85,15 +93,24 @@ def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
     )
 
 
+def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> Reported:
+    stored = _stored(document, reports)
+    if not document.awaits_check:
+        return stored
+    if not policy.settings.check.enabled:
+        off = Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
+        return _stored(replace(document, expectations=off), reports)
+    return _stored(_check(document, policy, reports, engine=engine), reports)
+
+
 def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
-    if document.committed_version is None or not policy.settings.check.enabled:
-        return document
-
     def surprised(reason: str) -> RunDocument:
-        unfinished = f"published, but its check did not finish: {reason}"
-        return replace(document, outcome=Outcome.FAILED, reason=unfinished)
+        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
 
-    return _or_failed(lambda: second_opinion(document, policy, reports, engine=engine), surprised, document.table)
+    # What an earlier try of the check said is not to outlive it.
+    reason = None if (document.reason or "").startswith(UNFINISHED) else document.reason
+    cared = replace(document, reason=reason)
+    return _or_failed(lambda: second_opinion(cared, policy, reports, engine=engine), surprised, document.table)
 
 
 def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:

@@ -1,4 +1,7 @@
-"""Tables of one group -> spark-submit -> result file -> XCom. Each try reads only its own result."""
+"""Tables of one group -> spark-submit -> result file -> XCom. Each try reads only its own result.
+
+A care job checks what it publishes, so a CheckOperator starts Spark for what has no check yet, and for nothing else.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from nightkeep.model import Operation, Outcome
 from nightkeep_airflow.links import ReportLink
-from nightkeep_airflow.results import Reported, as_json, parse, reported
+from nightkeep_airflow.results import Reported, as_json, awaits_check, parse, reported, retold
 from nightkeep_airflow.runs import run_prefix
 
 if TYPE_CHECKING:
@@ -129,7 +132,10 @@ class CareOperator(NightkeepSparkOperator):
 
 
 class CheckOperator(NightkeepSparkOperator):
-    """The second opinion on what a group's care published; `cared` is its CareOperator's output."""
+    """A look at the documents of what a group's care published; `cared` is its CareOperator's output.
+
+    Where a published version has no check, because the care job died before it or the check broke, it is done now.
+    """
 
     template_fields = (*NightkeepSparkOperator.template_fields, "cared")
 
@@ -138,16 +144,16 @@ class CheckOperator(NightkeepSparkOperator):
         self.cared = cared
 
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
-        """Raises AirflowSkipException where nothing was published: a quiet night starts no Spark for it."""
+        """Raises AirflowSkipException where nothing was published, AirflowException to have a check tried again."""
         cared = [reported(entry) for entry in self.cared]
-        published = dict.fromkeys(entry.table for entry in cared if entry.may_have_published)
+        published = [entry for entry in cared if entry.committed_version is not None]
         if not published:
             raise AirflowSkipException("nothing was published, so there is nothing to check")
-        entries = self.submit(CHECK_JOB, list(published), context)
-        failed_before = {(r.table, r.operation) for r in cared if r.outcome is Outcome.FAILED}
-        failed = [entry for entry in entries if entry.outcome is Outcome.FAILED]
-        _try_again([r for r in failed if (r.table, r.operation) not in failed_before], context)
-        return [as_json(entry) for entry in entries]
+        unchecked = dict.fromkeys(entry.table for entry in published if awaits_check(entry))
+        if unchecked:
+            self.submit(CHECK_JOB, list(unchecked), context)
+        _try_again([retold(entry) for entry in published if awaits_check(entry)], context)
+        return [as_json(retold(entry)) for entry in published]
 
 
 def _try_again(entries: Sequence[Reported], context: Context) -> None:

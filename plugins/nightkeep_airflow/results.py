@@ -1,16 +1,18 @@
-"""Result files of the jobs -> one Settled per table. What no job reported counts as failed, never as fine."""
+"""Result files of the jobs -> one Settled per table. What no job reported counts as failed, never as fine.
+
+An entry is what a job said when it ended; its document is what holds now: a check may have come later.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
-
-# Nothing of these was published under this run, unless a version says so.
-_UNPUBLISHED = frozenset({Outcome.UNCHANGED, Outcome.SKIPPED, Outcome.REFUSED, Outcome.MISMATCH})
+from nightkeep.report import RunDocument, load_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,6 @@ class Reported:
     reason: str
     document: str | None
     committed_version: int | None = None
-
-    @property
-    def may_have_published(self) -> bool:
-        """Whether there may be a version to check: part of a run may be published before the rest goes wrong."""
-        return self.committed_version is not None or self.outcome not in _UNPUBLISHED
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -68,10 +65,26 @@ def settled_result(entry: Mapping[str, Any]) -> Settled:
     return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"])))
 
 
-def settled(tables: Sequence[str], cared: Iterable[Reported], checked: Iterable[Reported]) -> list[Settled]:
-    """One Settled for each of `tables`, in their order; a check's word replaces the care's."""
-    last = {(r.table, r.operation): _unchecked(r) for r in cared}
-    last |= {(r.table, r.operation): r for r in checked}
+def awaits_check(entry: Reported) -> bool:
+    """Whether a version was published that, by its document, no check has judged; in doubt one has not."""
+    document = _document(entry)
+    return entry.committed_version is not None if document is None else document.awaits_check
+
+
+def retold(entry: Reported) -> Reported:
+    """The entry as its document has it now; a published version must not pass unchecked."""
+    document = _document(entry)
+    if document is not None:
+        version = document.committed_version
+        entry = replace(entry, outcome=document.outcome, reason=document.reason or "", committed_version=version)
+    if entry.outcome is Outcome.VERIFIED and awaits_check(entry):
+        return replace(entry, outcome=Outcome.FAILED, reason="published, but its check did not report")
+    return entry
+
+
+def settled(tables: Sequence[str], cared: Iterable[Reported]) -> list[Settled]:
+    """One Settled for each of `tables`, in their order."""
+    last = {(r.table, r.operation): r for r in cared}
     return [_of_table(table, [r for r in last.values() if r.table == table]) for table in tables]
 
 
@@ -80,13 +93,14 @@ def as_json(value: Reported | Settled) -> dict[str, object]:
     return asdict(value)
 
 
-def _unchecked(care: Reported) -> Reported:
-    """What care says of a table if its check never reports: a published version must not pass unchecked."""
-    if care.outcome is not Outcome.VERIFIED:
-        return care
-    return Reported(
-        care.table, care.operation, Outcome.FAILED, "published, but its check did not report", care.document
-    )
+def _document(entry: Reported) -> RunDocument | None:
+    """None where there is none that can be read: the night's other tables must not wait for its repair."""
+    if entry.document is None:
+        return None
+    try:
+        return load_document(entry.document)
+    except (CorruptMetadata, OSError):
+        return None
 
 
 def _of_table(table: str, found: Sequence[Reported]) -> Settled:

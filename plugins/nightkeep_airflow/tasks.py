@@ -4,12 +4,18 @@
     groups -> [ care -> check ] -> settle -> outcome
                                          `-> page
 
+The care job checks what it publishes, in the session that published it, so that a format's night is one session.
+`check` reads the documents: it succeeds at once where every published version was checked, is skipped where nothing
+was published, and starts Spark only for a version without a check, which the care job left behind when it died or
+when the check broke.
+
 Who retries what. An outcome is settled by the job that did the work, so nothing downstream can mend it by
 running again: retries belong to `care`. While tries remain, a CareOperator whose result has a `conflicted` or
 `failed` table raises, and Airflow submits the group again under the same run ids, where a table that is
 finished is recognised by its own commit and costs only a look. On the last try it returns what there is, so
-that the group's other tables are still checked. `check` does the same for checks that failed. `outcome`
-shows what was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed
+that the group's other tables are still settled. `check` is what tries a broken check again, for it needs no care.
+`settle` goes by the documents, in which a published version without a check counts as failed. `outcome` shows what
+was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed
 at once; its own retries are for its own troubles, such as a database that did not answer.
 
 The DAG run fails when one table's outcome does. `settle` runs whatever became of the groups, and `page` comes
@@ -30,7 +36,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from nightkeep.model import Outcome
 from nightkeep.policy import load
 from nightkeep_airflow.operators import CareOperator, CheckOperator
-from nightkeep_airflow.results import as_json, reported, settled, settled_result
+from nightkeep_airflow.results import as_json, reported, retold, settled, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import Settings
@@ -96,18 +102,15 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str = "", option
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
 @task(trigger_rule=TriggerRule.ALL_DONE)
 def settle(groups: Any, *, ti: Any = None) -> list[dict[str, object]]:
-    """One entry per table, whatever became of its group's tasks; what they did not return is not there.
+    """One entry per table, whatever became of its group's tasks; what `care` did not return is not there.
 
     The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart.
     """
     if groups is None:
         raise AirflowFailException("nobody said which tables there are; see the first task of the run")
     tables = [table for group in groups for table in group]
-    care, check = (
-        [reported(entry) for group in ti.xcom_pull(task_ids=[name]) if group for entry in group]
-        for name in ("group.care", "group.check")
-    )
-    return [as_json(result) for result in settled(tables, care, check)]
+    care = [reported(entry) for group in ti.xcom_pull(task_ids=["group.care"]) if group for entry in group]
+    return [as_json(result) for result in settled(tables, map(retold, care))]
 
 
 @task(outlets=[VERIFIED], map_index_template="{{ task.op_kwargs.result.table }}")

@@ -28,6 +28,9 @@ class CheckStatus(StrEnum):
     NOT_RUN = "not_run"
 
 
+_UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
+
+
 @dataclass(frozen=True, slots=True)
 class UnitEstimate:
     """What a planned unit was expected to cost and bring; sizes in bytes."""
@@ -209,6 +212,11 @@ class RunDocument:
     def rows_proven(self) -> int:
         """Logical rows of units whose two sides were compared and found equal, without any other fault."""
         return sum(unit.rows or 0 for unit in self.units if unit.equal and not unit.faults)
+
+    @property
+    def awaits_check(self) -> bool:
+        """Whether a version was published that no check has judged yet: none was run, or it could not be finished."""
+        return self.committed_version is not None and self.expectations.status in _UNJUDGED
 
     @property
     def total_seconds(self) -> float:
