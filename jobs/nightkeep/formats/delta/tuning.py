@@ -28,7 +28,7 @@ SORT_RANGE_IDS: Final = 1 << 14
 NOISE_BITS: Final = 8
 
 BASE_BYTES: Final = 320 << 20
-"""What a task's process holds before its first row: Python, Arrow and Polars (measured: 250 MB), and some slack."""
+"""What a task's process holds before its first row, about: Python, Arrow and Polars, and some slack."""
 WRITE_BYTES: Final = 320 << 20
 """What a FileWriter needs at most: a row group of 128 MiB, twice, while it is encoded and its statistics computed."""
 LEAST_BYTES: Final = 4 << 20
@@ -50,7 +50,7 @@ PROBE_ROWS: Final = 1 << 16
 
 WIDE_FACTOR: Final = 4
 """A unit of this many times a task's memory, in bytes of its files, goes through Spark's exchange: one core would
-spend minutes on it (spilling, about 30 MB of files a second), and the exchange has every core work on it."""
+spend minutes on it (spilling, about 85 MB of files a CPU second), and the exchange has every core work on it."""
 SOURCE_BYTES: Final = 128 << 20
 """What one task of the exchange reads: some seconds of work."""
 PIECE_BYTES: Final = 8 << 20
