@@ -131,8 +131,8 @@ class HandMade:
         vector = add.get("deletionVector")
         if vector is None:
             return BitMap64()
-        unique = uuid.UUID(bytes=from_z85(vector["pathOrInlineDv"]))
-        data = (self.folder / f"deletion_vector_{unique}.bin").read_bytes()
+        folder, unique = vector["pathOrInlineDv"][:-20], uuid.UUID(bytes=from_z85(vector["pathOrInlineDv"][-20:]))
+        data = (self.folder / folder / f"deletion_vector_{unique}.bin").read_bytes()
         start = vector["offset"] + 8
         return BitMap64.deserialize(data[start : start + vector["sizeInBytes"] - 4])
 

@@ -13,6 +13,7 @@ import pytest
 from tests.delta.caring import commits_of, files, optimize, token
 from tests.delta.delta_breaking import breaking, optimize_and_die
 from tests.delta.hand_made import HandMade
+from tests.delta.vacuum import vacuum
 from tests.engines.delta_spark import DeltaSpark, named
 from tests.engines.lakes_oracle import Lakes
 from tests.faults import Fuse, Moment, Point, fail
@@ -114,8 +115,7 @@ def test_engines_go_on_over_what_a_killed_run_left(
     assert len(delta_spark.read(table).rows) == len(lakes.duckdb_read(table).rows) == len(rows)
     delta_spark.sql(f"INSERT INTO {named(table)} VALUES (1000, 0.5, 'new', DATE '2026-11-01')")
     delta_spark.checkpoint(table)
-    with delta_spark.configured({"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
-        delta_spark.sql(f"VACUUM {named(table)} RETAIN 0 HOURS")
+    vacuum(delta_spark, table)
     assert len(delta_spark.read(table).rows) == len(lakes.delta_rs_read(table).rows) == len(rows) + 1
 
 

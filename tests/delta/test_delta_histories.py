@@ -1,6 +1,6 @@
 """Random histories: others append, delete and write checkpoints, we lay anew; no row is lost, doubled or renamed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +13,7 @@ from tests.engines.lakes_oracle import Lakes
 from nightkeep.formats.delta.columns import ROW_ID
 from nightkeep.model import Operation, Outcome, View
 
-DAYS = ("2026-11-01", "2026-11-02", None)
+DAYS = ("2026-11-01", "2026-11-02")
 STEPS = 14
 SEEDS = range(12)
 
@@ -25,20 +25,21 @@ class History:
 
     def __init__(self, made: HandMade, random: Random) -> None:
         self.made, self.random, self.truth, self.ids = made, random, Truth(), dict[tuple[str, int], int]()
-        self._next = 0
+        self._next = self.published = 0
 
-    def append(self) -> None:
-        day, ids = self.random.choice(DAYS), range(self._next, self._next + self.random.randrange(1, 60))
+    def append(self, days: Sequence[str | None] = (*DAYS, None)) -> None:
+        day, ids = self.random.choice(days), range(self._next, self._next + self.random.randrange(1, 60))
         self._next = ids.stop
         self.made.append(day, ids)
         for row in rows_of(ids).to_pylist():
             self.truth[day, row["id"]] = (row["price"], row["note"])
 
-    def delete(self) -> None:
-        """Some of a day, now and then all of it."""
-        day = self.random.choice(DAYS[:2])
+    def delete(self, days: Sequence[str] = DAYS) -> None:
+        """Some of a day, all of it, or some of its last rows, so that vectors lie in several files."""
+        day = self.random.choice(days)
         held = [number for other, number in self.truth if other == day]
-        gone = held if self.random.random() < 0.1 else [n for n in held if self.random.random() < 0.3]
+        share, since = self.random.choice(((1.0, 0), (0.3, 0), (0.3, self._next - 50), (0.5, self._next - 30)))
+        gone = [number for number in held if number >= since and self.random.random() < share]
         if gone:
             self.made.delete(day, gone)
         for number in gone:
@@ -56,6 +57,9 @@ class History:
         self._run(clustering={curve: columns}, target_size=self.random.choice(("1MB", "2KB")))
 
     def rebuild(self) -> None:
+        for _ in range(4):
+            self.append(DAYS[:1])
+            self.delete(DAYS[:1])
         self._run(operation=Operation.PERSIST_DELETES, full=self.random.random() < 0.7)
 
     def _run(self, **settings: Any) -> None:
@@ -63,6 +67,7 @@ class History:
         sizes = {"commit_size": self.random.choice(("1B", "1GB"))}
         document = optimize(self.made.folder, **levels, **sizes, **settings)
         assert document.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), document.reason
+        self.published += document.outcome is Outcome.VERIFIED
 
     def check(self) -> None:
         """By a replay of the tests' own, and by our reader, which tells row ids."""
@@ -90,5 +95,6 @@ def test_rows_survive_whatever_happens(seed: int, lakes: Lakes, tmp_path: Path) 
         step = random.choice(random.choice((others, ours)))
         step()
         history.check()
+    assert history.published
     assert len(lakes.duckdb_read(history.made.folder).rows) == len(history.truth)
     assert len(lakes.delta_rs_read(history.made.folder).rows) == len(history.truth)

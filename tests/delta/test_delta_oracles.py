@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.delta.caring import files, opened, optimize
 from tests.delta.hand_made import HandMade
+from tests.delta.vacuum import vacuum
 from tests.engines.delta_spark import DeltaSpark, named
 from tests.engines.json_lines import EngineError
 from tests.engines.lake_rows import Rows
@@ -149,8 +150,7 @@ def test_vectors_laid_anew_read_alike_and_survive_a_vacuum(
     history = delta_spark.sql(f"DESCRIBE HISTORY {named(made.folder)} LIMIT 1").dicts()[0]
     assert history["operation"] == "PERSIST DELETES"
     assert dict(history["operationMetrics"])["numDeletionVectorsAdded"] == "3"
-    with delta_spark.configured({"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
-        delta_spark.sql(f"VACUUM {named(made.folder)} RETAIN 0 HOURS")
+    vacuum(delta_spark, made.folder)
     assert [name for name in files(made.folder) if name.endswith(".bin")] == ours
     assert delta_spark.read(made.folder) == rows
     assert lakes.delta_rs_read(made.folder) == lakes.duckdb_read(made.folder) == rows

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.delta.hand_made import HandMade
 from tests.delta.laid_anew import BY_ID, a_run, laid_anew
+from tests.delta.vacuum import vacuum
 from tests.engines.delta_spark import DeltaSpark, latest_version, named
 from tests.engines.lake_rows import Rows
 from tests.engines.lakes_oracle import Lakes
@@ -147,8 +148,7 @@ def test_delta_spark_goes_on(delta_spark: DeltaSpark, lakes: Lakes, made: HandMa
     now = every_reader(delta_spark, lakes, made.folder)
     assert len(now.rows) == before - 14
     delta_spark.sql(f"OPTIMIZE {table} ZORDER BY (id)")
-    with delta_spark.configured({"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
-        delta_spark.sql(f"VACUUM {table} RETAIN 0 HOURS")
+    vacuum(delta_spark, made.folder)
     assert every_reader(delta_spark, lakes, made.folder) == now
     assert not list(made.folder.rglob("*nk-*.parquet"))
 
