@@ -636,8 +636,8 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         max_deleted_ratio         0.05                                built-in
         clustering                -                                   built-in
         commit_size               10GB                                built-in
-        exchange_above            -                                   built-in
         task_memory               3GB       /etc/care/tables.yaml:12  pattern shop.ord*
+        exchange_above            -                                   built-in
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
@@ -655,11 +655,14 @@ def test_explain_says_columns_curve_and_options() -> None:
 
 def test_the_nightly_policy_names_the_sample_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(ROOT / "dags/tables.yaml", environ={})
-    names = ("orders", "customers", "positions", "stock", "events_input", "untouched", "ledger")
+    paimon = ("orders", "customers", "positions", "stock", "events_input", "untouched", "ledger")
+    delta = ("clicks", "readings", "accounts")
     assert [(t.name, t.address.location) for t in loaded.tables] == [
-        (f"shop.{name}", f"{ROOT}/.work/warehouse/paimon/shop.db/{name}") for name in names
+        *((f"shop.{name}", f"{ROOT}/.work/warehouse/paimon/shop.db/{name}") for name in paimon),
+        *((f"lake.{name}", f"{ROOT}/.work/warehouse/delta/shop.db/{name}") for name in delta),
     ]
     assert loaded.effective("shop.orders").settings.operations == (Operation.UPGRADE,)
+    assert loaded.effective("lake.clicks").settings.operations == (Operation.OPTIMIZE,)
     moved = load(ROOT / "dags/tables.yaml", environ={"NIGHTKEEP_WAREHOUSE": "/mnt/w"})
     assert moved.tables[0].address.location == "/mnt/w/paimon/shop.db/orders"
 

@@ -146,16 +146,23 @@ def test_a_file_without_ids_is_refused_where_columns_are_found_by_id(tmp_path: P
     assert written.mapped(ColumnMapping.NAME).read() == {"n": [1]}
 
 
-def test_names_may_differ_by_case_if_nothing_is_nearer(tmp_path: Path) -> None:
+def test_a_name_that_differs_by_case_alone_is_neither_read_nor_null(tmp_path: Path) -> None:
     place = pa.array([{"X": 3, "y": "a"}], pa.struct([("X", pa.int32()), ("y", pa.string())]))
-    table = pa.table([[1], [2], place], names=["ID", "n", "Place"])
-    fields = (field("id", pa.int64()), field("N", pa.int64()), field("place", INNER))
-
-    assert Written(tmp_path, table, *fields).read() == {"id": [1], "N": [2], "place": [{"x": 3, "y": "a"}]}
-
+    cases = (
+        (
+            pa.table([[1]], names=["ID"]),
+            field("id", pa.int64()),
+            "column id: .*one field id, .*ID, which differs by case",
+        ),
+        (pa.table([place], names=["place"]), field("place", INNER), "column place: .*no field x, but X"),
+        (pa.table([[1], [2]], names=["ID", "Id"]), field("id", pa.int64()), "no field id, but ID, Id"),
+    )
+    for number, (table, wanted, told) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with pytest.raises(CorruptMetadata, match=told):
+            Written(folder, table, wanted).read()
     both = pa.table([[1], [2]], names=["ID", "Id"])
-    with pytest.raises(CorruptMetadata, match="2 fields id"):
-        Written(tmp_path, both, field("id", pa.int64())).read()
     assert Written(tmp_path, both, field("Id", pa.int64())).read() == {"Id": [2]}
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.delta.conform import ArrowField, by_name, chunked, conform, field_id, finder
+from nightkeep.formats.delta.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
 from nightkeep.formats.delta.schema import ColumnMapping, Field, TableSchema
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, one_array
@@ -188,7 +188,7 @@ class FileReader:
         return _Column(name, field.type, field.stored, self._place(field))
 
     def _tracked(self, name: str, materialised: str, constant: object) -> _Column:
-        place = by_name(self._fields, pa.field(materialised, pa.int64()), 0)
+        place = self._found(by_name, name, pa.field(materialised, pa.int64()))
         return _Column(name, pa.int64(), pa.int64(), place, constant, tracked=True)
 
     def _place(self, field: Field) -> int | None:
@@ -198,10 +198,15 @@ class FileReader:
             raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
         metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
         wanted = pa.field(field.physical, field.stored, metadata=metadata)
+        return self._found(self._find, field.name, wanted)
+
+    def _found(self, find: Find, name: str, wanted: ArrowField) -> int | None:
         try:
-            return self._find(self._fields, wanted, 0)
+            return find(self._fields, wanted, 0)
         except ValueError as failure:
-            raise CorruptMetadata(f"{self.subject} column {field.name}", "one field", str(failure)) from failure
+            raise CorruptMetadata(
+                f"{self.subject} column {name}", f"one field {wanted.name}", str(failure)
+            ) from failure
 
 
 def _width(kind: pa.DataType) -> int:

@@ -167,7 +167,8 @@ def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite]) -> DeltaEdit:
                 raise CorruptMetadata(subject, f"{file.name} as it was rewritten", "no such live file")
             removed[file.identity] = live[file.identity]
     added = tuple(add for rewrite in rewrites for add in _edit(rewrite).added)
-    return DeltaEdit(tuple(removed.values()), added, _edit(rewrites[0]).intent)
+    deleted = sum(_edit(rewrite).rows_deleted for rewrite in rewrites)
+    return DeltaEdit(tuple(removed.values()), added, _edit(rewrites[0]).intent, deleted)
 
 
 def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.UUID) -> str:

@@ -56,6 +56,8 @@ def _parameters(intent: Intent) -> dict[str, object]:
 
 
 def _metrics(edit: DeltaEdit) -> dict[str, str]:
+    if edit.intent.operation is Operation.DELETE:
+        return _delete_metrics(edit)
     added, removed = [_size(add) for add in edit.added], [file.bytes for file in edit.removed]
     counts = {
         "numRemovedFiles": len(removed),
@@ -64,9 +66,30 @@ def _metrics(edit: DeltaEdit) -> dict[str, str]:
         "numAddedBytes": sum(added),
         "numDeletionVectorsRemoved": sum(file.vector is not None for file in edit.removed),
     }
-    if edit.intent.operation in (Operation.PERSIST_DELETES, Operation.DELETE):
+    if edit.intent.operation is Operation.PERSIST_DELETES:
         counts["numDeletionVectorsAdded"] = sum(add.get("deletionVector") is not None for add in edit.added)
     return {key: str(value) for key, value in (counts | _quartiles(added)).items()}
+
+
+def _delete_metrics(edit: DeltaEdit) -> dict[str, str]:
+    """DMLWithDeletionVectorsHelper.scala: files count where nothing is left of them, and a vector that is replaced is
+    added, removed and updated."""
+    before = {file.raw["path"]: file.vector is not None for file in edit.removed}
+    kept = {add["path"] for add in edit.added}
+    gone = [file for file in edit.removed if file.raw["path"] not in kept]
+    counts = {
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(file.bytes for file in gone),
+        "numCopiedRows": 0,
+        "numDeletionVectorsAdded": len(kept),
+        "numDeletionVectorsRemoved": sum(before.values()),
+        "numDeletionVectorsUpdated": sum(before[path] for path in kept),
+        "numAddedFiles": 0,
+        "numAddedChangeFiles": 0,
+        "numDeletedRows": edit.rows_deleted,
+        "numAddedBytes": 0,
+    }
+    return {key: str(value) for key, value in counts.items()}
 
 
 def _quartiles(sizes: Sequence[int]) -> dict[str, int]:

@@ -44,12 +44,16 @@ def finder(mapping: ColumnMapping) -> Find:
 
 
 def by_name(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
-    """The field of this name, else the only one that differs by case: delta-spark reads regardless of case."""
+    """The field of this name. One that differs by case alone is a doubt: whether an engine reads it, or nulls, depends
+    on how its session compares names."""
     del place
-    exact = [at for at, field in enumerate(fields) if field.name == wanted.name]
-    found = exact or [at for at, field in enumerate(fields) if field.name.lower() == wanted.name.lower()]
+    found = [at for at, field in enumerate(fields) if field.name == wanted.name]
     if len(found) > 1:
         raise ValueError(f"{len(found)} fields {wanted.name}")
+    if not found:
+        near = [field.name for field in fields if field.name.lower() == wanted.name.lower()]
+        if near:
+            raise ValueError(f"no field {wanted.name}, but {', '.join(near)}, which differs by case")
     return found[0] if found else None
 
 

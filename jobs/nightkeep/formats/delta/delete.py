@@ -97,7 +97,7 @@ def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple
         marked += len(hidden) - len(before)
         if len(hidden) < reader.rows:
             added.append(_with_vector(file, writer.add(hidden), reader.rows))
-    return DeltaEdit(tuple(removed), tuple(added), task.intent), writer.close(), marked
+    return DeltaEdit(tuple(removed), tuple(added), task.intent, marked), writer.close(), marked
 
 
 def _matching(reader: FileReader, task: DeleteTask) -> BitMap64:

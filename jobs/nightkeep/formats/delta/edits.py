@@ -28,9 +28,10 @@ class DeltaEdit:
 
     `added` are add actions without what only a commit can know: base row id, row commit version. A file whose vector
     changes is in both. Several edits of one unit may name the same removed file: it is removed once. The edits of
-    one commit have one intent.
+    one commit have one intent. `rows_deleted` counts the rows that are gone with it.
     """
 
     removed: tuple[DataFile, ...]
     added: tuple[Mapping[str, object], ...] = field(hash=False)
     intent: Intent = Intent()
+    rows_deleted: int = 0
