@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
+from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
@@ -61,6 +62,40 @@ def _typed(node: exp.Cast) -> Literal:
     return parse(node.this.this)
 
 
+def _sized(node: exp.TryCast) -> Literal:
+    """5L, 1.5F or a number cast to a type that holds just that number: nothing is rounded."""
+    value = read_literal(node.this)
+    fits = _FITS.get(node.to.this)
+    if isinstance(value, str) and node.to.this is exp.DType.DECIMAL:
+        value = Decimal(value)
+    if fits is None or not isinstance(value, Decimal) or not fits(value, node.to):
+        raise ValueError(f"expected a number that {node.to.sql(dialect='spark')} holds, found {value}")
+    return value
+
+
+def _of_bits(bits: int) -> Callable[[Decimal, exp.DataType], bool]:
+    # Of -128Y the parser sees 128Y alone.
+    return lambda value, _: value == int(value) and abs(value) <= 1 << (bits - 1)
+
+
+def _of_digits(value: Decimal, kind: exp.DataType) -> bool:
+    precision, scale = ([int(each.name) for each in kind.expressions] + [10, 0][len(kind.expressions) :])[:2]
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return exponent >= -scale and value.adjusted() < precision - scale
+
+
+_FITS: Final[Mapping[exp.DType, Callable[[Decimal, exp.DataType], bool]]] = {
+    exp.DType.TINYINT: _of_bits(8),
+    exp.DType.SMALLINT: _of_bits(16),
+    exp.DType.INT: _of_bits(32),
+    exp.DType.BIGINT: _of_bits(64),
+    exp.DType.DECIMAL: _of_digits,
+    exp.DType.DOUBLE: lambda value, _: math.isfinite(float(value)),
+    exp.DType.FLOAT: lambda value, _: unpack("f", pack("f", float(value)))[0] == float(value),
+}
+
+
 def _time(text: str) -> time:
     found = time.fromisoformat(text)
     if found.tzinfo is not None:
@@ -80,6 +115,7 @@ _READ: Final[Mapping[type, Callable[[Any], Literal]]] = {
     exp.Literal: _written,
     exp.Neg: _negative,
     exp.Cast: _typed,
+    exp.TryCast: _sized,
     exp.Boolean: lambda node: bool(node.this),
     exp.HexString: lambda node: bytes.fromhex(node.this),
     exp.Null: lambda node: None,

@@ -83,6 +83,10 @@ class Snapshot(Protocol[U_co]):
     def sizes(self) -> FileSizes: ...
 
     @property
+    def changes_rows(self) -> bool:
+        """Whether its own commit says that it changed rows, not only where they lie."""
+
+    @property
     def partition_columns(self) -> tuple[str, ...]: ...
 
 

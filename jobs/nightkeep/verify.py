@@ -60,6 +60,8 @@ def _identity_faults(plan: Plan, candidate: Candidate, staged: Snapshot[U]) -> I
         yield f"candidate is on top of version {candidate.parent_version}, expected the planned {plan.version}"
     if staged.version != candidate.version:
         yield f"candidate says it is version {staged.version}, expected {candidate.version}"
+    if staged.changes_rows is not (plan.rows is not None):
+        yield f"candidate says that its commit changes rows: {staged.changes_rows}, expected {not staged.changes_rows}"
 
 
 def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list[tuple[U, U]]:

@@ -241,6 +241,14 @@ def say_that_data_changed(staged: Staged) -> None:
         first["dataChange"] = True
 
 
+def say_that_rows_were_deleted(staged: Staged) -> None:
+    """By operation and actions alike, so that neither gives the other away."""
+    with staged.actions() as actions:
+        for action in actions:
+            for kind, body in action.items():
+                body |= {"operation": "DELETE"} if kind == "commitInfo" else {"dataChange": True}
+
+
 def change_a_property(staged: Staged) -> None:
     with staged.actions() as actions:
         log = staged.made.folder / "_delta_log/00000000000000000000.json"

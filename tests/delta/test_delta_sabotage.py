@@ -55,6 +55,7 @@ REWRITTEN: dict[Act, str] = {
     sabotage.narrow_a_file_that_stayed: "day=2026-11-03: changed, though no unit of it was worked on",
     sabotage.lose_a_file_of_another_partition: "day=2026-11-03: changed, though no unit of it was worked on",
     sabotage.say_that_data_changed: "dataChange True, expected False",
+    sabotage.say_that_rows_were_deleted: "says that its commit changes rows: True, expected False",
     sabotage.change_a_property: "metadata: changed",
     sabotage.record_a_transaction: "action txn",
     sabotage.forget_when_files_were_removed: "no deletionTimestamp",

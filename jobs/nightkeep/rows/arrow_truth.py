@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.rows.tree import And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.rows.tree import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
 
 
 def is_true(test: Test, rows: pa.Table) -> Any:
@@ -29,6 +29,8 @@ def _truth(test: Test, rows: pa.Table) -> Any:
             return pc.is_null(_column(column, rows))
         case Like(column, pattern):
             return pc.match_substring_regex(_column(column, rows), pattern=_regex(pattern))
+        case Among(columns, keys):
+            return _among(columns, keys, rows)
         case Compare():
             return _compared(test, rows)
 
@@ -43,6 +45,29 @@ def _compared(test: Compare, rows: pa.Table) -> Any:
     if test.order is Order.DIFFERENT:
         return pc.invert(_equal(left, right))
     return _less(left, right) if test.order is Order.LESS else pc.invert(_less(right, left))
+
+
+def _among(columns: tuple[Column, ...], keys: pa.Table, rows: pa.Table) -> Any:
+    """Column by column both sides become numbers, equal where all columns so far are; a row of no key is null."""
+    held, wanted = _unsigned(_operand(columns[0], rows)), _unsigned(keys.column(0))
+    for place, column in enumerate(columns[1:], 1):
+        more, other = _unsigned(_operand(column, rows)), _unsigned(keys.column(place))
+        step, firsts, seconds = len(keys), pc.unique(wanted), pc.unique(other)
+        held, wanted = (
+            pc.add(pc.multiply(_number(one, firsts), pa.scalar(step, pa.int64())), _number(two, seconds))
+            for one, two in ((held, more), (wanted, other))
+        )
+    found = pc.is_in(held, value_set=wanted)
+    return found if len(columns) > 1 else pc.if_else(pc.is_null(held), pa.scalar(None, pa.bool_()), found)
+
+
+def _number(values: Any, known: Any) -> Any:
+    return pc.index_in(values, value_set=known).cast(pa.int64())
+
+
+def _unsigned(values: Any) -> Any:
+    """Looked up by their bytes, which differ for the two zeros."""
+    return pc.add(values, pa.scalar(0.0, values.type)) if _floats(values) else values
 
 
 def _equal(left: Any, right: Any) -> Any:

@@ -6,8 +6,9 @@ in another way is refused by name before anything is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError
 from nightkeep.literals import read_literal
-from nightkeep.rows.tree import And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.rows.tree import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.rows.spelling import is_spelled_as
 from nightkeep.rows.typed import is_text, shared, typed
 
 
@@ -111,11 +113,44 @@ def _between(scope: _Condition, node: exp.Expression) -> Test:
 def _in(scope: _Condition, node: exp.Expression) -> Test:
     if not node.expressions:
         raise scope.wrong(node, "IN with a list of literals")
-    tests: list[Test] = [scope.compare(Order.EQUAL, node.this, item) for item in node.expressions]
-    found = tests[0]
-    for each in tests[1:]:
-        found = Or(found, each)
-    return found
+    if isinstance(node.this, exp.Tuple):
+        return _tuples(scope, node)
+    tests = [scope.compare(Order.EQUAL, node.this, item) for item in node.expressions]
+    sets: dict[Column, list[object]] = {}
+    rest: list[Test] = []
+    for test in tests:
+        if isinstance(test.left, Column) and isinstance(test.right, Value) and test.right.value is not None:
+            sets.setdefault(test.left, []).append(test.right.value)
+        else:
+            rest.append(test)
+    found = [Among((column,), _keys([column], [values])) for column, values in sets.items()]
+    return reduce(Or, [*found, *rest])
+
+
+def _tuples(scope: _Condition, node: exp.Expression) -> Test:
+    """(a, b) IN ((1L, 'x'), ..): Spark compares tuples only of equal types, and takes a null for equal to a null."""
+    columns = [scope.column(each) for each in node.this.expressions]
+    values: list[list[object]] = [[] for _ in columns]
+    for item in node.expressions:
+        literals = item.expressions if isinstance(item, exp.Tuple) else []
+        if len(literals) != len(columns):
+            raise scope.wrong(item, f"{len(columns)} literals")
+        for held, column, literal in zip(values, columns, literals, strict=True):
+            held.append(_exactly(scope, column, literal))
+    return Among(tuple(columns), _keys(columns, values))
+
+
+def _exactly(scope: _Condition, column: Column, node: exp.Expression) -> object:
+    compared = scope.compare(Order.EQUAL, exp.column(*reversed(column.path), quoted=True), node)
+    value = compared.right.value if isinstance(compared.right, Value) else None
+    if value is None or not is_spelled_as(node, column.type):
+        raise scope.wrong(node, f"a literal of type {column.type} as Spark has it, such as 1L, 1.5D or DATE '..'")
+    return value
+
+
+def _keys(columns: Sequence[Column], values: Sequence[Sequence[object]]) -> pa.Table:
+    arrays = [pa.array(held, column.type) for held, column in zip(values, columns, strict=True)]
+    return pa.table(dict(zip(map(str, range(len(arrays))), arrays, strict=True)))
 
 
 def _is(scope: _Condition, node: exp.Expression) -> Test:

@@ -9,7 +9,7 @@ from typing import Final, cast
 import polars as pl
 import pyarrow as pa
 
-from nightkeep.rows.tree import And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.rows.tree import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
 
 
 def staying(test: Test, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -28,6 +28,8 @@ def _names(test: Test) -> list[str]:
             return _names(inner)
         case Compare(_, left, right):
             return [side.path[0] for side in (left, right) if isinstance(side, Column)]
+        case Among(columns, _):
+            return [column.path[0] for column in columns]
         case IsNull(column) | Like(column, _):
             return [column.path[0]]
 
@@ -44,8 +46,19 @@ def _truth(test: Test) -> pl.Expr:
             return _column(column).is_null()
         case Like(column, pattern):
             return _column(column).str.contains(_regex(pattern))
+        case Among(columns, keys):
+            return _among(columns, keys)
         case Compare(order, left, right):
             return _ORDERS[order](_operand(left), _operand(right))
+
+
+def _among(columns: tuple[Column, ...], keys: pa.Table) -> pl.Expr:
+    known = cast(pl.DataFrame, pl.from_arrow(keys))
+    if len(columns) == 1:
+        return _operand(columns[0]).is_in(known.to_series().implode())
+    names = known.columns
+    values = pl.struct(_operand(column).alias(name) for column, name in zip(columns, names, strict=True))
+    return values.is_in(known.to_struct().implode())
 
 
 # Polars, like Spark, has NaN equal to itself and above every number.

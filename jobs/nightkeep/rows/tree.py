@@ -42,6 +42,17 @@ class Compare:
     right: Column | Value
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Among:
+    """Whether the values of `columns` are a row of `keys`: one column of keys for each, of its type and without nulls.
+
+    Unknown where a single column is null. Several columns make a tuple, which is never null, so that it is just no key.
+    """
+
+    columns: tuple[Column, ...]
+    keys: pa.Table
+
+
 @dataclass(frozen=True, slots=True)
 class IsNull:
     column: Column
@@ -72,7 +83,7 @@ class Or:
     right: Test
 
 
-Test: TypeAlias = Compare | IsNull | Like | Not | And | Or
+Test: TypeAlias = Compare | Among | IsNull | Like | Not | And | Or
 
 
 def columns_of(test: Test) -> frozenset[str]:
@@ -80,6 +91,8 @@ def columns_of(test: Test) -> frozenset[str]:
     match test:
         case Compare(_, left, right):
             return frozenset(side.path[0] for side in (left, right) if isinstance(side, Column))
+        case Among(columns, _):
+            return frozenset(column.path[0] for column in columns)
         case IsNull(column) | Like(column, _):
             return frozenset({column.path[0]})
         case Not(inner):

@@ -43,15 +43,10 @@ def _commit_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[
     for kind, body in candidate.actions:
         if kind not in known:
             yield f"action {kind}, expected none that maintenance has no business with"
-        if kind in ("add", "remove") and body.get("dataChange") is not _deletes(candidate):
-            yield f"{kind} of {body['path']}: dataChange {body.get('dataChange')!r}, expected {_deletes(candidate)}"
+        if kind in ("add", "remove") and body.get("dataChange") is not candidate.changes_rows:
+            yield f"{kind} of {body['path']}: dataChange {body.get('dataChange')!r}, expected {candidate.changes_rows}"
         if kind == "remove":
             yield from _remove_faults(body, live.get(str(body["path"])))
-
-
-def _deletes(candidate: DeltaSnapshot) -> bool:
-    """Whether the commit says that it deletes rows; which ones is for the rows themselves to prove."""
-    return candidate.commit_info.get("operation") == "DELETE"
 
 
 def _remove_faults(remove: Raw, before: DataFile | None) -> Iterator[str]:
@@ -90,7 +85,7 @@ def _row_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequen
     for key in touched:
         before, after = (_live_rows(side.by_key.get(key)) for side in (parent, candidate))
         fewer = before is not None and after is not None and after <= before
-        if before is not None and before != after and not (fewer and _deletes(candidate)):
+        if before is not None and before != after and not (fewer and candidate.changes_rows):
             yield f"{key}: {'unknown' if after is None else after} rows by statistics and vectors, {before} before"
 
 

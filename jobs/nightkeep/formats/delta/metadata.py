@@ -135,6 +135,11 @@ class DeltaSnapshot:
             sum(file.vector is not None for file in files),
         )
 
+    @property
+    def changes_rows(self) -> bool:
+        """By the operation it names; whether its actions say the same is the audit's."""
+        return self.commit_info.get("operation") not in ("OPTIMIZE", "PERSIST DELETES")
+
     @cached_property
     def by_key(self) -> Mapping[UnitKey, DeltaUnit]:
         return {unit.key: unit for unit in self.units}

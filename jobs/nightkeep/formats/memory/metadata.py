@@ -97,6 +97,10 @@ class MemorySnapshot:
         vectors = sum(file.deleted is not None for file in files)
         return FileSizes(tuple(file.bytes for file in files), tuple(None for _ in files), vectors)
 
+    @property
+    def changes_rows(self) -> bool:
+        return not self.by.startswith("nightkeep-")
+
     @cached_property
     def by_key(self) -> Mapping[UnitKey, MemoryUnit]:
         return {unit.key: unit for unit in self.units}

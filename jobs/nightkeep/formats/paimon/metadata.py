@@ -127,6 +127,10 @@ class PaimonSnapshot:
         return {unit.key: unit for unit in self.units}
 
     @property
+    def changes_rows(self) -> bool:
+        return self.raw["commitKind"] != "COMPACT"
+
+    @property
     def sizes(self) -> FileSizes:
         files = [file for unit in self.units for file in unit.files]
         vectors = sum(len(unit.vectors) for unit in self.units)
