@@ -42,7 +42,7 @@ EDGES = {
     "exchange": "errors session tasks",
     "engine": "formats tasks",
     "tally": "model protocol report",
-    "care": "errors execute formats model plan policy protocol publish report tally tasks verify",
+    "care": "errors execute formats model plan policy protocol publish report rows tally tasks verify",
     "opinion": "engine formats model policy report",
     "night": "care engine errors model opinion policy report",
     "job": "engine model night policy",

@@ -44,6 +44,12 @@ CONDITIONS = (
     "d > DATE'0001-01-01'", "at > TIMESTAMP'2026-11-01 00:00:00'", "at <= DATE'2026-11-01'",
     "at = TIMESTAMP'2026-11-01T01:00:00.000001+01:00'", "raw = X'00ff'", "raw >= X'61'", "s.x = 1", "s.`in`.y >= 1",
     "s.x IS NULL", "s IS NULL", "s.x <> s.`in`.y",
+    "n IN (1, 2.5, -5L)", "NOT n IN (7, 1)", "r IN (0D, 1.5)", "f IN (1.5F, 0.0F)", "r NOT IN (-0.0D, 7D)",
+    "p IN (CAST(1.50 AS DECIMAL(9,2)), 7.25BD)", "(n, t) IN ((1, 'a\\nb'), (2, 'b'), (7, 'ab'))",
+    "(big, u) IN ((-9223372036854775808L, 'x'), (0L, 'a\nb'))", "NOT ((n, t) IN ((1, 'a\nb'), (7, 'ab')))",
+    "(r, f, flag) IN ((0.0D, 0.0F, true), (-0.0D, -0.0F, true))", "(r, flag) IN ((-0.0D, true), (7D, false))",
+    "(d, at, raw, p) IN ((DATE '2026-11-02', TIMESTAMP '2026-11-01 00:00:00.000001+00:00', X'61',"
+    " CAST(7.25 AS DECIMAL(9,2))))",
 )  # fmt: skip
 UNKNOWN_TO_US = ("r >= 'NaN'", "r <=> DOUBLE('NaN')")
 
@@ -71,6 +77,9 @@ def test_both_evaluations_say_what_spark_says(spark: SparkSession) -> None:
         ("s = NULL", "nested"), ("1 = 1", "a column on one side"), ("n = (", "parses"),
         ("n = 1; n = 2", "one condition"),
         ("N = 1", "a column of the table"), ("t RLIKE 'a'", "a"), ("s.nobody = 1", "nobody"),
+        ("(n, big) IN ((1, 1))", "int64"), ("(n, big) IN ((1, 1L), (1, NULL))", "NULL"),
+        ("(n, big) IN ((1))", "2 literals"),
+        ("n IN (300Y)", "TINYINT"), ("p IN (CAST(1.555 AS DECIMAL(9,2)))", "DECIMAL"), ("f IN (0.1F)", "FLOAT"),
         ("CASE WHEN flag THEN true END", "CASE"), ("big > 9223372036854775808", "64 bits"),
     ],
 )  # fmt: skip

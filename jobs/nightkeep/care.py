@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed
+from pathlib import Path
 from typing import Any
 
 from nightkeep import __version__
@@ -22,7 +23,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Committed, Mismatch, Operation, Outcome, Plan, Request, Run, run_token
 from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import Snapshot, Table
+from nightkeep.protocol import ChangesRows, Snapshot, Table
 from nightkeep.publish import publish
 from nightkeep.report import (
     CommitResult,
@@ -34,6 +35,8 @@ from nightkeep.report import (
     held,
     load_document,
 )  # fmt: skip
+from nightkeep.rows.keys import key_condition
+from nightkeep.rows.parse import shortened
 from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinished, unit_results, versions_of, why
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.verify import verify
@@ -45,7 +48,7 @@ PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro")
 class Order:
     """What a caller asks of one table, beyond its policy. `reports` is where holds are kept.
 
-    `rows`: a condition on the rows to delete, without which no row is.
+    `rows`, a condition, or `keys`, a file of keys, tell the rows to delete, without which no row is.
     """
 
     operation: Operation
@@ -53,6 +56,7 @@ class Order:
     reports: str
     dry_run: bool = False
     rows: str | None = None
+    keys: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunD
     if waiting:
         return log.document(Outcome.SKIPPED, waiting)
     with log.stage("plan"):
-        base, request = table.snapshot(), _request(log, run)
+        base = table.snapshot()
+        request = _request(log, table, base, run=run)
         found = plan(table, base, request)
     log.facts |= {
         "base_version": base.version,
@@ -179,7 +184,7 @@ def _work(
         told = tuple(unit for each in ended for unit in unit_results(each))
         log.facts |= {"units": (*told, *unfinished(found, told)), **_commits(ended)}
     if not ended:
-        return log.document(Outcome.UNCHANGED, f"no row where {found.rows}", units=())
+        return log.document(Outcome.UNCHANGED, f"no row where {shortened(found.rows or '')}", units=())
     return _ended(log, table, base, ended)
 
 
@@ -268,12 +273,14 @@ def _attempt() -> str:
     return uuid.uuid4().hex[:8]
 
 
-def _request(log: _Log, run: Run) -> Request:
-    settings = log.policy.settings
+def _request(log: _Log, table: Table[Any], base: Snapshot[Any], *, run: Run) -> Request:
+    settings, rows = log.policy.settings, log.order.rows
+    if log.order.keys is not None and isinstance(table, ChangesRows):
+        rows = key_condition(log.order.keys, table.columns(base))
     return Request(
-        operation=log.order.operation, now_ms=run.now_ms, full=settings.full, rows=log.order.rows,
+        operation=log.order.operation, now_ms=run.now_ms, full=settings.full, rows=rows,
         # The policy's filter is for the night.
-        where=settings.where if log.order.rows is None else None,
+        where=settings.where if rows is None else None,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
         # A policy's clustering is for when files are rewritten.
         clustering=settings.clustering if log.order.operation is Operation.OPTIMIZE else None,

@@ -69,7 +69,7 @@ def _sized(node: exp.TryCast) -> Literal:
     if isinstance(value, str) and node.to.this is exp.DType.DECIMAL:
         value = Decimal(value)
     if fits is None or not isinstance(value, Decimal) or not fits(value, node.to):
-        raise ValueError(f"expected a number that {node.to.sql(dialect='spark')} holds, found {value}")
+        raise ValueError(f"expected a number that {node.to.sql(dialect='spark')} holds, found {value!r}")
     return value
 
 

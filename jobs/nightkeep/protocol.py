@@ -191,6 +191,9 @@ class ChangesRows(Protocol):
     def row_operations(self) -> Mapping[Operation, OperationRules[Any]]:
         """Operations that need `Request.rows`."""
 
+    def columns(self, snapshot: Any) -> pa.Schema:
+        """The columns that a condition on rows may name, by their logical names, as rows are handed out."""
+
 
 @runtime_checkable
 class WideWrites(Protocol):

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.engines.delta_spark import DeltaSpark, Generated, Writing, latest_version, named
@@ -21,6 +23,7 @@ from nightkeep.model import Address, Mismatch, Operation, Plan, Request, Run, Ve
 from nightkeep.plan import plan
 from nightkeep.publish import publish
 from nightkeep.report.document import CheckStatus
+from nightkeep.rows.keys import key_condition
 from nightkeep.tasks import inline
 from nightkeep.verify import verify
 
@@ -105,7 +108,7 @@ def test_the_rows_that_delta_sparks_delete_leaves_are_left(
     assert delta_spark.read(table).rows == tuple(row for row in delta_spark.read(judge).rows if row[0] % 10 != 7)
 
 
-def test_a_commit_reads_as_a_delete(delta_spark: DeltaSpark, table: Path) -> None:
+def test_a_commit_reads_as_a_delete(delta_spark: DeltaSpark, source: Path, table: Path, tmp_path: Path) -> None:
     deleted(table, "k = 2 OR n = 4")
     info, *rest = (next(iter(action.values())) for action in actions(table))
     assert (info["operation"], info["operationParameters"]) == ("DELETE", {"predicate": '["k = 2 OR n = 4"]'})
@@ -113,8 +116,45 @@ def test_a_commit_reads_as_a_delete(delta_spark: DeltaSpark, table: Path) -> Non
     removes = [action["remove"] for action in actions(table) if "remove" in action]
     assert {remove["partitionValues"]["k"] for remove in removes} == {"0", "1", "2"}
     assert any("deletionVector" in remove for remove in removes)
-    history = delta_spark.sql(f"DESCRIBE HISTORY {named(table)} LIMIT 1").dicts()[0]
-    assert history["operation"] == "DELETE"
+    judge = Path(shutil.copytree(source, tmp_path / "judge"))
+    delta_spark.sql(f"DELETE FROM {named(judge)} WHERE k = 2 OR n = 4")
+    ours, told = (delta_spark.sql(f"DESCRIBE HISTORY {named(each)} LIMIT 1").dicts()[0] for each in (table, judge))
+    assert ours["operation"] == told["operation"] == "DELETE"
+    metrics = {name: value for name, value in dict(told["operationMetrics"]).items() if not name.endswith("TimeMs")}
+    assert dict(ours["operationMetrics"]) == metrics and int(metrics["numDeletionVectorsUpdated"]) > 0
+
+
+KEYS: Sequence[tuple[str, str, dict[str, list[Any]]]] = (
+    ("parquet", "", {"n": [4, None, 4, 77]}),
+    ("csv", "k,n\n2,\n0,4\n2,\n1,77\n", {"k": [2, 0, 2, 1], "n": [None, 4, None, 77]}),
+    ("jsonl", '{"t": "row 12", "id": 12}\n{"t": "row 12", "id": 13}\n{"t": null, "id": 14}',
+     {"t": ["row 12", "row 12", None], "id": [12, 13, 14]}),
+    ("parquet", "", {"r": [0.125, 2.5, 2.5], "k": [1, 2, 0]}),
+    ("csv", "t\n\"row 5\"\nrow 599\n\"\"\n", {"t": ["row 5", "row 599", ""]}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("ending", "text", "values"), KEYS)
+def test_the_rows_that_delta_sparks_merge_leaves_are_left(
+    delta_spark: DeltaSpark, source: Path, table: Path, tmp_path: Path, ending: str, text: str, values: dict[str, Any]
+) -> None:
+    handle, file, twin = opened(table), tmp_path / f"keys.{ending}", tmp_path / "twin.parquet"
+    columns = handle.columns(handle.snapshot())
+    keys = pa.table({name: pa.array(held, columns.field(name).type) for name, held in values.items()})
+    pq.write_table(keys, twin)
+    if text:
+        file.write_text(text)
+    else:
+        pq.write_table(keys, file)
+    judge = Path(shutil.copytree(source, tmp_path / "judge"))
+    same = " AND ".join(f"t.{name} <=> k.{name}" for name in values)
+    merge = f"MERGE INTO {named(judge)} t USING parquet.`{twin}` k ON {same} WHEN MATCHED THEN DELETE"
+    delta_spark.sql(merge)
+
+    deleted(table, key_condition(file, columns))
+
+    left = delta_spark.read(table).rows
+    assert left == delta_spark.read(judge).rows and len(left) < len(delta_spark.read(source).rows)
 
 
 def test_statistics_and_partitions_leave_files_out(table: Path) -> None:
@@ -124,6 +164,11 @@ def test_statistics_and_partitions_leave_files_out(table: Path) -> None:
     assert [files(each) for each in ("n = 4", "k = 2", "id > 400", "id > 400 AND k = 0", "id <=> 12", "id = 9000")] == [
         6, 2, 3, 1, 3, 0,
     ]  # fmt: skip
+    among = (
+        "(id IN (12L, 9000L))", "id IN (12, 599)", "((k, id) IN ((2, 599L), (7, 12L)))", "id IN (9000L) OR k IN (9)",
+        "(n IS NULL AND k IN (1))", "id IN (1000) OR k = 0 AND id < 300", "NOT id IN (12L)",
+    )  # fmt: skip
+    assert [files(each) for each in among] == [3, 6, 1, 0, 2, 1, 6]
 
 
 def test_a_row_too_many_or_too_few_is_never_published(table: Path) -> None:
@@ -182,3 +227,35 @@ def test_the_command_deletes_proves_and_checks(
     report = check(CheckRequest(Address("delta", str(table), "t")), spark=spark)
     assert report.status is CheckStatus.FAILED
     assert {difference.difference.extra_count for difference in report.differences} == {0}
+
+
+def test_the_command_deletes_by_keys_proves_and_checks(
+    delta_spark: DeltaSpark, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = delta_spark.read(table).rows
+    file = tmp_path / "keys.csv"
+    file.write_text("n,k,t\n,0,row 15\n4,,row 4\n4,1,row 4\n,2,row 5\n")
+    asked = (f"delta:{table}", "--reports", str(tmp_path / "reports"), "--keys", str(file))
+    status, document = command(*asked, capsys=capsys)
+    assert (status, document["outcome"], document["expectations"]["status"]) == (0, "verified", "passed"), document
+    gone = {(None, 0, "row 15"), (4, 1, "row 4"), (None, 2, "row 5")}
+    left = delta_spark.read(table).rows
+    assert left == tuple(row for row in before if (row[2], row[1], row[4]) not in gone)
+    assert len(left) == len(before) - len(gone)
+    version = latest_version(table)
+    status, document = command(*asked, capsys=capsys)
+    assert (status, document["outcome"]) == (0, "unchanged") and latest_version(table) == version
+    assert document["reason"].startswith("no row where ((`k`")
+
+
+def test_what_does_not_tell_the_rows_is_a_matter_of_usage(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "keys.csv"
+    file.write_text("nobody\n1\n")
+    keys = ("--keys", str(file))
+    for arguments, told in (((), "found neither"), ((*keys, "--rows-where", "n = 1"), "found both"), (keys, "nobody")):
+        with pytest.raises(SystemExit) as ended:
+            main(["delete", f"delta:{table}", "--reports", str(tmp_path / "reports"), *arguments])
+        assert ended.value.code == 2
+        assert told in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from nightkeep.commands import options
 from nightkeep.commands.care import run_one
 from nightkeep.commands.place import find_place, show
 from nightkeep.engine import Engine
+from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import Overrides
 from nightkeep.report import summary_text
@@ -21,17 +23,27 @@ from nightkeep.report import summary_text
 def delete(
     table: options.Table,
     rows_where: Annotated[
-        str, typer.Option("--rows-where", help="Condition in Spark SQL; rows for which it is NULL stay")
-    ],
+        str | None, typer.Option("--rows-where", help="Condition in Spark SQL; rows for which it is NULL stay")
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            "--keys", help="Parquet, JSON Lines or CSV file of keys in columns of the table; null matches null"
+        ),
+    ] = None,
     no_check: options.NoCheck = False,
     task_memory: options.TaskMemory = None, master: options.Master = "local[*]", run_id: options.RunId = None,
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
-    """Hide the rows for which a condition is true in deletion vectors, prove that no other row went, publish, check."""
+    """Hide the rows for which a condition is true, or that have one of the keys of a file, in deletion vectors, prove
+    that no other row went, publish, check."""
+    if (rows_where is None) == (keys is None):
+        found = "neither" if keys is None else "both"
+        raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {found}")
     place = find_place(policy, reports)
     chosen = place.effective(table, Overrides(task_memory=task_memory))
     name = run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    order = Order(Operation.DELETE, name, place.reports, rows=rows_where)
+    order = Order(Operation.DELETE, name, place.reports, rows=rows_where, keys=keys)
     checks = chosen.settings.check.enabled and not no_check
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
         document = run_one(chosen, order, engine, checks=checks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Final
 
 import pyarrow as pa
@@ -18,11 +18,15 @@ from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError
 from nightkeep.literals import read_literal
-from nightkeep.rows.tree import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
 from nightkeep.rows.spelling import is_spelled_as
+from nightkeep.rows.tree import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
 from nightkeep.rows.typed import is_text, shared, typed
 
+SHORT: Final = 200
+"""Characters of a condition that a line has room for."""
 
+
+@lru_cache(maxsize=4)
 def rows_where(text: str, schema: pa.Schema) -> Test:
     """The condition `text`, in Spark SQL, over the columns of `schema`.
 
@@ -37,6 +41,11 @@ def rows_where(text: str, schema: pa.Schema) -> Test:
     if len(found) != 1 or not isinstance(found[0], exp.Expression):
         raise UsageError(f"condition on rows {text!r}: expected one condition, found {len(found)}")
     return _Condition(text, schema).test(found[0])
+
+
+def shortened(text: str) -> str:
+    """A condition for people to read: one that spells thousands of keys does not fit a line."""
+    return text if len(text) <= SHORT else f"{text[:SHORT]}... ({len(text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +150,13 @@ def _tuples(scope: _Condition, node: exp.Expression) -> Test:
 
 
 def _exactly(scope: _Condition, column: Column, node: exp.Expression) -> object:
-    compared = scope.compare(Order.EQUAL, exp.column(*reversed(column.path), quoted=True), node)
-    value = compared.right.value if isinstance(compared.right, Value) else None
-    if value is None or not is_spelled_as(node, column.type):
-        raise scope.wrong(node, f"a literal of type {column.type} as Spark has it, such as 1L, 1.5D or DATE '..'")
-    return value
+    expected = f"a literal of type {column.type} as Spark has it, such as 1L, 1.5D or DATE '..'"
+    if not is_spelled_as(node, column.type):
+        raise scope.wrong(node, expected)
+    try:
+        return typed(read_literal(node), column.type).value
+    except ValueError as failure:
+        raise scope.wrong(node, f"{expected} ({failure})") from failure
 
 
 def _keys(columns: Sequence[Column], values: Sequence[Sequence[object]]) -> pa.Table:

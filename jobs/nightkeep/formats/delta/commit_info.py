@@ -72,14 +72,13 @@ def _metrics(edit: DeltaEdit) -> dict[str, str]:
 
 
 def _delete_metrics(edit: DeltaEdit) -> dict[str, str]:
-    """DMLWithDeletionVectorsHelper.scala: files count where nothing is left of them, and a vector that is replaced is
-    added, removed and updated."""
+    """DMLWithDeletionVectorsHelper.scala: files count where nothing is left of them, their bytes do not, and a vector
+    that is replaced is added, removed and updated."""
     before = {file.raw["path"]: file.vector is not None for file in edit.removed}
     kept = {add["path"] for add in edit.added}
-    gone = [file for file in edit.removed if file.raw["path"] not in kept]
     counts = {
-        "numRemovedFiles": len(gone),
-        "numRemovedBytes": sum(file.bytes for file in gone),
+        "numRemovedFiles": len(before.keys() - kept),
+        "numRemovedBytes": 0,
         "numCopiedRows": 0,
         "numDeletionVectorsAdded": len(kept),
         "numDeletionVectorsRemoved": sum(before.values()),

@@ -7,8 +7,11 @@ nothing left is only removed. What delta-spark's DELETE writes for a table with 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -22,13 +25,14 @@ from nightkeep.formats.delta.columns import FileReader
 from nightkeep.formats.delta.edits import DeltaEdit, Intent
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.formats.delta.naming import vector_folder
+from nightkeep.formats.delta.schema import TableSchema
 from nightkeep.formats.delta.sizing import is_gone
 from nightkeep.formats.delta.vectors import VectorWriter, read_vector
 from nightkeep.model import Estimate, Request, Run
 from nightkeep.protocol import Snapshot, Work
 from nightkeep.rows.arrow_truth import is_true
-from nightkeep.rows.parse import rows_where
-from nightkeep.rows.tree import And, Column, Compare, Order, Test, Value, columns_of
+from nightkeep.rows.parse import rows_where, shortened
+from nightkeep.rows.tree import Among, And, Column, Compare, Or, Order, Test, Value, columns_of
 from nightkeep.storage import Storage
 
 BATCH_ROWS = 1 << 16
@@ -58,13 +62,13 @@ def refuse_deletes(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
         raise RefusedTable(name, feature, "delete with an engine that writes change files")
     if request.rows is None:
         raise UsageError(f"{name}: expected a condition on the rows to delete, found none")
-    rows_where(request.rows, _arrow_schema(snapshot))
+    rows_where(request.rows, arrow_schema(snapshot.schema))
 
 
 def delete_rows(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
     """The files whose partition and statistics do not rule out that a row of theirs matches."""
     assert isinstance(snapshot, DeltaSnapshot) and request.rows is not None
-    test = rows_where(request.rows, _arrow_schema(snapshot))
+    test = rows_where(request.rows, arrow_schema(snapshot.schema))
     live = [file for file in unit.files if not is_gone(file)]
     files = tuple(file for file, may in zip(live, _may_match(test, unit, live), strict=True) if may)
     if not files:
@@ -73,7 +77,7 @@ def delete_rows(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request
                       Intent(request.operation, where=request.rows))  # fmt: skip
     size = sum(file.bytes for file in files)
     return Work(
-        reason=f"{len(files)} of {len(unit.files)} files may hold rows where {request.rows}",
+        reason=f"{len(files)} of {len(unit.files)} files may hold rows where {shortened(request.rows)}",
         input_files=tuple(file.name for file in files),
         input_bytes=size,
         estimate=Estimate(size, 0, len(files), "matching rows are hidden, no data is rewritten"),
@@ -102,8 +106,7 @@ def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple
 
 def _matching(reader: FileReader, task: DeleteTask) -> BitMap64:
     """Positions of matching rows, deleted or not; reads the condition's columns alone."""
-    schema = pa.schema([(field.name, field.type) for field in task.unit.schema.fields])
-    test = rows_where(task.condition, schema)
+    test = rows_where(task.condition, arrow_schema(task.unit.schema))
     found, start = BitMap64(), 0
     for chunk in reader.batches(tuple(sorted(columns_of(test))), batch_rows=BATCH_ROWS):
         hits = np.flatnonzero(np.asarray(is_true(test, chunk)))
@@ -149,31 +152,57 @@ def _next(text: str, at: int) -> int:
     return at
 
 
-def _arrow_schema(snapshot: DeltaSnapshot) -> pa.Schema:
-    return pa.schema([(field.name, field.type) for field in snapshot.schema.fields])
+def arrow_schema(schema: TableSchema) -> pa.Schema:
+    """What a condition on rows may name."""
+    return pa.schema([(field.name, field.type) for field in schema.fields])
 
 
 def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DataFile]) -> list[bool]:
     """False only where a comparison that must hold cannot, by the partition or by a file's bounds."""
-    may = np.ones(len(files), np.bool_)
-    for each in _conjuncts(test):
-        if isinstance(each, Compare):
-            may &= _bounded(each, unit, files)
-    return [bool(one) for one in may]
+    return [bool(one) for one in np.ones(len(files), np.bool_) & _may(test, unit, files)]
 
 
-def _conjuncts(test: Test) -> list[Test]:
-    return [*_conjuncts(test.left), *_conjuncts(test.right)] if isinstance(test, And) else [test]
+def _may(test: Test, unit: DeltaUnit, files: Sequence[DataFile]) -> Any:
+    match test:
+        case And(left, right):
+            return _may(left, unit, files) & _may(right, unit, files)
+        case Or(left, right):
+            return _may(left, unit, files) | _may(right, unit, files)
+        case Compare():
+            return _bounded(test, unit, files)
+        case Among(columns, keys):
+            spans = [_spans(column, unit, files) for column in columns]
+            ranges = zip(spans, keys.columns, strict=True)
+            return reduce(and_, (_holds_one(*span, wanted) for span, wanted in ranges))
+    return np.ones(len(files), np.bool_)
+
+
+def _holds_one(lows: Any, highs: Any, wanted: Any) -> Any:
+    """Of each file whether any of these values lies within its bounds."""
+    if lows is None:
+        return np.True_
+    lows, highs, wanted = (_numbers(values) for values in (lows, highs, wanted))
+    known = sorted(set(wanted.to_pylist()))
+    places = [None if low is None else bisect_left(known, low) for low in lows.to_pylist()]
+    nearest = [known[at] if at is not None and at < len(known) else None for at in places]
+    beyond = np.array([at == len(known) for at in places], np.bool_)
+    within = pc.fill_null(pc.less_equal(pa.array(nearest, wanted.type), highs), True)  # noqa: FBT003
+    return ~beyond & np.asarray(within)
+
+
+def _numbers(values: Any) -> Any:
+    """Bounds may be dates that Python has not."""
+    return values.cast(f"int{values.type.bit_width}") if pa.types.is_temporal(values.type) else values
 
 
 def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DataFile]) -> Any:
     column = test.left if isinstance(test.left, Column) else test.right
     value = test.right if isinstance(test.left, Column) else test.left
     if not isinstance(column, Column) or not isinstance(value, Value) or value.value is None or not files:
-        return True
+        return np.True_
     lows, highs = _spans(column, unit, files)
     if lows is None:
-        return True
+        return np.True_
     literal = pa.scalar(value.value, value.type)
     above, below = pc.less_equal(lows, literal), pc.greater_equal(highs, literal)
     needs = {Order.EQUAL: (above, below), Order.SAME: (above, below)}

@@ -12,7 +12,7 @@ from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.delta import audit, commit, scan, wide
 from nightkeep.formats.delta.cluster_columns import require_columns
 from nightkeep.formats.delta.cluster_plan import cluster_files
-from nightkeep.formats.delta.delete import delete_rows, refuse_deletes
+from nightkeep.formats.delta.delete import arrow_schema, delete_rows, refuse_deletes
 from nightkeep.formats.delta.figures import figures
 from nightkeep.formats.delta.layout import layout, sample
 from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
@@ -45,6 +45,9 @@ class DeltaTable:
     @property
     def row_operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
         return {Operation.DELETE: OperationRules((refuse_unhandled, refuse_deletes), (delete_rows,))}
+
+    def columns(self, snapshot: DeltaSnapshot) -> pa.Schema:
+        return arrow_schema(snapshot.schema)
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
         """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
