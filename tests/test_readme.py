@@ -23,7 +23,8 @@ def examples() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("command", "printed"), examples())
 def test_an_example_prints_what_the_readme_shows(command: str, printed: str, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "samples/paimon", tmp_path / "paimon")
+    for name in ("paimon", "delta"):
+        shutil.copytree(ROOT / "samples" / name, tmp_path / name)
     environ = {"NIGHTKEEP_WAREHOUSE": str(tmp_path), "PATH": str(COMMAND.parent), "HOME": str(tmp_path)}
 
     done = subprocess.run(
