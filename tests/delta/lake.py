@@ -157,8 +157,10 @@ class Lake:
     def _commit(self, actions: Sequence[Mapping[str, Any]]) -> None:
         log = self.folder / "_delta_log"
         version = len(list(log.glob("[0-9]*.json")))
-        lines = [json.dumps({"commitInfo": {"timestamp": version, "operation": "WRITE"}}), *map(json.dumps, actions)]
-        with open(log / f"{version:020d}.json", "x") as file:
+        told = [{"commitInfo": {"timestamp": version, "operation": "WRITE"}}, *actions]
+        # delta-rs and DuckDB misread escaped characters from U+20000 on.
+        lines = [json.dumps(action, ensure_ascii=False) for action in told]
+        with open(log / f"{version:020d}.json", "x", encoding="utf-8", newline="\n") as file:
             file.write("\n".join(lines) + "\n")
 
 

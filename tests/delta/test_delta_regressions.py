@@ -193,6 +193,21 @@ def test_a_vector_that_a_full_vacuum_of_delta_rs_deleted_ends_the_run_by_its_nam
     assert not leftovers(made.folder, before)
 
 
+FAR = "\U00020000 \U0010ffff"
+"""Characters that delta-rs and DuckDB misread where JSON escapes them."""
+
+
+def test_characters_beyond_the_first_planes_are_not_misread(lakes: Lakes, tmp_path: Path) -> None:
+    """As bounds: files that hold a value would be skipped. As values of a partition: rows would be in another one."""
+    found = Lake(tmp_path / "t", pa.schema([("id", pa.int64()), ("text", pa.string()), ("p", pa.string())]), ["p"])
+    for number in range(2):
+        found.append(pa.table({"id": [number, 2], "text": ["a", FAR]}), partition={"p": FAR})
+    assert found.run(request()).units
+    for read in (lakes.delta_rs_read, lakes.duckdb_read):
+        assert read(found.folder, where=f"text >= '{FAR}'").column("id") == (2, 2)
+        assert read(found.folder, where=f"p = '{FAR}'").column("p") == (FAR,) * 4
+
+
 # Clustering by columns that are not alike
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
@@ -12,6 +13,7 @@ from nightkeep.errors import CorruptMetadata
 Raw = Mapping[str, object]
 Action = tuple[str, Raw]
 """An action's kind, such as "add", and its body."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
@@ -57,9 +59,14 @@ def check(kind: str, body: object, *, subject: str) -> Action:
 
 
 def line(kind: str, body: Raw) -> str:
-    """An action as a commit holds it, without the line's end, in ASCII. Keys keep their order."""
+    """An action as a commit holds it, without the line's end. Keys keep their order.
+
+    Characters are written as they are: delta-rs and DuckDB read escaped ones from U+20000 on as others, and skip files
+    by what they read.
+    """
+    text = json.dumps({kind: body}, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     # Half a surrogate, which JSON can name, has no UTF-8.
-    return json.dumps({kind: body}, separators=(",", ":"), allow_nan=False)
+    return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def vector_id(body: Raw) -> str | None:

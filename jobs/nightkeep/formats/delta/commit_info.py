@@ -46,12 +46,14 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
 
 def _parameters(intent: Intent) -> dict[str, object]:
     """JSON in strings, as delta-spark has it. Its Z-order is `zOrderBy`; its Hilbert curve goes by `clusterBy`."""
-    predicate = {"predicate": json.dumps([] if intent.where is None else [intent.where])}
+    predicate = {"predicate": json.dumps([] if intent.where is None else [intent.where], ensure_ascii=False)}
     if intent.operation is not Operation.OPTIMIZE:
         return dict(predicate)
     wanted = intent.clustering
     columns = {curve: list(wanted.columns) if wanted and wanted.curve is curve else [] for curve in Curve}
-    zorder, hilbert = (json.dumps(columns[curve], separators=(",", ":")) for curve in (Curve.Z, Curve.HILBERT))
+    zorder, hilbert = (
+        json.dumps(columns[curve], separators=(",", ":"), ensure_ascii=False) for curve in (Curve.Z, Curve.HILBERT)
+    )
     return {**predicate, "zOrderBy": zorder, "clusterBy": hilbert, "auto": False}
 
 

@@ -58,7 +58,7 @@ def cluster_tag(clustering: Clustering, token: str, key: UnitKey) -> Mapping[str
     """The tag of what one run clusters in one partition."""
     unit = hashlib.sha256(str(key).encode()).hexdigest()[:8]
     told = {"columns": list(clustering.columns), "curve": clustering.curve.value, "cube": f"{token}-{unit}"}
-    return {CLUSTERED: json.dumps(told, separators=(",", ":"))}
+    return {CLUSTERED: json.dumps(told, separators=(",", ":"), ensure_ascii=False)}
 
 
 def cube_of(file: DataFile, clustering: Clustering) -> str | None:

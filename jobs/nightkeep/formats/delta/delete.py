@@ -130,7 +130,7 @@ def _wide(stats: str | None, rows: int) -> str:
     """The text with `tightBounds` false and the rest as it was written, digit for digit."""
     parts = _top_level(stats) if stats else {}
     parts = {"numRecords": str(rows), **parts, "tightBounds": "false"}
-    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in parts.items()) + "}"
+    return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in parts.items()) + "}"
 
 
 def _top_level(text: str) -> dict[str, str]:

@@ -39,7 +39,7 @@ def stats_texts(column: pa.Array[Any]) -> Sequence[str | None]:
 
 def _text(value: object) -> str:
     if isinstance(value, dict):
-        items = (f"{json.dumps(name)}:{_text(item)}" for name, item in value.items() if item is not None)
+        items = (f"{_text(name)}:{_text(item)}" for name, item in value.items() if item is not None)
         return "{" + ",".join(items) + "}"
     if isinstance(value, datetime):
         text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
