@@ -138,7 +138,7 @@ def test_a_hundred_files_skip_what_is_published(tmp_path: Path, columns: int, cu
     found = Lake(tmp_path / "t", pa.schema([(name, pa.int64()) for name in names]))
     found.append(pa.table({name: rng.integers(0, 1 << 40, 60_000) for name in names}), files=2)
     found.run(request(clustering=Clustering(tuple(names), curve), target_bytes=target(found, 100)))
-    assert 95 <= len(found.files) <= 105
+    assert 95 <= len(found.files) <= 110
     assert np.mean(skipping(found, *names)) == pytest.approx(expected, abs=0.025)
 
 

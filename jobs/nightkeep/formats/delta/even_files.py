@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from nightkeep.formats.delta.sizing import file_count
-from nightkeep.formats.delta.tuning import PROBE_ROWS
+from nightkeep.formats.delta.tuning import NEAR_TARGET, PROBE_ROWS
 from nightkeep.formats.delta.write import FileWriter, WrittenFile
 from nightkeep.storage import Storage
 
@@ -31,19 +31,22 @@ def in_memory() -> Storage:
 def write_even(
     writer: FileWriter, chunks: Iterable[pa.Table], *, rows: int, row_bytes: float, target_bytes: int
 ) -> list[WrittenFile]:
-    """Write all `rows` rows, so many to a file that those left make equal ones, by the size of those written.
+    """Write all `rows` rows into equal files: as many as `row_bytes`, what a row is expected to take, makes.
 
-    `row_bytes` is what a row is expected to take in the first file.
+    Where a file turns out far from the target, the number of those left is reckoned again by what its rows took.
     """
     stream, files = _Stream(chunks), list[WrittenFile]()
+    left = file_count(int(rows * row_bytes), target_bytes)
     while rows > 0:
-        count = -(-rows // file_count(int(rows * row_bytes), target_bytes))
+        count = -(-rows // left)
         written = writer.write(stream.first(count), rows_per_file=count)
         if not written:
             break
         files += written
         rows -= sum(file.rows for file in written)
-        row_bytes = written[-1].bytes / written[-1].rows
+        last = written[-1]
+        is_near = NEAR_TARGET[0] <= last.bytes / target_bytes <= NEAR_TARGET[1]
+        left = max(1, left - 1) if is_near else file_count(rows * last.bytes // last.rows, target_bytes)
     return files
 
 

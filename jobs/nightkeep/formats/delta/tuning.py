@@ -45,6 +45,9 @@ BUCKET_FILL: Final = 0.6
 """How full spilled buckets should be on average: ranges are cut by a sample, and rows are not equally long."""
 MOST_BUCKETS: Final = 512
 """Each has an open file while rows are spilled, of which a process may have 1,024; larger ones are sorted in parts."""
+NEAR_TARGET: Final = (0.7, 1.0)
+"""A file between these shares of the target is near enough to go on as planned: rows in order take less room than they
+did, and a file more is worth more to skipping than a full one."""
 PROBE_ROWS: Final = 1 << 16
 """Files of fewer rows say little of how large rows are in a larger one: then this many are encoded to see."""
 
