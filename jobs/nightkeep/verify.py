@@ -104,9 +104,7 @@ class _ProofTask:
         return prove(self.table, *pair, level=level, deleted=self.deleted)  # type: ignore[arg-type]
 
 
-def prove(
-    table: Table[U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None
-) -> UnitProof:
+def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None) -> UnitProof:
     """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
     meter = CostMeter()
     truth = table.survivors(base, View.MERGED)
