@@ -14,7 +14,7 @@ from nightkeep.formats.delta.leaves import indexed_leaves
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.vectors import read_vector
 from nightkeep.kernels.arrow_buffers import ChunkedArray
-from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.layout import Layout
 from nightkeep.storage import Storage
 
@@ -57,7 +57,7 @@ def _of_file(storage: Storage, unit: DeltaUnit, file: DataFile, columns: Sequenc
     reader = FileReader(storage, unit, file)
     live = np.arange(reader.rows)
     if file.vector is not None:
-        live = np.setdiff1d(live, np.asarray(read_vector(storage, file), np.int64), assume_unique=True)
+        live = np.setdiff1d(live, positions(read_vector(storage, file)), assume_unique=True)
     at = np.random.default_rng(reader.rows).choice(live, min(rows, len(live)), replace=False, shuffle=False)
     tops = tuple(dict.fromkeys(_top(unit, column) for column in columns))
     pieces = list(reader.taken(tops, from_positions(at.astype(np.int64), Width.BITS_64)))  # type: ignore[arg-type]
