@@ -64,8 +64,8 @@ nightly: environment  ## copy the samples, run the nightly DAG over them once, p
 
 # --- proof ---------------------------------------------------------------------------------------------------
 
-test: environment  ## the whole suite
-	$(BIN)/python -m pytest
+test: environment  ## the whole suite, two files at a time
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: environment  ## ruff and mypy
 	$(BIN)/ruff format --check .

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from tests.engines.json_lines import JsonLines
 from tests.engines.paimon_values import Row, Scan, Scanned, Table, given
-from tests.engines.toolchain import ToolMissing, cache_dir
+from tests.engines.toolchain import ToolMissing, alone, cache_dir
 
 _REPOSITORY = Path(__file__).parents[2]
 _REQUIREMENTS = Path(__file__).parent / "pypaimon-requirements.txt"
@@ -73,14 +73,17 @@ def locked_environment(name: str, requirements: Path) -> Path:
     """The virtual environment in the cache, named by its lock and Python; built by uv if it is not there."""
     lock = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:20]
     place = cache_dir() / f"{name}-{lock}"
-    if (place / "ready").exists():
-        return place
-    uv = _uv()
+    with alone(place.name):
+        if not (place / "ready").exists():
+            _build(place, requirements)
+    return place
+
+
+def _build(place: Path, requirements: Path) -> None:
+    uv, python = _uv(), str(place / "bin" / "python")
     _run([uv, "venv", "-q", "--allow-existing", "--python", sys.executable, str(place)])
-    python = str(place / "bin" / "python")
     _run([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, str(requirements)])
     (place / "ready").touch()
-    return place
 
 
 def _uv() -> str:

@@ -1,11 +1,13 @@
 """Coordinates and sources -> jars and classes in the cache. Nothing is built twice from the same input."""
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -26,6 +28,14 @@ def cache_dir() -> Path:
     return path
 
 
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """One process at a time makes what is called `name`: tests run in several, and all of them need it first."""
+    with (cache_dir() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def program(name: str, package: str) -> str:
     found = shutil.which(name)
     if found is None:
@@ -38,9 +48,10 @@ def fetch_jar(coordinates: str) -> Path:
     _, artifact, version = coordinates.split(":")
     jars = cache_dir() / "jars"
     jar = jars / f"{artifact}-{version}.jar"
-    if jar.exists():
-        return jar
-    with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+    # Maven's own repository is not safe for two at once either.
+    with alone("jars"), tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+        if jar.exists():
+            return jar
         options = (f"-Dartifact={coordinates}", f"-DoutputDirectory={scratch}", "-Dtransitive=false")
         command = [program("mvn", "maven"), "-q", "-B", "dependency:copy", *options]
         _run(command, f"Maven could not fetch {coordinates}", _FETCH_SECONDS)
