@@ -65,7 +65,7 @@ nightly: environment  ## copy the samples, run the nightly DAG over them once, p
 # --- proof ---------------------------------------------------------------------------------------------------
 
 test: environment  ## the whole suite, two files at a time
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: environment  ## ruff and mypy
 	$(BIN)/ruff format --check .

@@ -55,10 +55,6 @@ STORIES = {
         ),
         settings=(("full", True), ("clustering", {"hilbert": ["a b", "place.east"]})),
     ),
-    "mapping_id": Onwards(
-        ("DELETE FROM {table} WHERE place.east = 4",),
-        settings=(("full", True), ("clustering", {"zorder": ["place.y,z", "a b"]})),
-    ),
     "type_widening": Onwards(
         (
             "ALTER TABLE {table} ALTER COLUMN n TYPE BIGINT",
