@@ -5,21 +5,20 @@ Nothing is lost, nothing is there twice, and whoever could not publish has remov
 
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.delta.caring import commits_of, files, leftovers, optimize
-from tests.delta.delta_breaking import breaking, optimize_and_die, optimize_and_pause
+from tests.delta.delta_breaking import breaking, optimize_and_die, waiting
 from tests.delta.hand_made import HandMade, rows_of
 from tests.engines.delta_spark import DeltaSpark, named
 from tests.engines.json_lines import EngineError
 from tests.engines.lakes_oracle import Lakes
 from tests.faults import Fuse
-from tests.processes import Child, child
+from tests.processes import child
 
 from nightkeep.model import Outcome
 
@@ -28,31 +27,6 @@ Rows = list[tuple[Any, ...]]
 DAYS = ("2026-11-01", "2026-11-02")
 FIRST, SECOND = (f"day = DATE '{day}'" for day in DAYS)
 NEW = "(1000, 0.5, 'new', DATE '2026-11-01')"
-
-
-class Ours:
-    """A run in a process of its own, waiting before a stage."""
-
-    def __init__(self, process: Child) -> None:
-        self._process = process
-
-    def release(self) -> None:
-        self._process.say("go")
-
-    def document(self) -> Document:
-        found: Document = self._process.hear()
-        return found
-
-    def go_on(self) -> Document:
-        self.release()
-        return self.document()
-
-
-@contextmanager
-def waiting(table: Path, *, before: str = "publish", run_id: str = "ours", **settings: object) -> Iterator[Ours]:
-    with child(optimize_and_pause, table, run_id, before, settings) as process:
-        assert process.hear() == before
-        yield Ours(process)
 
 
 @pytest.fixture

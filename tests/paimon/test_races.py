@@ -5,8 +5,6 @@ Nothing is lost, nothing is there twice, and whoever could not publish has remov
 
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +12,15 @@ import pytest
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan, Writer
 from tests.faults import Fuse
-from tests.paimon.breaking import breaking, upgrade_and_die, upgrade_and_pause
+from tests.paimon.breaking import breaking, upgrade_and_die, waiting
 from tests.paimon.contents import SAMPLES, commits_of, files, leftovers
 from tests.paimon.upgrade import upgrade
-from tests.processes import Child, child
+from tests.processes import child
 
 from nightkeep.model import Outcome
 
 Document = dict[str, Any]
 Rows = list[tuple[Any, ...]]
-
-
-class Ours:
-    """An upgrade in a process of its own, waiting before a stage."""
-
-    def __init__(self, process: Child) -> None:
-        self._process = process
-
-    def release(self) -> None:
-        self._process.say("go")
-
-    def document(self) -> Document:
-        found: Document = self._process.hear()
-        return found
-
-    def go_on(self) -> Document:
-        self.release()
-        return self.document()
-
-
-@contextmanager
-def waiting(table: Path, *, before: str = "publish", run_id: str = "ours", **settings: object) -> Iterator[Ours]:
-    with child(upgrade_and_pause, table, run_id, before, settings) as process:
-        assert process.hear() == before
-        yield Ours(process)
 
 
 @pytest.fixture
