@@ -28,8 +28,9 @@ EDGES = {
     "policy": "errors model",
     "report": "errors model",
     "kernels": "model",
+    "clustering": "errors kernels model protocol",
     "rows": "errors literals",
-    "formats": "errors kernels layout model protocol relation rows storage",
+    "formats": "clustering errors kernels layout model protocol relation rows storage",
     "plan": "errors model protocol where",
     "execute": "model protocol tasks",
     "verify": "errors kernels model protocol rows tasks",
@@ -59,6 +60,7 @@ HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"
 REWRITES = re.compile(
     r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks)"
     r"|rows\.arrow_truth"
+    r"|clustering\b"
     r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|even_files|live_rows|ranges|spill|wide))"
 )
 
