@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import pyarrow as pa
 
-from nightkeep.formats.delta.sizing import file_count
-from nightkeep.formats.delta.tuning import NEAR_TARGET, PROBE_ROWS
-from nightkeep.formats.delta.write import FileWriter, WrittenFile
-from nightkeep.storage import Storage
+from nightkeep.clustering.sizing import file_count
+from nightkeep.clustering.source import F, Rows, W, Writer, Written
+from nightkeep.clustering.tuning import NEAR_TARGET, PROBE_ROWS
 
 
-class InMemory:
-    """The part of a Storage that a FileWriter writes to; what is written is counted and forgotten."""
+class Forgotten:
+    """The part of a storage that writers need; what is written is counted and forgotten."""
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
         yield io.BytesIO()
 
 
-def in_memory() -> Storage:
-    return cast(Storage, InMemory())
+def packed(
+    rows: Rows[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int
+) -> Sequence[W]:
+    """Write the live rows of `files` in their order, into one file or about `into` near the target."""
+    count = rows.count(files)
+    chunks = rows.batches(files, writer.columns)
+    if into == 1:
+        return writer.write(chunks, rows_per_file=max(1, count))
+    row_bytes = into * target_bytes / max(1, count)
+    return write_even(writer, chunks, rows=count, row_bytes=row_bytes, target_bytes=target_bytes)
 
 
 def write_even(
-    writer: FileWriter, chunks: Iterable[pa.Table], *, rows: int, row_bytes: float, target_bytes: int
-) -> list[WrittenFile]:
+    writer: Writer[W], chunks: Iterable[pa.Table], *, rows: int, row_bytes: float, target_bytes: int
+) -> list[W]:
     """Write all `rows` rows into equal files: as many as `row_bytes`, what a row is expected to take, makes.
 
     Where a file turns out far from the target, the number of those left is reckoned again by what its rows took.
     """
-    stream, files = _Stream(chunks), list[WrittenFile]()
+    stream, files = _Stream(chunks), list[W]()
     left = file_count(int(rows * row_bytes), target_bytes)
     while rows > 0:
         count = -(-rows // left)
@@ -50,7 +57,7 @@ def write_even(
     return files
 
 
-def probed(measure: FileWriter, chunks: Iterator[pa.Table]) -> tuple[float, Iterator[pa.Table]]:
+def probed(measure: Writer[Written], chunks: Iterator[pa.Table]) -> tuple[float, Iterator[pa.Table]]:
     """What a row of the chunks takes in a file, by the first of them, and the chunks again. At least one has rows.
 
     `measure` writes to memory.

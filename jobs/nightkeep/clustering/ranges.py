@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.delta.cluster_columns import leaf_values
-from nightkeep.formats.delta.tuning import CHUNK_BYTES, NOISE_BITS, SORT_RANGE_IDS
+from nightkeep.clustering.columns import leaf_values
+from nightkeep.clustering.tuning import CHUNK_BYTES, NOISE_BITS, SORT_RANGE_IDS
 from nightkeep.kernels.arrow_buffers import WORD_BITS, ChunkedArray, Rows, Words
 from nightkeep.kernels.curve import curve_keys, order_of
 from nightkeep.kernels.ranks import Bounds, Sample, ascending, bounds_of, noise, present_values, rank_ids
