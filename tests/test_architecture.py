@@ -61,7 +61,7 @@ REWRITES = re.compile(
     r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks)"
     r"|rows\.arrow_truth"
     r"|clustering\b"
-    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|even_files|live_rows|ranges|spill|wide))"
+    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|live_rows|wide))"
 )
 
 BASES = {

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.delta.lake import ROW_TRACKING, Lake, request
 
+from nightkeep.clustering import sorting, spill, tuning
 from nightkeep.errors import UsageError
-from nightkeep.formats.delta import cluster, spill, tuning
 from nightkeep.formats.delta.cubes import CLUSTERED
 from nightkeep.formats.delta.figures import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
@@ -112,7 +112,7 @@ def test_columns_of_every_kind_in_memory_and_in_buckets(
     spelled = [column.lower() for column in columns]
     results = []
     for least in (1 << 30, 1 << 14):
-        monkeypatch.setattr(cluster, "LEAST_BYTES", least)
+        monkeypatch.setattr(sorting, "LEAST_BYTES", least)
         found = lake(tmp_path / str(least))
         before = found.rows()
         found.run(
@@ -145,7 +145,7 @@ def test_a_hundred_files_skip_what_is_published(tmp_path: Path, columns: int, cu
 @pytest.mark.parametrize("noise", [True, False])
 def test_skew_is_spread_and_buckets_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, noise: bool) -> None:
     """Nine rows of ten are equal, so that no range can cut them."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 15)
+    monkeypatch.setattr(sorting, "LEAST_BYTES", 1 << 15)
     sizes: list[list[int]] = []
     close = spill.Buckets.close
 
@@ -167,14 +167,14 @@ def test_skew_is_spread_and_buckets_stay_small(tmp_path: Path, monkeypatch: pyte
 
 def test_a_bucket_that_turns_out_too_large_is_sorted_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of one range are longer than the rest, which a sample of the key columns cannot tell."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 16)
+    monkeypatch.setattr(sorting, "LEAST_BYTES", 1 << 16)
     rows = rows_of(8_000)
     long = ["x" * (2_000 if (n or 0) < 1 << 36 else 1) for n in rows.column("a").to_pylist()]
     found = Lake(tmp_path / "t", SCHEMA)
     found.append(rows.set_column(2, "s", pa.array(long)), files=4)
     parts: list[int] = []
-    of_part = cluster._of_part
-    monkeypatch.setattr(cluster, "_of_part", lambda *asked: parts.append(1) or of_part(*asked))
+    of_part = sorting._of_part
+    monkeypatch.setattr(sorting, "_of_part", lambda *asked: parts.append(1) or of_part(*asked))
     before = found.rows()
     found.run(
         request(clustering=Clustering(("a",), Curve.Z), target_bytes=target(found, 8), task_bytes=1, wide_bytes=1 << 40)
@@ -199,7 +199,7 @@ def test_any_budget_gives_the_same_rows_and_the_same_order(
     found = []
     for budget in (least, 1 << 40):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cluster, "LEAST_BYTES", budget)
+            patch.setattr(sorting, "LEAST_BYTES", budget)
             each = lake(tmp_path_factory.mktemp("lake"), rows, files)
             wanted = Clustering(("a", "s"), curve, noise=noise)
             each.run(request(clustering=wanted, target_bytes=target(each, 4), task_bytes=1, wide_bytes=1 << 40))
@@ -216,11 +216,11 @@ def _range(found: Lake, column: str) -> tuple[Any, Any]:
 
 
 def test_no_more_buckets_than_files_can_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 14)
-    monkeypatch.setattr(cluster, "MOST_BUCKETS", 3)
+    monkeypatch.setattr(sorting, "LEAST_BYTES", 1 << 14)
+    monkeypatch.setattr(sorting, "MOST_BUCKETS", 3)
     found, counts = lake(tmp_path, 3_000), list[int]()
-    spilled = cluster.spilled
-    monkeypatch.setattr(cluster, "spilled", lambda count: counts.append(count) or spilled(count))
+    spilled = sorting.spilled
+    monkeypatch.setattr(sorting, "spilled", lambda count: counts.append(count) or spilled(count))
     before = found.rows()
     found.run(request(clustering=BY_TWO, target_bytes=target(found, 4), task_bytes=1, wide_bytes=1 << 40))
     assert counts == [3]
@@ -228,7 +228,7 @@ def test_no_more_buckets_than_files_can_be_open(tmp_path: Path, monkeypatch: pyt
 
 
 def test_nothing_is_left_on_local_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 14)
+    monkeypatch.setattr(sorting, "LEAST_BYTES", 1 << 14)
     disk = tmp_path / "disk"
     disk.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(disk))

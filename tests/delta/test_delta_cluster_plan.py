@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from tests.delta.lake import request
 from tests.delta.layouts import KEY, a_file, a_snapshot
 
+from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.sizing import Sizes
 from nightkeep.formats.delta.cluster import ClusterTask
 from nightkeep.formats.delta.cluster_plan import cluster_files
-from nightkeep.formats.delta.cubes import CLUSTERED, Layout, cluster_tag, cube_of, merging
+from nightkeep.formats.delta.cubes import CLUSTERED, cluster_tag, cube_of
 from nightkeep.formats.delta.metadata import DataFile
 from nightkeep.formats.delta.optimize import PackTask
-from nightkeep.formats.delta.sizing import Sizes
 from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey
 
 BY_ID = Clustering(("id",), Curve.Z)
@@ -24,6 +25,10 @@ SIZES = Sizes(1000, 500, 0.05)
 
 def tag(cube: str, clustering: Clustering = BY_ID) -> dict[str, str]:
     return dict(cluster_tag(clustering, cube * 16, UnitKey("")))
+
+
+def layout_of(files: list[DataFile]) -> Layout[DataFile]:
+    return Layout.of(files, SIZES, lambda file: cube_of(file, BY_ID))
 
 
 def with_bounds(file: DataFile, low: int, high: int) -> DataFile:
@@ -107,7 +112,7 @@ def test_files_without_rows_are_no_work_for_a_curve() -> None:
 def test_what_skips_too_little_beside_a_new_cube_is_merged() -> None:
     """Along four columns a handful of files skips next to nothing: by size alone the cube would stay."""
     by_size = [*cube("a", 7), *loose(3)]
-    assert merging(Layout.of(by_size, BY_ID, SIZES)) == 0
+    assert merging(layout_of(by_size)) == 0
     found = planned(by_size)
     assert found is not None and len(found.input_files) == 10
     assert "and 1 of 1 cubes; apart they would skip too little" in found.reason
@@ -131,14 +136,14 @@ def test_a_cube_is_of_its_columns_and_its_curve() -> None:
 
 def test_a_file_of_which_much_was_deleted_leaves_its_cube() -> None:
     worn, fresh = a_file("a", 100, deleted=6, **tag("c")), a_file("b", 100, deleted=5, **tag("c"))
-    found = Layout.of([worn, fresh], BY_ID, SIZES)
+    found = layout_of([worn, fresh])
     assert (found.cubes, found.loose, found.gone) == (((fresh,),), (worn,), ())
 
 
 @given(st.lists(st.integers(1, 2000), min_size=1, max_size=8), st.integers(1, 2000))
 def test_cubes_are_merged_from_the_smallest_while_they_are_not_much_larger(cubes: list[int], new: int) -> None:
     files = [a_file(f"f{n}", size, **tag("abcdefgh"[n])) for n, size in enumerate(cubes)]
-    layout = Layout.of([*files, a_file("new", new)], BY_ID, SIZES)
+    layout = layout_of([*files, a_file("new", new)])
     total, taken = new, 0
     for size in sorted(cubes):
         if size > 2 * total:

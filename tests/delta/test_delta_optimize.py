@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from tests.delta.lake import request
 from tests.delta.layouts import KEY, a_file, a_snapshot
 
+from nightkeep.clustering.packing import next_fit
+from nightkeep.clustering.sizing import Sizes, live_bytes
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.edits import Intent
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot
-from nightkeep.formats.delta.optimize import PackTask, next_fit, pack_files, packed_tag
-from nightkeep.formats.delta.sizing import Sizes, live_bytes
+from nightkeep.formats.delta.optimize import PackTask, pack_files, packed_tag
+from nightkeep.formats.delta.sizing import sizes_of
 from nightkeep.model import Clustering, Curve, Plan, PlannedUnit, Request
 from nightkeep.protocol import Work
 
@@ -113,9 +115,9 @@ def test_a_lone_file_whose_deleted_share_nobody_knows_is_purged() -> None:
     ("said", "bytes_"), [("256mb", 256 << 20), ("1G", 1 << 30), ("104857600", 104857600), (" 64 KiB", 64 << 10)]
 )
 def test_the_target_is_the_requests_then_the_tables_then_ours(said: str, bytes_: int) -> None:
-    assert Sizes.of(a_snapshot(**{"delta.targetFileSize": said}), request()).target == bytes_
-    assert Sizes.of(a_snapshot(**{"delta.targetFileSize": said}), request(target_bytes=5)).target == 5
-    assert Sizes.of(a_snapshot(), request()) == Sizes(256 << 20, 128 << 20, 0.05)
+    assert sizes_of(a_snapshot(**{"delta.targetFileSize": said}), request()).target == bytes_
+    assert sizes_of(a_snapshot(**{"delta.targetFileSize": said}), request(target_bytes=5)).target == 5
+    assert sizes_of(a_snapshot(), request()) == Sizes(256 << 20, 128 << 20, 0.05)
 
 
 @pytest.mark.parametrize("said", ["auto", "0", "-1", "1.5gb", ""])

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.delta.lake import ROW_TRACKING, Lake, request
 
+from nightkeep.clustering import sorting, wide
 from nightkeep.errors import CorruptMetadata
 from nightkeep.exchange import SparkExchange
-from nightkeep.formats.delta import cluster, wide
 from nightkeep.formats.delta.cubes import CLUSTERED
 from nightkeep.formats.delta.figures import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
@@ -91,7 +91,7 @@ def test_any_sizes_give_the_same_rows(
     found = lake(tmp_path_factory.mktemp("lake"), rows, files)
     before = found.rows()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "LEAST_BYTES", least)
+        patch.setattr(sorting, "LEAST_BYTES", least)
         patch.setattr(wide, "SOURCE_BYTES", source)
         patch.setattr(wide, "PIECE_BYTES", source // 4)
         found.run(asked(found, parts, task_bytes=1))
@@ -101,7 +101,7 @@ def test_any_sizes_give_the_same_rows(
 
 def test_rows_within_a_part_are_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Part by part, bucket by bucket, a sort by one column is one of the whole."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 1 << 14)
+    monkeypatch.setattr(sorting, "LEAST_BYTES", 1 << 14)
     found = lake(tmp_path, 4_000)
     one = Clustering(("a",), Curve.Z)
     size = sum(file.bytes for file in found.files) // 5

@@ -23,9 +23,7 @@ class Forgotten:
         yield io.BytesIO()
 
 
-def packed(
-    rows: Rows[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int
-) -> Sequence[W]:
+def write_packed(rows: Rows[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int) -> Sequence[W]:
     """Write the live rows of `files` in their order, into one file or about `into` near the target."""
     count = rows.count(files)
     chunks = rows.batches(files, writer.columns)

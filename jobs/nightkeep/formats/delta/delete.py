@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.bounds import every_bounds
 from nightkeep.formats.delta.columns import FileReader
@@ -26,7 +27,6 @@ from nightkeep.formats.delta.edits import DeltaEdit, Intent
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.formats.delta.naming import vector_folder
 from nightkeep.formats.delta.schema import TableSchema
-from nightkeep.formats.delta.sizing import is_gone
 from nightkeep.formats.delta.vectors import VectorWriter, read_vector
 from nightkeep.model import Estimate, Request, Run
 from nightkeep.protocol import Snapshot, Work

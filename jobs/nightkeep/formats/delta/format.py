@@ -21,7 +21,7 @@ from nightkeep.formats.delta.optimize import pack_files, refuse_unhandled
 from nightkeep.formats.delta.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.pieces import pieces
 from nightkeep.formats.delta.rewrite import rewrite
-from nightkeep.formats.delta.sizing import Sizes
+from nightkeep.formats.delta.sizing import sizes_of
 from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
@@ -124,7 +124,7 @@ class DeltaTable:
         return sample(self.storage, snapshot, columns, rows)
 
     def target_bytes(self, snapshot: DeltaSnapshot, request: Request) -> int:
-        return Sizes.of(snapshot, request).target
+        return sizes_of(snapshot, request).target
 
     def commit_user(self, token: str) -> str:
         return commit_user(token)

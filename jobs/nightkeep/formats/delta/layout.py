@@ -6,20 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from nightkeep.clustering.sampling import leaf_at, spread, top_of
 from nightkeep.formats.delta.columns import FileReader
 from nightkeep.formats.delta.figures import file_bounds
 from nightkeep.formats.delta.leaves import indexed_leaves
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.vectors import read_vector
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.layout import Layout
 from nightkeep.storage import Storage
-
-SAMPLED_FILES = 16
-"""Files of a partition that a sample reads: every one costs an open file and some of its row groups."""
 
 
 def layout(snapshot: DeltaSnapshot) -> Layout:
@@ -39,17 +35,9 @@ def sample(
     storage: Storage, snapshot: DeltaSnapshot, columns: Sequence[str], rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """About `rows` live rows in all: of each partition as many as it has bytes, from files spread over it."""
-    size = max(1, sum(snapshot.sizes.bytes))
-    for place, unit in enumerate(snapshot.units):
-        wanted = rows * sum(file.bytes for file in unit.files) // size
-        if wanted:
-            yield place, _sampled(storage, unit, columns, wanted)
-
-
-def _sampled(storage: Storage, unit: DeltaUnit, columns: Sequence[str], rows: int) -> pa.Table:
-    chosen = unit.files[:: max(1, -(-len(unit.files) // SAMPLED_FILES))]
-    share = -(-rows // len(chosen))
-    return pa.concat_tables([_of_file(storage, unit, file, columns, share) for file in chosen])
+    for place, files, share in spread([unit.files for unit in snapshot.units], rows):
+        unit = snapshot.units[place]
+        yield place, pa.concat_tables([_of_file(storage, unit, file, columns, share) for file in files])
 
 
 def _of_file(storage: Storage, unit: DeltaUnit, file: DataFile, columns: Sequence[str], rows: int) -> pa.Table:
@@ -59,20 +47,8 @@ def _of_file(storage: Storage, unit: DeltaUnit, file: DataFile, columns: Sequenc
     if file.vector is not None:
         live = np.setdiff1d(live, positions(read_vector(storage, file)), assume_unique=True)
     at = np.random.default_rng(reader.rows).choice(live, min(rows, len(live)), replace=False, shuffle=False)
-    tops = tuple(dict.fromkeys(_top(unit, column) for column in columns))
+    names = [field.name for field in unit.schema.fields]
+    tops = tuple(dict.fromkeys(top_of(names, column) for column in columns))
     pieces = list(reader.taken(tops, from_positions(at.astype(np.int64), Width.BITS_64)))  # type: ignore[arg-type]
     found = pa.concat_tables(pieces) if pieces else reader.sampled(tops, 0, 0)
-    return pa.table({column: _leaf(found, _top(unit, column), column) for column in columns})
-
-
-def _top(unit: DeltaUnit, path: str) -> str:
-    """The top-level column of a dotted path; a column's own name may have dots."""
-    names = [field.name for field in unit.schema.fields if path == field.name or path.startswith(f"{field.name}.")]
-    return max(names, key=len)
-
-
-def _leaf(found: pa.Table, top: str, path: str) -> ChunkedArray:
-    column = found.column(top)
-    for name in path.removeprefix(top).split(".")[1:]:
-        column = pc.struct_field(column, name)
-    return column
+    return pa.table({column: leaf_at(found, column) for column in columns})

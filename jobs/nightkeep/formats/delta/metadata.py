@@ -87,6 +87,11 @@ class DataFile:
     def deleted_rows(self) -> int:
         return self.vector.rows if self.vector else 0
 
+    @property
+    def deletes(self) -> int:
+        """How many vectors it has."""
+        return 1 if self.vector else 0
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaUnit:

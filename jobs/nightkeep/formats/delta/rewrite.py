@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nightkeep.clustering.even_files import write_packed
 from nightkeep.formats.delta.cluster import ClusterTask, cluster, writer_of
-from nightkeep.formats.delta.cubes import cluster_tag
 from nightkeep.formats.delta.delete import DeleteTask, mark
 from nightkeep.formats.delta.edits import DeltaEdit
-from nightkeep.formats.delta.even_files import write_even
-from nightkeep.formats.delta.live_rows import live_count, live_rows
+from nightkeep.formats.delta.live_rows import LiveRows
 from nightkeep.formats.delta.optimize import PackTask, packed_tag
 from nightkeep.formats.delta.persist import VectorTask, persist
 from nightkeep.formats.delta.write import WrittenFile
@@ -25,8 +24,7 @@ def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
         case PackTask():
             return rewritten(task, _pack(storage, task, run))
         case ClusterTask():
-            tags = cluster_tag(task.clustering, run.token, task.unit.key)
-            return rewritten(task, cluster(storage, task, run, tags=tags))
+            return rewritten(task, cluster(storage, task, run))
         case VectorTask():
             edit, outputs = persist(storage, task, run)
             return Rewrite(task.unit.key, edit, outputs, 0, 0, (), _NO_COST)
@@ -43,11 +41,8 @@ def rewritten(task: PackTask | ClusterTask, files: Sequence[WrittenFile]) -> Rew
     return Rewrite(task.unit.key, edit, outputs, rows, 0, (), _NO_COST)
 
 
-def _pack(storage: Storage, task: PackTask, run: Run) -> list[WrittenFile]:
-    unit, rows = task.unit, live_count(storage, task.unit, task.unit.files)
+def _pack(storage: Storage, task: PackTask, run: Run) -> Sequence[WrittenFile]:
+    unit = task.unit
     writer = writer_of(storage, unit, run, tags=packed_tag(run.token, task.target_bytes))
-    chunks = live_rows(storage, unit, unit.files, writer.columns)
-    if task.files == 1:
-        return writer.write(chunks, rows_per_file=max(1, rows))
-    row_bytes = task.files * task.target_bytes / max(1, rows)
-    return write_even(writer, chunks, rows=rows, row_bytes=row_bytes, target_bytes=task.target_bytes)
+    rows = LiveRows(storage, unit)
+    return write_packed(rows, unit.files, writer, into=task.files, target_bytes=task.target_bytes)

@@ -1,14 +1,13 @@
-"""How large files are and should be: bytes that are live, the target, what is worth a rewrite. Pure, metadata only."""
+"""What a request means by small and by worn in a Delta table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from nightkeep.clustering.sizing import Sizes
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot
+from nightkeep.formats.delta.metadata import DeltaSnapshot
 from nightkeep.formats.delta.tuning import SMALL_SHARE, TARGET_BYTES
 from nightkeep.model import Request
 
@@ -17,47 +16,11 @@ _SIZE: Final = re.compile(r"\s*(\d+)\s*(?:([kmgtp]?)(?:i?b)?)\s*", re.IGNORECASE
 _UNITS: Final = {letter: 1 << 10 * power for power, letter in enumerate(("", "k", "m", "g", "t", "p"))}
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What a request means by small and by worn. Bytes of files; the ratio is of physical rows."""
-
-    target: int
-    small: int
-    max_deleted_ratio: float
-
-    @classmethod
-    def of(cls, snapshot: DeltaSnapshot, request: Request) -> Sizes:
-        """Raises RefusedTable for a target in the table's properties that is no size."""
-        target = request.target_bytes or _property(snapshot) or TARGET_BYTES
-        small = request.min_bytes if request.min_bytes is not None else int(target * SMALL_SHARE)
-        return cls(target, small, request.max_deleted_ratio)
-
-    def is_worn(self, file: DataFile) -> bool:
-        """Whether enough of it is deleted to purge its vector; always, where nobody knows how much."""
-        if file.vector is None:
-            return False
-        return file.rows is None or file.deleted_rows > self.max_deleted_ratio * file.rows
-
-
-def is_gone(file: DataFile) -> bool:
-    """Whether a file has no rows any more, by its metadata."""
-    return file.rows is not None and file.deleted_rows == file.rows
-
-
-def live_bytes(file: DataFile) -> int:
-    """The share of the file's size that its rows without the deleted ones take; the whole where that is not known."""
-    if file.rows is None or not file.deleted_rows:
-        return file.bytes
-    return file.bytes * (file.rows - file.deleted_rows) // max(1, file.rows)
-
-
-def total_live_bytes(files: Iterable[DataFile]) -> int:
-    return sum(live_bytes(file) for file in files)
-
-
-def file_count(size: int, target: int) -> int:
-    """How many files near `target` hold `size` bytes; at least one."""
-    return max(1, (2 * size + target) // (2 * target))
+def sizes_of(snapshot: DeltaSnapshot, request: Request) -> Sizes:
+    """Raises RefusedTable for a target in the table's properties that is no size."""
+    target = request.target_bytes or _property(snapshot) or TARGET_BYTES
+    small = request.min_bytes if request.min_bytes is not None else int(target * SMALL_SHARE)
+    return Sizes(target, small, request.max_deleted_ratio)
 
 
 def _property(snapshot: DeltaSnapshot) -> int | None:

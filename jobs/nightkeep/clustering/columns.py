@@ -1,0 +1,95 @@
+"""Names that a request clusters by -> leaf columns of the table that clustering helps, in the table's spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from nightkeep.errors import UsageError
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
+from nightkeep.model import Clustering
+
+Paths = tuple[tuple[str, ...], ...]
+
+
+class Leaf(Protocol):
+    """A column that is no struct, at its `path` of logical names. `ordered`: its statistics have bounds."""
+
+    @property
+    def path(self) -> tuple[str, ...]: ...
+
+    @property
+    def type(self) -> pa.DataType: ...
+
+    @property
+    def ordered(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The leaf columns of a table, those of them whose statistics new files have, and what is no use to cluster by.
+
+    `constant` are columns with one value in every file of a partition. `advice` says how to have more statistics.
+    """
+
+    leaves: Sequence[Leaf]
+    indexed: Sequence[Leaf]
+    constant: tuple[str, ...]
+    advice: str
+
+    def resolved(self, clustering: Clustering) -> Clustering:
+        """The same by the table's own names: a name is a column's in any case, or the path a.b of a leaf in a struct.
+
+        Raises UsageError unless each is a column of the data with an order and with statistics, and named once.
+        """
+        found = tuple(".".join(path) for path in self.paths(clustering))
+        if len(set(found)) != len(found):
+            names = ", ".join(clustering.columns)
+            raise UsageError(f"cluster by {names}: expected different columns, one is there twice")
+        return replace(clustering, columns=found)
+
+    def paths(self, clustering: Clustering) -> Paths:
+        """The paths of the clustering's columns. Raises UsageError as `resolved` does."""
+        return tuple(self._leaf(name).path for name in clustering.columns)
+
+    def _leaf(self, name: str) -> Leaf:
+        if any(_same(column, name) for column in self.constant):
+            text = "it is a partition column, one value in every file"
+            raise UsageError(f"cluster by {name}: {text}; {self._usable()} would work")
+        found = [leaf for leaf in self.leaves if _same(".".join(leaf.path), name)]
+        if not found:
+            raise UsageError(f"cluster by {name}: {self._missing(name)}")
+        leaf = next((leaf for leaf in found if ".".join(leaf.path) == name), found[0])
+        if isinstance(leaf.type, pa.ListType | pa.MapType) or pa.types.is_null(leaf.type):
+            raise UsageError(f"cluster by {name}: its type {leaf.type} has no order; {self._usable()} would work")
+        if leaf not in self.indexed:
+            text = "it has no statistics, so that no reader could skip files by it"
+            raise UsageError(f"cluster by {name}: {text}; {self.advice}; {self._usable()} would work")
+        return leaf
+
+    def _missing(self, name: str) -> str:
+        inside = [".".join(leaf.path) for leaf in self.leaves if _same(leaf.path[0], name.split(".")[0])]
+        if inside:
+            return f"expected a leaf of a struct, one of {', '.join(inside)}"
+        return f"the table has no such column; {self._usable()} would work"
+
+    def _usable(self) -> str:
+        names = [".".join(leaf.path) for leaf in self.indexed if leaf.ordered]
+        return ", ".join(names) or "none of its columns"
+
+
+def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
+    """The column at `path` of logical names; null where a struct on the way is."""
+    column: ChunkedArray = rows.column(path[0])
+    for name in path[1:]:
+        place = column.type.get_field_index(name)
+        chunks: list[Array] = [struct.flatten()[place] for struct in column.chunks]  # type: ignore[attr-defined]
+        column = pa.chunked_array(chunks, column.type.field(place).type)
+    return column
+
+
+def _same(left: str, right: str) -> bool:
+    return left.lower() == right.lower()

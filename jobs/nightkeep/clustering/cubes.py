@@ -1,0 +1,77 @@
+"""The files of a unit -> cubes, what was clustered together, and the rest. Pure, metadata only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from nightkeep.clustering.sizing import Sizes, is_gone, total_live_bytes
+from nightkeep.clustering.source import F
+from nightkeep.clustering.tuning import CUBE_SHARE
+from nightkeep.model import Clustering, UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[F]):
+    """A unit's files with rows: cubes by ascending size, and `loose` ones that are to be clustered.
+
+    `gone` have no rows any more.
+    """
+
+    cubes: tuple[tuple[F, ...], ...]
+    loose: tuple[F, ...]
+    gone: tuple[F, ...]
+
+    @classmethod
+    def of(cls, files: Sequence[F], sizes: Sizes, cube_of: Callable[[F], str | None]) -> Layout[F]:
+        """A file is of a cube if it was clustered just so and not much of it has been deleted since.
+
+        `cube_of` names the cube of a file; None unless it was clustered as is asked for now.
+        """
+        cubes: dict[str, list[F]] = {}
+        loose: list[F] = []
+        for file in files:
+            cube = None if sizes.is_worn(file) else cube_of(file)
+            if cube is not None:
+                cubes.setdefault(cube, []).append(file)
+            elif not is_gone(file):
+                loose.append(file)
+        ordered = sorted(cubes.items(), key=lambda item: (total_live_bytes(item[1]), item[0]))
+        gone = tuple(file for file in files if is_gone(file))
+        return cls(tuple(tuple(held) for _, held in ordered), tuple(loose), gone)
+
+
+def merging(layout: Layout[F]) -> int:
+    """How many cubes, the smallest first, are to be clustered again with what is loose, by their sizes."""
+    total = total_live_bytes(layout.loose)
+    for number, cube in enumerate(layout.cubes):
+        size = total_live_bytes(cube)
+        if size > CUBE_SHARE * total:
+            return number
+        total += size
+    return len(layout.cubes)
+
+
+def cube_mark(clustering: Clustering, token: str, key: UnitKey) -> str:
+    """What the files that one run clusters in one unit have in common, as text for wherever a format keeps it."""
+    unit = hashlib.sha256(str(key).encode()).hexdigest()[:8]
+    told = {"columns": list(clustering.columns), "curve": clustering.curve.value, "cube": f"{token}-{unit}"}
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+
+def marked_cube(mark: str, clustering: Clustering) -> str | None:
+    """The cube that a mark names; None unless it is one of a clustering by these columns along this curve."""
+    try:
+        told = json.loads(mark)
+    except ValueError:
+        return None
+    if not isinstance(told, dict) or told.get("columns") != list(clustering.columns):
+        return None
+    # Along one column every curve is a sort.
+    if told.get("curve") != clustering.curve.value and len(clustering.columns) > 1:
+        return None
+    cube = told.get("cube")
+    return cube if isinstance(cube, str) else None

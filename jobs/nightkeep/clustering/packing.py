@@ -1,0 +1,149 @@
+"""A unit's small, large and worn files -> bins of about one file each. A second run finds its fixed point.
+
+Bins follow OptimizeTableCommand.scala of delta-spark 4.4 (next-fit by ascending size), but lone files are purged, too,
+only live bytes count, and files without rows are removed, for which delta-spark commits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from nightkeep.clustering.sizing import Sizes, file_count, is_gone, live_bytes, total_live_bytes
+from nightkeep.clustering.source import F
+from nightkeep.clustering.tuning import SPLIT_SHARE
+from nightkeep.model import Estimate
+from nightkeep.protocol import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Packing(Generic[F]):
+    """What is packed: `bins` by ascending size, and files that are `gone`, without rows, which are only removed."""
+
+    bins: tuple[tuple[F, ...], ...]
+    gone: tuple[F, ...]
+    sizes: Sizes
+
+    @property
+    def read(self) -> tuple[F, ...]:
+        return tuple(file for some in self.bins for file in some)
+
+
+def packing(
+    files: Sequence[F], sizes: Sizes, *, full: bool, is_settled: Callable[[Sequence[F]], bool]
+) -> Packing[F] | None:
+    """Small and large files, files with many deleted rows and files without rows; every file where `full`.
+
+    Left alone: a bin of one file that has nothing to purge and need not be split, fewer small files than are worth
+    it, and bins that `is_settled` says to be what an earlier run left apart.
+    """
+    gone = tuple(file for file in files if is_gone(file))
+    chosen = [file for file in files if not is_gone(file) and (full or _is_candidate(file, sizes))]
+    bins = next_fit(chosen, sizes.target)
+    if full:
+        worth = [some for some in bins if len(some) > 1 or some[0].deletes or _is_split(some, sizes)]
+    else:
+        enough = sum(sizes.is_small(file) for file in chosen) >= sizes.fewest
+        worth = [some for some in bins if _is_worth(some, sizes) or (enough and len(some) > 1 and not is_settled(some))]
+    return Packing(tuple(worth), gone, sizes) if worth or gone else None
+
+
+def next_fit(files: Sequence[F], target_bytes: int) -> list[tuple[F, ...]]:
+    """Bins of files by ascending live bytes, each closed when the next file would exceed the target.
+
+    Any two bins together exceed it: what they become is not worth merging again.
+    """
+    bins: list[list[F]] = []
+    size = 0
+    for file in sorted(files, key=lambda file: (live_bytes(file), file.name)):
+        if not bins or size + live_bytes(file) > target_bytes:
+            bins.append([])
+            size = 0
+        bins[-1].append(file)
+        size += live_bytes(file)
+    return [tuple(some) for some in bins]
+
+
+def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: Callable[[F], int]) -> bool:
+    """Whether one run packed some of the files, to this target, and had the choice of the rest.
+
+    What it left apart stays apart, as nobody knows before what files shrink to when they are merged. `packed` tells a
+    run that wrote a file by packing to the target of today, None for all others; `written` orders files by age.
+    """
+    ours = [file for file in files if packed(file) is not None]
+    then = min((written(file) for file in ours), default=-1)
+    others = [file for file in files if packed(file) is None]
+    return len({packed(file) for file in ours}) == 1 and all(written(file) <= then for file in others)
+
+
+def packing_work(
+    picked: Packing[F], task: Callable[[tuple[F, ...], int], object], *, deletes: str = "deletion vector"
+) -> Work:
+    """A task for each bin: `task` gets its files and how many they shall become.
+
+    Files without rows go along with the first bin, or alone, to become none. `deletes` is what hides rows, in words.
+    """
+    counts = [_outputs(some, picked.sizes.target) for some in picked.bins]
+    parts = [(*some, *(picked.gone if number == 0 else ())) for number, some in enumerate(picked.bins or [()])]
+    inputs, read = tuple(file for part in parts for file in part), picked.read
+    after = sum(counts)
+    return Work(
+        reason=_reason(picked),
+        input_files=tuple(file.name for file in inputs),
+        input_bytes=sum(file.bytes for file in inputs),
+        estimate=Estimate(
+            sum(file.bytes for file in read), total_live_bytes(read), after, _benefit(inputs, after, deletes)
+        ),
+        tasks=tuple(task(part, count) for part, count in zip(parts, counts or [0], strict=True)),
+    )
+
+
+def counted(files: int, noun: str = "file") -> str:
+    return f"{files} {noun}{'s' if files != 1 else ''}"
+
+
+def _is_candidate(file: F, sizes: Sizes) -> bool:
+    return sizes.is_small(file) or sizes.is_large(file) or sizes.is_worn(file)
+
+
+def _is_worth(files: Sequence[F], sizes: Sizes) -> bool:
+    """Whatever other files there are."""
+    return any(sizes.is_worn(file) for file in files) or (sizes.is_large(files[0]) and _is_split(files, sizes))
+
+
+def _is_split(files: Sequence[F], sizes: Sizes) -> bool:
+    return total_live_bytes(files) > SPLIT_SHARE * sizes.target
+
+
+def _outputs(files: Sequence[F], target_bytes: int) -> int:
+    size = total_live_bytes(files)
+    return file_count(size, target_bytes) if size > SPLIT_SHARE * target_bytes else 1
+
+
+def _reason(picked: Packing[F]) -> str:
+    sizes, read = picked.sizes, picked.read
+    worn = [file for file in read if sizes.is_worn(file)]
+    small = [file for file in read if sizes.is_small(file) and not sizes.is_worn(file)]
+    large = [file for file in read if sizes.is_large(file) and not sizes.is_worn(file)]
+    others = len(read) - len(worn) - len(small) - len(large)
+    said = [
+        (len(small), f"{counted(len(small))} below {sizes.small:,} bytes"),
+        (len(large), f"{counted(len(large))} above {sizes.large or 0:,} bytes"),
+        (len(worn), f"{counted(len(worn))} with more than {sizes.max_deleted_ratio:.0%} of rows deleted"),
+        (others, f"{counted(others)} more as all were asked for"),
+        (len(picked.gone), f"{counted(len(picked.gone))} without rows, only removed"),
+        (len(picked.bins), f"{counted(len(picked.bins), 'bin')} of up to {sizes.target:,} bytes"),
+    ]
+    return "; ".join(sentence for held, sentence in said if held)
+
+
+def _benefit(inputs: Sequence[F], after: int, noun: str) -> str:
+    deleted, deletes = sum(file.deleted_rows for file in inputs), sum(file.deletes for file in inputs)
+    fewer = len(inputs) - after
+    said = [
+        (fewer > 0, f"{counted(fewer)} fewer"),
+        (fewer < 0, f"{counted(-fewer)} more, each near the target"),
+        (deletes > 0, f"{deleted:,} deleted rows and {counted(deletes, noun)} purged"),
+    ]
+    return ", ".join(sentence for holds, sentence in said if holds)

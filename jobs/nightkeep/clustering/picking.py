@@ -1,0 +1,151 @@
+"""A unit's files -> the task that lays new ones, and cubes not worth keeping apart, along a curve.
+
+Incremental: what was clustered stays until about as much has come since, or until it skips too little beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic
+
+from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.packing import counted
+from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
+from nightkeep.clustering.source import F
+from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
+from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
+from nightkeep.model import Clustering, Estimate, Request
+from nightkeep.protocol import Work
+
+
+class Route(Enum):
+    """How the rows of what was picked move: not at all, as no file has any; in one task; through the exchange."""
+
+    NONE = "only removed"
+    TASK = "in one task"
+    EXCHANGE = "through the exchange"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFiles(Generic[F]):
+    """The files of a unit, and what a format knows of them. `clustering` has the table's own names.
+
+    `cube_of` names the cube that a file is of, None unless it was clustered by these columns along this curve;
+    `bounds_of` has what statistics of some files say of each clustering column, by its name, in the files' order.
+    """
+
+    files: tuple[F, ...]
+    clustering: Clustering
+    cube_of: Callable[[F], str | None]
+    bounds_of: Callable[[Sequence[F]], Mapping[str, FileBounds]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(Generic[F]):
+    """The layout, and how many of its cubes are clustered again; `why` where their sizes alone would keep them."""
+
+    layout: Layout[F]
+    cubes: int
+    why: str = ""
+
+    @property
+    def files(self) -> tuple[F, ...]:
+        return (*self.layout.loose, *(file for cube in self.layout.cubes[: self.cubes] for file in cube))
+
+
+def cluster_work(
+    unit: UnitFiles[F], sizes: Sizes, request: Request, *, task: Callable[[tuple[F, ...], Route], object]
+) -> Work | None:
+    """All files that no cube of the same columns and curve has, with cubes; everything where `request.full`.
+
+    None where every file is of a cube. The one `task` gets all input files by name, those without rows among them.
+    """
+    pick = picked(unit, sizes, full=request.full)
+    if not pick.files and not pick.layout.gone:
+        return None
+    files = pick.files
+    size, after = total_live_bytes(files), file_count(total_live_bytes(files), sizes.target) if files else 0
+    inputs = tuple(sorted((*files, *pick.layout.gone), key=lambda file: file.name))
+    wide_bytes = WIDE_FACTOR * request.task_bytes if request.wide_bytes is None else request.wide_bytes
+    route = (Route.EXCHANGE if size > wide_bytes else Route.TASK) if files else Route.NONE
+    return Work(
+        reason=_reason(unit, pick, way=_way(size, wide_bytes)),
+        input_files=tuple(file.name for file in inputs),
+        input_bytes=sum(file.bytes for file in inputs),
+        estimate=Estimate(sum(file.bytes for file in files), size, after, _benefit(unit.clustering, len(files), after)),
+        tasks=(task(inputs, route),),
+    )
+
+
+def picked(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> Pick[F]:
+    layout = Layout.of(unit.files, sizes, unit.cube_of)
+    if full:
+        return Pick(layout, len(layout.cubes), "all were asked for")
+    return _incremental(unit, layout, target_bytes=sizes.target) if layout.loose else Pick(layout, 0)
+
+
+def _incremental(unit: UnitFiles[F], layout: Layout[F], *, target_bytes: int) -> Pick[F]:
+    """Cubes by size, then one after the other until what is left beside the new one skips enough."""
+    number = merging(layout)
+    skipped = [_skipped(unit, cube) for cube in layout.cubes]
+    by_size = number
+    while number < len(layout.cubes) and not _skips_enough(layout, number, skipped, target_bytes=target_bytes):
+        number += 1
+    return Pick(layout, number, "" if number == by_size else "apart they would skip too little")
+
+
+def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
+    """For each column, the share of the files that a narrow range of it does not touch."""
+    found = unit.bounds_of(files)
+    return [skipped_share(found[name], queries_of(found[name])) for name in unit.clustering.columns]
+
+
+def _skips_enough(layout: Layout[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
+    """Whether the cubes from `merged` on and a new one of the rest together skip near what the largest does."""
+    new = file_count(total_live_bytes(Pick(layout, merged).files), target_bytes)
+    expected = max(0.0, 1.0 - Z_TOUCHED * new ** (-1 / len(skipped[-1])))
+    kept = layout.cubes[merged:]
+    files = new + sum(len(cube) for cube in kept)
+    for column, largest in enumerate(skipped[-1]):
+        shares = [each[column] for each in skipped[merged:]]
+        together = new * expected + sum(len(cube) * share for cube, share in zip(kept, shares, strict=True))
+        if together < SKIPPING_KEPT * largest * files:
+            return False
+    return True
+
+
+def _way(size: int, wide_bytes: int) -> str:
+    if size > wide_bytes:
+        return f"through Spark's exchange, as {size:,} live bytes are more than {wide_bytes:,}"
+    return f"in one task, as {size:,} live bytes are at most {wide_bytes:,}"
+
+
+def _reason(unit: UnitFiles[F], pick: Pick[F], *, way: str) -> str:
+    layout, gone = pick.layout, len(pick.layout.gone)
+    without_rows = f"{counted(gone)} without rows, only removed"
+    if not pick.files:
+        return without_rows
+    cubes, of = pick.cubes, len(layout.cubes)
+    merged = f"and {cubes} of {of} cubes" if of else ""
+    said = [
+        f"{unit.clustering}: {counted(len(layout.loose))} not clustered so {merged}".rstrip(),
+        pick.why if cubes else "",
+        without_rows if gone else "",
+        f"files that may hold a value, before: {_overlaps(unit)}",
+        way,
+    ]
+    return "; ".join(sentence for sentence in said if sentence)
+
+
+def _overlaps(unit: UnitFiles[F]) -> str:
+    found = unit.bounds_of(unit.files)
+    degrees = {name: overlap(found[name]) for name in unit.clustering.columns}
+    return ", ".join(f"{name} {degree:.1f}" if degree else f"{name} any" for name, degree in degrees.items())
+
+
+def _benefit(clustering: Clustering, before: int, after: int) -> str:
+    if not before:
+        return "files without rows go"
+    return f"filters on {', '.join(clustering.columns)} skip files, {counted(before)} become {after}"

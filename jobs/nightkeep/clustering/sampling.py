@@ -1,0 +1,42 @@
+"""Units of files -> where to read a sample of their rows, and columns of it by their dotted paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.clustering.source import F
+from nightkeep.kernels.arrow_buffers import ChunkedArray
+
+SAMPLED_FILES: Final = 16
+"""Files of a unit that a sample reads: every one costs an open file and some of its row groups."""
+
+
+def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Sequence[F], int]]:
+    """A unit's place, files spread over it, and how many rows to take of each; about `rows` in all.
+
+    Of each unit as many as it has bytes; units that get none are left out.
+    """
+    sizes = [sum(file.bytes for file in files) for files in units]
+    for place, files in enumerate(units):
+        wanted = rows * sizes[place] // max(1, sum(sizes))
+        if wanted:
+            chosen = files[:: max(1, -(-len(files) // SAMPLED_FILES))]
+            yield place, chosen, -(-wanted // len(chosen))
+
+
+def top_of(tops: Sequence[str], path: str) -> str:
+    """The top-level column of a dotted path; a column's own name may have dots."""
+    return max((name for name in tops if path == name or path.startswith(f"{name}.")), key=len)
+
+
+def leaf_at(found: pa.Table, path: str) -> ChunkedArray:
+    """The column of `found` at a dotted path; null where a struct on the way is."""
+    top = top_of(found.column_names, path)
+    column: ChunkedArray = found.column(top)
+    for name in path.removeprefix(top).split(".")[1:]:
+        column = pc.struct_field(column, name)
+    return column

@@ -1,0 +1,199 @@
+"""One task: files of a unit -> the same rows along a curve. Held in memory where they fit, else in buckets.
+
+Memory stays within the task's budget: rows are held until its share is reached, and only then known not to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Generic
+
+import numpy as np
+import pyarrow as pa
+
+from nightkeep.clustering.columns import Paths
+from nightkeep.clustering.even_files import probed, write_even
+from nightkeep.clustering.ranges import Ranges, buckets_of, in_order, splitters
+from nightkeep.clustering.sizing import is_gone, total_live_bytes
+from nightkeep.clustering.source import F, Rows, W, Writer, Written
+from nightkeep.clustering.spill import Buckets, spilled
+from nightkeep.clustering.tuning import (
+    BASE_BYTES,
+    BUCKET_FILL,
+    KEY_BYTES,
+    LEAST_BYTES,
+    MOST_BUCKETS,
+    MOST_BYTES,
+    PROBE_ROWS,
+    SAMPLE_ROWS,
+    WRITE_BYTES,
+)  # fmt: skip
+from nightkeep.kernels.arrow_buffers import Words
+from nightkeep.model import Clustering
+
+KEY = "nightkeep\0key"
+"""The column of a row's place, on its way; a control character keeps it apart from the names of columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting(Generic[F]):
+    """The files' rows become a cube of files near the target; the task may hold `task_bytes` in memory.
+
+    `paths` are those of the clustering's columns.
+    """
+
+    files: tuple[F, ...]
+    clustering: Clustering
+    paths: Paths
+    target_bytes: int
+    task_bytes: int
+
+    @property
+    def tops(self) -> list[str]:
+        """The top-level columns that hold the clustering's."""
+        return list(dict.fromkeys(path[0] for path in self.paths))
+
+    @property
+    def rows_bytes(self) -> int:
+        """Arrow memory for rows: half of what is left, as columns are copied into one chunk, one at a time."""
+        left = (self.task_bytes - BASE_BYTES - WRITE_BYTES) // 2
+        return min(MOST_BYTES, max(LEAST_BYTES, left))
+
+
+def write_sorted(
+    sorting: Sorting[F], rows: Rows[F], writer: Writer[W], *, measure: Callable[[], Writer[Written]]
+) -> list[W]:
+    """Write the rows of the files in order, in files near the target.
+
+    `measure` makes a writer like this one that writes to memory, for files that say too little of a row's size.
+    """
+    source = rows.batches(sorting.files, writer.columns)
+    held = _held(source, sorting.rows_bytes)
+    if sum(map(_weight, held)) > sorting.rows_bytes:
+        return _through_buckets(sorting, rows, held, source, writers=_Writers(writer, measure))
+    count = sum(table.num_rows for table in held)
+    return _written(sorting, _in_memory(sorting, held), _Writers(writer, measure), rows=count) if count else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Writers(Generic[W]):
+    writer: Writer[W]
+    measure: Callable[[], Writer[Written]]
+
+
+def ordered_bucket(ranges: Ranges, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of batches with their keys, in order, without the keys."""
+    rows = one_chunk([pa.Table.from_batches(batches)])
+    keys = rows.column(KEY).to_numpy()
+    rows = rows.drop_columns([KEY])
+    yield from in_order(rows, ranges.order(rows, keys))
+
+
+def keyed(rows: pa.Table, keys: Words) -> pa.Table:
+    return rows.append_column(KEY, pa.array(keys))
+
+
+def one_chunk(tables: list[pa.Table]) -> pa.Table:
+    """The tables as one of a chunk per column. Empties the list: no more than one column is held twice."""
+    rows = pa.concat_tables(tables)
+    tables.clear()
+    names, columns = rows.column_names, []
+    for _ in names:
+        columns.append(_one_chunk(rows.column(0)))
+        rows = rows.remove_column(0)
+    return pa.Table.from_arrays(columns, names)
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.ChunkedArray:  # type: ignore[type-arg]
+    return column if column.num_chunks == 1 else pa.chunked_array([column.combine_chunks()], column.type)
+
+
+def _weight(rows: pa.Table) -> int:
+    return rows.nbytes + KEY_BYTES * rows.num_rows
+
+
+def _held(source: Iterator[pa.Table], most: int) -> list[pa.Table]:
+    """Tables until they weigh more than `most`, or there are no more."""
+    held: list[pa.Table] = []
+    size = 0
+    for rows in source:
+        held.append(rows)
+        size += _weight(rows)
+        if size > most:
+            break
+    return held
+
+
+def _in_memory(sorting: Sorting[F], held: list[pa.Table]) -> Iterator[pa.Table]:
+    rows = one_chunk(held)
+    chosen = np.random.default_rng(0).choice(rows.num_rows, min(SAMPLE_ROWS, rows.num_rows), replace=False)
+    sample = rows.select(sorting.tops).take(np.sort(chosen))
+    ranges = Ranges.of(sorting.clustering, sorting.paths, [(sample, rows.num_rows)])
+    yield from in_order(rows, ranges.order(rows, ranges.keys(rows, 0)))
+
+
+def _written(sorting: Sorting[F], chunks: Iterator[pa.Table], writers: _Writers[W], *, rows: int) -> list[W]:
+    files = [file for file in sorting.files if not is_gone(file)]
+    row_bytes = total_live_bytes(files) / rows
+    if rows < PROBE_ROWS * len(files):
+        row_bytes, chunks = probed(writers.measure(), chunks)
+    return write_even(writers.writer, chunks, rows=rows, row_bytes=row_bytes, target_bytes=sorting.target_bytes)
+
+
+def _through_buckets(
+    sorting: Sorting[F], rows: Rows[F], held: list[pa.Table], rest: Iterator[pa.Table], *, writers: _Writers[W]
+) -> list[W]:
+    row_bytes = sum(map(_weight, held)) / sum(table.num_rows for table in held)
+    number = rows.count(sorting.files)
+    count = min(MOST_BUCKETS, int(number * row_bytes / (sorting.rows_bytes * BUCKET_FILL)) + 1)
+    ranges, between = _surveyed(sorting, rows, number, count=count)
+    with spilled(count) as buckets:
+        for table in chain(_emptied(held), rest):
+            keys = ranges.keys(table, buckets.rows)
+            buckets.add(keyed(table, keys), buckets_of(keys, between, buckets.rows))
+        buckets.close()
+        chunks = (chunk for place in range(count) for chunk in _bucket(sorting.rows_bytes, ranges, buckets, place))
+        return _written(sorting, chunks, writers, rows=buckets.rows)
+
+
+def _surveyed(sorting: Sorting[F], rows: Rows[F], number: int, *, count: int) -> tuple[Ranges, Words]:
+    sample = rows.sampled(sorting.files, sorting.tops, SAMPLE_ROWS / max(1, number))
+    ranges = Ranges.of(sorting.clustering, sorting.paths, [(sample, number)])
+    return ranges, splitters(ranges.keys(sample, 0), count)
+
+
+def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
+    """The tables in their order; each is let go when the next is asked for."""
+    tables.reverse()
+    while tables:
+        yield tables.pop()
+
+
+def _bucket(rows_bytes: int, ranges: Ranges, buckets: Buckets, number: int) -> Iterator[pa.Table]:
+    """A bucket in order; one that turned out too large in parts of its order, each read by itself."""
+    parts = buckets.bytes[number] // rows_bytes + 1
+    if parts == 1:
+        batches = list(buckets.batches(number))
+        if batches:
+            yield from ordered_bucket(ranges, batches)
+        return
+    place = _places(buckets, number)
+    for part in range(parts):
+        yield from ordered_bucket(ranges, list(_of_part(buckets, number, place * parts // len(place) == part)))
+
+
+def _places(buckets: Buckets, number: int) -> np.typing.NDArray[np.int64]:
+    """Where in the bucket's order each of its rows is."""
+    keys = np.concatenate([batch.column(KEY).to_numpy() for batch in buckets.batches(number)])
+    place = np.empty(len(keys), np.int64)
+    place[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+    return place
+
+
+def _of_part(buckets: Buckets, number: int, wanted: np.typing.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in buckets.batches(number):
+        yield batch.filter(pa.array(wanted[start : start + batch.num_rows]))
+        start += batch.num_rows
