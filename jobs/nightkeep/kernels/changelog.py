@@ -1,0 +1,78 @@
+"""Changes of one batch, in order -> rows to write, which of them the batch itself replaces, keys to delete before it.
+
+What Iceberg's BaseTaskWriter.BaseEqualityDeltaWriter does row by row with a map from key to position, for a whole
+batch at once: of each key only the change before matters.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.kernels.arrow_buffers import ChunkedArray
+
+Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+
+_MOST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Row ordinals of a batch, each ascending.
+
+    `written` become rows of data files, in this order. `replaced`, some of them, are superseded or deleted by a later
+    change of the batch: they are to be hidden by position. `unseen` stand for keys that the batch did not write
+    before it deleted or upserted them, the first such change of each key: older rows are to be hidden by equality.
+    """
+
+    written: Rows
+    replaced: Rows
+    unseen: Rows
+
+
+def key_codes(keys: pa.Table) -> Rows:
+    """A number for each row, int64; two are equal just if the rows' values are, column by column; null equals null.
+
+    Every type that Arrow can dictionary-encode. Zeros of two signs differ, as do NaNs of different bits.
+    """
+    codes = np.zeros(keys.num_rows, np.int64)
+    number = 1
+    for column in keys.itercolumns():
+        encoded = pc.dictionary_encode(_one_array(column), null_encoding="encode")
+        assert isinstance(encoded, pa.DictionaryArray)
+        width = len(encoded.dictionary)
+        if width and number > _MOST // width:
+            _, codes = np.unique(codes, return_inverse=True)
+            number = int(codes.max(initial=0)) + 1
+        codes = codes * width + encoded.indices.to_numpy(zero_copy_only=False)
+        number *= max(1, width)
+    return codes.astype(np.int64, copy=False)
+
+
+def resolve(keys: Rows, writes: Flags, *, upsert: bool) -> Resolved:
+    """`keys` are key_codes of changes in their order, `writes` whether a change writes its row or deletes its key.
+
+    With `upsert` a write deletes its key first; without, it only replaces what the batch itself wrote.
+    """
+    order = np.argsort(keys, kind="stable")
+    ordered, wrote = keys[order], writes[order]
+    starts = np.ones(len(order), np.bool_)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    after_write = np.zeros(len(order), np.bool_)
+    after_write[1:] = wrote[:-1] & ~starts[1:]
+    unseen = np.flatnonzero(~after_write & (~wrote | upsert))
+    group = np.cumsum(starts)[unseen]
+    firsts = np.ones(len(unseen), np.bool_)
+    firsts[1:] = group[1:] != group[:-1]
+    return Resolved(
+        written=np.flatnonzero(writes),
+        replaced=np.sort(order[np.flatnonzero(after_write) - 1]),
+        unseen=np.sort(order[unseen[firsts]]),
+    )
+
+
+def _one_array(column: ChunkedArray) -> pa.Array:  # type: ignore[type-arg]
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
