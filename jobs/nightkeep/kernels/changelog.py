@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import ChunkedArray
+from nightkeep.kernels.arrow_buffers import one_array
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ def key_codes(keys: pa.Table) -> Rows:
     codes = np.zeros(keys.num_rows, np.int64)
     number = 1
     for column in keys.itercolumns():
-        encoded = pc.dictionary_encode(_one_array(column), null_encoding="encode")
+        encoded = pc.dictionary_encode(one_array(column), null_encoding="encode")
         assert isinstance(encoded, pa.DictionaryArray)
         width = len(encoded.dictionary)
         if width and number > _MOST // width:
@@ -72,7 +72,3 @@ def resolve(keys: Rows, writes: Flags, *, upsert: bool) -> Resolved:
         replaced=np.sort(order[np.flatnonzero(after_write) - 1]),
         unseen=np.sort(order[unseen[firsts]]),
     )
-
-
-def _one_array(column: ChunkedArray) -> pa.Array:  # type: ignore[type-arg]
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
