@@ -54,11 +54,11 @@ def sql(spark: SparkSession, request: Request) -> dict[str, Any]:
     statements = request["statements"]
     for statement in statements[:-1]:
         spark.sql(statement).collect()
-    return _rows(spark.sql(statements[-1]))
+    return rows_in(spark.sql(statements[-1]))
 
 
 def read(spark: SparkSession, request: Request) -> dict[str, Any]:
-    return _rows(_load(spark, request).selectExpr(*request["columns"]))
+    return rows_in(_load(spark, request).selectExpr(*request["columns"]))
 
 
 def files(spark: SparkSession, request: Request) -> list[str]:
@@ -112,21 +112,28 @@ VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {
 
 
 def main() -> None:
+    serve(start, VERBS)
+
+
+def serve(
+    begin: Callable[[Mapping[str, Any]], SparkSession], verbs: Mapping[str, Callable[[SparkSession, Request], Any]]
+) -> None:
+    """Begins a session with the options of the command line and answers until there are no more requests."""
     # Java's own output goes where this process's descriptor 1 points: to the log, not among the replies.
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    spark = start(json.loads(sys.argv[1]))
+    spark = begin(json.loads(sys.argv[1]))
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            reply = {"result": VERBS[request["verb"]](spark, request)}
+            reply = {"result": verbs[request["verb"]](spark, request)}
         except Exception as failure:  # noqa: BLE001 - the reply carries any failure to the caller
             reply = {"error": _describe(failure)}
         print(json.dumps(reply, allow_nan=False), file=replies, flush=True)
     spark.stop()
 
 
-def _rows(frame: DataFrame) -> dict[str, Any]:
+def rows_in(frame: DataFrame) -> dict[str, Any]:
     # Not toArrow: it insists that fields are not null which Delta declares so and leaves null.
     return answer(pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False)))
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engines.delta_spark import DeltaSpark
+from tests.engines.iceberg_java import IcebergJava
+from tests.engines.iceberg_spark import IcebergSpark
 from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.pypaimon_oracle import PyPaimon
@@ -12,6 +14,18 @@ from tests.engines.pypaimon_oracle import PyPaimon
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[DeltaSpark]:
     with DeltaSpark() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def iceberg_java() -> Iterator[IcebergJava]:
+    with IcebergJava() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def iceberg_spark() -> Iterator[IcebergSpark]:
+    with IcebergSpark() as engine:
         yield engine
 
 
