@@ -1,0 +1,96 @@
+"""Rows -> the partition each belongs to, for any partition spec. pyiceberg-core transforms whole columns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import TimeTransform
+from pyiceberg.types import NestedField, StructType, TimestampNanoType, TimestampType, TimestamptzNanoType
+
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
+from nightkeep.kernels.changelog import key_codes
+
+Rows = npt.NDArray[np.int64]
+_NANOS: Final = 1000
+"""Nanoseconds of a microsecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """`values` are the partition as manifests have it; `rows` the ordinals of its rows, ascending."""
+
+    values: tuple[object, ...]
+    rows: Rows
+
+
+def partitioned(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Iterator[Partitioned]:
+    """The partitions of the rows by their first rows. Each row is in one; an unpartitioned table has one."""
+    if not spec.fields or not rows.num_rows:
+        if rows.num_rows:
+            yield Partitioned((), np.arange(rows.num_rows))
+        return
+    fields = {str(number): _values(rows, schema, field) for number, field in enumerate(spec.fields)}
+    values = pa.table(fields)
+    codes = key_codes(values)
+    _, firsts, place = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    stops = np.cumsum(np.bincount(place))
+    known = values.take(firsts).to_pylist()
+    for number in np.argsort(firsts):
+        start = int(stops[number - 1]) if number else 0
+        yield Partitioned(tuple(known[number].values()), order[start : int(stops[number])])
+
+
+def source_column(rows: pa.Table, schema: Schema, field_id: int) -> Array:
+    """A column, or a field of a struct, by its id: null where a struct around it is."""
+    path = _path(schema.fields, field_id)
+    column = _whole(rows.column(path[0]))
+    return pc.struct_field(column, path[1:]) if path[1:] else column
+
+
+def _whole(column: ChunkedArray) -> Array:
+    if column.num_chunks == 1:
+        return cast(Array, column.chunk(0))
+    return cast(Array, pa.concat_arrays([*column.chunks, pa.array([], column.type)]))
+
+
+def _path(fields: Sequence[NestedField], field_id: int) -> list[str]:
+    """Names down to a field; empty where it is not below these."""
+    for field in fields:
+        if field.field_id == field_id:
+            return [field.name]
+        below = _path(field.field_type.fields, field_id) if isinstance(field.field_type, StructType) else []
+        if below:
+            return [field.name, *below]
+    return []
+
+
+def _values(rows: pa.Table, schema: Schema, field: PartitionField) -> Array:
+    source = source_column(rows, schema, field.source_id)
+    kind = schema.find_type(field.source_id)
+    if isinstance(field.transform, TimeTransform) and isinstance(kind, TimestampNanoType | TimestamptzNanoType):
+        source, kind = _to_micros(source), TimestampType()
+    found = field.transform.pyarrow_transform(kind)(source)
+    return _stored(found if isinstance(found, pa.Array) else _whole(found))
+
+
+def _to_micros(nanos: Array) -> Array:
+    """The microsecond that each moment is in: pyiceberg-core has no hours of nanoseconds."""
+    numbers = nanos.cast(pa.int64()).fill_null(0).to_numpy() // _NANOS
+    return pa.array(numbers, pa.timestamp("us"), mask=nanos.is_null().to_numpy(zero_copy_only=False))
+
+
+def _stored(values: Array) -> Array:
+    """Dates, times and moments as manifests store them: numbers."""
+    kind = values.type
+    if pa.types.is_date(kind):
+        return values.cast(pa.int32())
+    return values.cast(pa.int64()) if pa.types.is_timestamp(kind) or pa.types.is_time(kind) else values
