@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg.table_metadata import integer, objects, properties, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +57,67 @@ class TableSchema:
             if schema.find_column_name(field_id) is not None:
                 return schema.find_field(field_id)
         raise CorruptMetadata(f"{self.table}: field id {field_id}", "a field of some schema of the table", "none")
+
+
+def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> TableSchema:
+    """What table metadata says of columns, partitions and properties; `schema_id` None: the current schema.
+
+    Names and ids only: what of it we do not handle, features say. Of earlier schemas a type we do not know becomes
+    `unknown`: columns that are gone are never read. Raises CorruptMetadata, and RefusedTable for defaults that are
+    not understood.
+    """
+    current = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
+    schemas = {
+        integer(each, "schema-id", subject=f"{table}: schema"): each for each in objects(raw, "schemas", subject=table)
+    }
+    if current not in schemas:
+        raise CorruptMetadata(f"{table}: schema {current}", f"one of {sorted(schemas)}", "none")
+    specs = tuple(_spec(each, table) for each in objects(raw, "partition-specs", subject=table))
+    found = TableSchema(
+        table=table,
+        format_version=integer(raw, "format-version", subject=table),
+        location=text(raw, "location", subject=table).rstrip("/"),
+        current=_schema(schemas[current], table),
+        schemas={number: _schema(_known(each), table) for number, each in schemas.items()},
+        specs={spec.spec_id: spec for spec in specs},
+        default_spec_id=integer(raw, "default-spec-id", subject=table),
+        properties=dict(properties(raw, subject=table)),
+    )
+    found.spec(found.default_spec_id)
+    return found
+
+
+def _schema(raw: Mapping[str, Any], table: str) -> Schema:
+    subject = f"{table}: schema {raw.get('schema-id')}"
+    try:
+        return Schema.model_validate(raw)
+    except TypeError as failure:
+        feature = f"a column default is not understood: {failure}"
+        raise RefusedTable(table, feature, "use the engine's own maintenance for this table") from failure
+    except (ValueError, ValidationError) as failure:
+        raise CorruptMetadata(subject, "a schema", str(failure)) from failure
+
+
+def _known(kind: Any) -> Any:
+    """A type's JSON with `unknown` for what pyiceberg has no class for."""
+    if isinstance(kind, dict):
+        return {key: _known(each) if key in _TYPED else each for key, each in kind.items()}
+    if isinstance(kind, list):
+        return [_known(each) for each in kind]
+    return kind if not isinstance(kind, str) or _PRIMITIVE.match(kind) else "unknown"
+
+
+def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
+    subject = f"{table}: partition spec {raw.get('spec-id')}"
+    try:
+        integer(raw, "spec-id", subject=subject)
+        return PartitionSpec.model_validate(raw)
+    except (ValueError, ValidationError) as failure:
+        raise CorruptMetadata(subject, "a partition spec", str(failure)) from failure
+
+
+_TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
+_PRIMITIVE: Final = re.compile(
+    r"(struct|list|map|boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
+    r"|string|uuid|binary|unknown|fixed\s*\[\s*\d+\s*\]|decimal\(\s*\d+\s*,\s*\d+\s*\))$"
+)

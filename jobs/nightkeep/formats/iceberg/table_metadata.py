@@ -1,0 +1,223 @@
+"""Table metadata: the JSON of one version -> checked values; and the JSON of the version with one more snapshot.
+
+Iceberg table spec, "Table Metadata Fields". Whatever a version says that we do not know is kept as it is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import reprlib
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nightkeep.errors import CorruptMetadata
+
+MAIN: Final = "main"
+_CLOCK_SKEW_MS: Final = 60_000
+"""How far back in time an entry of a log may go; Java's readers refuse more (TableMetadata.java, ONE_MINUTE)."""
+_KEPT_VERSIONS: Final = "write.metadata.previous-versions-max"
+_DEFAULT_KEPT_VERSIONS: Final = 100
+
+Raw = Mapping[str, Any]
+"""A JSON object, by the spec's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a commit builds on. `current` is the snapshot that main points to, None before the first.
+
+    `snapshots` are the objects of all snapshots, by id; `next_row_id` is None before format version 3.
+    """
+
+    format_version: int
+    uuid: str
+    current: int | None
+    sequence_number: int
+    updated_ms: int
+    next_row_id: int | None
+    snapshots: Mapping[int, Raw]
+
+
+def decode(data: bytes, *, subject: str) -> Raw:
+    """The JSON object of a metadata file's bytes, compressed by gzip or not. Raises CorruptMetadata."""
+    try:
+        # Both `.gz.metadata.json` and `.metadata.json.gz` are in use, and Hadoop tables have either: bytes tell.
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        found = json.loads(text)
+    except (OSError, EOFError, zlib.error, ValueError) as failure:
+        raise CorruptMetadata(subject, "JSON", str(failure)) from failure
+    if not isinstance(found, dict):
+        raise CorruptMetadata(subject, "a JSON object", reprlib.repr(found))
+    return found
+
+
+def head(raw: Raw, *, subject: str) -> Head:
+    """Raises CorruptMetadata for what is missing, of another type, or contradicts itself."""
+    snapshots: dict[int, Raw] = {}
+    for each in objects(raw, "snapshots", subject=subject):
+        number = integer(each, "snapshot-id", subject=subject)
+        if number in snapshots:
+            raise CorruptMetadata(subject, "one snapshot of each id", f"{number} twice")
+        snapshots[number] = each
+    current = _current(raw, subject)
+    if current is not None and current not in snapshots:
+        raise CorruptMetadata(subject, f"snapshot {current}, which {MAIN} points to", "none")
+    version = integer(raw, "format-version", subject=subject)
+    return Head(
+        format_version=version,
+        uuid=text(raw, "table-uuid", subject=subject),
+        current=current,
+        sequence_number=integer(raw, "last-sequence-number", subject=subject) if version > 1 else 0,
+        updated_ms=integer(raw, "last-updated-ms", subject=subject),
+        next_row_id=integer(raw, "next-row-id", subject=subject) if version > 2 else None,
+        snapshots=snapshots,
+    )
+
+
+def ancestors(raw: Raw, snapshot_id: int | None, *, subject: str) -> Iterator[int]:
+    """A snapshot's id, its parent's and so on, as far as the metadata still knows. Raises CorruptMetadata."""
+    known = head(raw, subject=subject).snapshots
+    seen: set[int] = set()
+    while snapshot_id is not None and snapshot_id in known:
+        if snapshot_id in seen:
+            raise CorruptMetadata(subject, "ancestors that end", f"a circle at snapshot {snapshot_id}")
+        seen.add(snapshot_id)
+        yield snapshot_id
+        parent = known[snapshot_id].get("parent-snapshot-id")
+        snapshot_id = (
+            None if parent in (None, -1) else integer(known[snapshot_id], "parent-snapshot-id", subject=subject)
+        )
+
+
+def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Raw | None:
+    """The metadata that `raw`, found at `location`, becomes when `snapshot` is added and main points to it.
+
+    As TableMetadata.Builder of Iceberg's Java does it. None where it cannot follow `raw` any more, as somebody
+    committed in between: main has moved, or sequence numbers or row ids are taken. Raises CorruptMetadata.
+    """
+    before = head(raw, subject=subject)
+    added = _Added.of(snapshot, before, subject)
+    if not added.follows(before):
+        return None
+    reference = {**refs(raw, subject=subject).get(MAIN, {"type": "branch"}), "snapshot-id": added.id}
+    result = {
+        **raw,
+        "current-snapshot-id": added.id,
+        "refs": {**refs(raw, subject=subject), MAIN: reference},
+        "last-sequence-number": added.sequence_number,
+        "last-updated-ms": max(before.updated_ms, added.timestamp_ms),
+        "snapshots": [*objects(raw, "snapshots", subject=subject), snapshot],
+        "snapshot-log": _logged(raw, added, subject),
+        "metadata-log": _past_versions(raw, before, location, subject=subject),
+    }
+    if before.next_row_id is not None:
+        result["next-row-id"] = before.next_row_id + added.rows
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    id: int
+    parent: int | None
+    sequence_number: int
+    timestamp_ms: int
+    first_row_id: int | None
+    rows: int
+
+    @classmethod
+    def of(cls, snapshot: Raw, before: Head, table: str) -> _Added:
+        subject = f"{table}: snapshot to add"
+        text(snapshot, "manifest-list", subject=subject)
+        lineage = before.next_row_id is not None
+        added = cls(
+            id=integer(snapshot, "snapshot-id", subject=subject),
+            parent=snapshot.get("parent-snapshot-id"),
+            sequence_number=integer(snapshot, "sequence-number", subject=subject),
+            timestamp_ms=integer(snapshot, "timestamp-ms", subject=subject),
+            first_row_id=integer(snapshot, "first-row-id", subject=subject) if lineage else None,
+            rows=integer(snapshot, "added-rows", subject=subject) if lineage else 0,
+        )
+        if added.id in before.snapshots or added.rows < 0:
+            found = f"id {added.id}, {added.rows} rows"
+            raise CorruptMetadata(subject, "an id that no snapshot has, and no negative count of rows", found)
+        return added
+
+    def follows(self, before: Head) -> bool:
+        taken = before.next_row_id is not None and self.first_row_id != before.next_row_id
+        return self.parent == before.current and self.sequence_number > before.sequence_number and not taken
+
+
+def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
+    log = objects(raw, "snapshot-log", subject=subject)
+    last = integer(log[-1], "timestamp-ms", subject=subject) if log else added.timestamp_ms
+    if added.timestamp_ms < last - _CLOCK_SKEW_MS:
+        raise CorruptMetadata(f"{subject}: snapshot {added.id}", f"a time after {last}", str(added.timestamp_ms))
+    return [*log, {"timestamp-ms": added.timestamp_ms, "snapshot-id": added.id}]
+
+
+def _past_versions(raw: Raw, before: Head, location: str, *, subject: str) -> list[Raw]:
+    entry = {"timestamp-ms": before.updated_ms, "metadata-file": location}
+    return [*objects(raw, "metadata-log", subject=subject), entry][-_kept_versions(raw, subject) :]
+
+
+def _kept_versions(raw: Raw, subject: str) -> int:
+    told = properties(raw, subject=subject).get(_KEPT_VERSIONS, str(_DEFAULT_KEPT_VERSIONS))
+    try:
+        return max(1, int(told))
+    except ValueError as failure:
+        raise CorruptMetadata(f"{subject}: {_KEPT_VERSIONS}", "a number", repr(told)) from failure
+
+
+def refs(raw: Raw, *, subject: str) -> Mapping[str, Raw]:
+    """Branches and tags by name. Raises CorruptMetadata."""
+    found = raw.get("refs") or {}
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        raise CorruptMetadata(f"{subject}: refs", "an object of objects", reprlib.repr(found))
+    return found
+
+
+def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
+    """The table's properties. Raises CorruptMetadata."""
+    found = raw.get("properties") or {}
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise CorruptMetadata(f"{subject}: properties", "an object of texts", reprlib.repr(found))
+    return found
+
+
+def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
+    """A list of objects; empty where it is missing. Raises CorruptMetadata."""
+    found = raw.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise CorruptMetadata(f"{subject}: {name}", "a list of objects", reprlib.repr(found))
+    return found
+
+
+def integer(raw: Raw, name: str, *, subject: str) -> int:
+    """Raises CorruptMetadata."""
+    found = raw.get(name)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise CorruptMetadata(f"{subject}: {name}", "a whole number", reprlib.repr(found))
+    return found
+
+
+def text(raw: Raw, name: str, *, subject: str) -> str:
+    """Raises CorruptMetadata."""
+    found = raw.get(name)
+    if not isinstance(found, str):
+        raise CorruptMetadata(f"{subject}: {name}", "a text", reprlib.repr(found))
+    return found
+
+
+def _current(raw: Raw, subject: str) -> int | None:
+    """Java writes -1 for no snapshot; `current-snapshot-id` and main agree (spec, "Snapshot References")."""
+    told = raw.get("current-snapshot-id")
+    current = None if told in (None, -1) else integer(raw, "current-snapshot-id", subject=subject)
+    main = refs(raw, subject=subject).get(MAIN)
+    pointed = current if main is None else integer(main, "snapshot-id", subject=subject)
+    if main is not None and (pointed != current or main.get("type") != "branch"):
+        found = f"{main.get('type')} {pointed}"
+        raise CorruptMetadata(f"{subject}: {MAIN}", f"a branch at the current snapshot, {current}", found)
+    return current

@@ -1,0 +1,134 @@
+"""Iceberg types -> the Arrow types that rows are handed out with, and those that data files are written with.
+
+Iceberg table spec, "Primitive Types", "Nested Types" and "Parquet" (field ids).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from nightkeep.errors import RefusedTable
+
+FIELD_ID: Final = b"PARQUET:field_id"
+"""The key of an Arrow field's metadata that Arrow writes to Parquet as the field id."""
+
+_Tag = Callable[[int], Mapping[bytes, bytes] | None]
+
+
+def arrow_type(kind: IcebergType) -> pa.DataType:
+    """The type of a column's values. A uuid is 16 bytes, a time of day counts microseconds.
+
+    Everything nested may be null but a map's keys: data files need not repeat what the schema promises. Raises
+    RefusedTable for a type that no data file of ours has.
+    """
+    return _type(kind, _untagged)
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The columns of rows, by their current names, in the table's order. Raises RefusedTable as arrow_type."""
+    return pa.schema([_field(field, _untagged, nullable=True) for field in schema.fields])
+
+
+def parquet_field(field: NestedField) -> pa.Field[Any]:
+    """A column as data files have it: field ids at every level, required ones not null. Raises as arrow_type."""
+    return _field(field, _tagged, nullable=not field.required)
+
+
+def parquet_schema(schema: Schema) -> pa.Schema:
+    """All columns as data files have them, in the table's order. Raises RefusedTable as arrow_type."""
+    return pa.schema([parquet_field(field) for field in schema.fields])
+
+
+def _untagged(field_id: int) -> None:
+    return None
+
+
+def _tagged(field_id: int) -> Mapping[bytes, bytes]:
+    return {FIELD_ID: str(field_id).encode()}
+
+
+def _type(kind: IcebergType, tag: _Tag) -> pa.DataType:
+    build = _BUILD.get(type(kind))
+    if build is None:
+        raise RefusedTable("table", f"values of type {kind} are not handled", "use the engine's own maintenance")
+    return build(kind, tag)
+
+
+def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> pa.Field[Any]:
+    return pa.field(field.name, _type(field.field_type, tag), nullable=nullable, metadata=_metadata(field, tag))
+
+
+def _metadata(field: NestedField, tag: _Tag) -> dict[bytes | str, bytes | str] | None:
+    found = tag(field.field_id)
+    return None if found is None else dict(found)
+
+
+def _inner(field: NestedField, tag: _Tag) -> pa.Field[Any]:
+    return _field(field, tag, nullable=tag is _untagged or not field.required)
+
+
+def _struct(kind: StructType, tag: _Tag) -> pa.DataType:
+    return pa.struct([_inner(field, tag) for field in kind.fields])
+
+
+def _list(kind: ListType, tag: _Tag) -> pa.DataType:
+    return pa.list_(_inner(kind.element_field, tag))
+
+
+def _map(kind: MapType, tag: _Tag) -> pa.DataType:
+    key = _field(kind.key_field, tag, nullable=False)
+    return pa.map_(key, _inner(kind.value_field, tag))
+
+
+def _plain(kind: pa.DataType) -> Callable[[Any, _Tag], pa.DataType]:
+    return lambda _, tag: kind
+
+
+_BUILD: Final[Mapping[type[IcebergType], Callable[[Any, _Tag], pa.DataType]]] = {
+    BooleanType: _plain(pa.bool_()),
+    IntegerType: _plain(pa.int32()),
+    LongType: _plain(pa.int64()),
+    FloatType: _plain(pa.float32()),
+    DoubleType: _plain(pa.float64()),
+    DecimalType: lambda kind, _: pa.decimal128(kind.precision, kind.scale),
+    DateType: _plain(pa.date32()),
+    TimeType: _plain(pa.time64("us")),
+    TimestampType: _plain(pa.timestamp("us")),
+    TimestamptzType: _plain(pa.timestamp("us", "UTC")),
+    TimestampNanoType: _plain(pa.timestamp("ns")),
+    TimestamptzNanoType: _plain(pa.timestamp("ns", "UTC")),
+    StringType: _plain(pa.string()),
+    UUIDType: _plain(pa.binary(16)),
+    FixedType: lambda kind, _: pa.binary(len(kind)),
+    BinaryType: _plain(pa.binary()),
+    StructType: _struct,
+    ListType: _list,
+    MapType: _map,
+}
