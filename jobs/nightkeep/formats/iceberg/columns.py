@@ -1,0 +1,272 @@
+"""Data file bytes -> Arrow columns of the table's current schema, resolved by field id.
+
+Positions are physical row ordinals of the file. Every table handed out for one schema and the same names has the same
+Arrow schema, whatever the file was written as. Delete files with rows of keys are read by `keys`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import LongType, NestedField
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.iceberg.conform import conform, constant, place_of
+from nightkeep.formats.iceberg.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.name_mapping import ArrowField, with_ids
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.types import arrow_type
+from nightkeep.kernels.arrow_buffers import Array
+from nightkeep.kernels.bitmap import Width, from_positions, mask
+from nightkeep.kernels.twelve_bytes import open_parquet
+from nightkeep.storage import Storage
+
+ROW_ID: Final = "_row_id"
+LAST_UPDATED: Final = "_last_updated_sequence_number"
+"""What row lineage keeps of a row, as Iceberg's readers call the columns; of tables that have it only."""
+LINEAGE: Final[Mapping[str, NestedField]] = {
+    ROW_ID: NestedField(2147483540, ROW_ID, LongType()),
+    LAST_UPDATED: NestedField(2147483539, LAST_UPDATED, LongType()),
+}
+"""Their reserved fields (spec, "Reserved Field IDs")."""
+BATCH_ROWS: Final = 1 << 16
+
+
+def every_column(schema: TableSchema) -> tuple[str, ...]:
+    """The names of the current columns in their order, then of what row lineage keeps of a row."""
+    names = tuple(field.name for field in schema.current.fields)
+    return (*names, *LINEAGE) if schema.has_row_lineage else names
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column to read: `field` as `name`, from the file's field that these places lead to; None: it has none.
+
+    More than one place leads through structs. `leaves` are the Parquet columns that hold it.
+    """
+
+    name: str
+    field: NestedField
+    places: tuple[int, ...] | None
+    leaves: range
+    held: pa.DataType
+
+    @property
+    def tracked(self) -> bool:
+        return LINEAGE.get(self.name) is self.field
+
+
+class FileReader:
+    """One open Parquet data or delete file; columns are asked for by their current names, all of them by default.
+
+    Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
+    RefusedTable for a file without field ids in a table without a name mapping. `rows` is the footer's count.
+    """
+
+    def __init__(self, storage: Storage, schema: TableSchema, file: ContentFile) -> None:
+        self.subject = file.path
+        self._schema, self._file = schema, file
+        path = storage.local_path(file.name)
+        try:
+            self._parquet, _ = open_parquet(path)
+        except FileNotFoundError:
+            raise MissingFile(file.path, "a file that a manifest names", "no such file") from None
+        except (pa.ArrowException, OSError, ValueError) as failure:
+            raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
+        footer = self._parquet.metadata
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self._fields = with_ids(list(self._parquet.schema_arrow), schema, subject=self.subject)
+        self._constants = _identities(schema, file)
+        self.rows: int = footer.num_rows
+
+    def read(self, names: Sequence[str] | None = None) -> pa.Table:
+        """The columns of all rows, in file order."""
+        pieces = list(self.batches(names))
+        return pa.concat_tables(pieces) if pieces else _arrow_schema(self._columns(names)).empty_table()
+
+    def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
+        """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
+        for _, piece in self._pieces(self._columns(names), range(len(self._starts) - 1), batch_rows):
+            yield piece
+
+    def keys(self, field_ids: Sequence[int], *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
+        """Columns by field id, called by its digits, of all rows in file order; no other column is read.
+
+        Of dropped columns and nested fields too (null where a struct above is), as their newest type. What a data
+        file has not is read as of any column; an equality delete file must hold its own.
+        """
+        columns = [self._located(str(number), self._schema.field(number)) for number in field_ids]
+        for column in columns:
+            if column.places is None and self._file.content is Content.EQUALITY_DELETES:
+                raise CorruptMetadata(self.subject, f"a column with field id {column.field.field_id}", "none")
+        for _, piece in self._pieces(columns, range(len(self._starts) - 1), batch_rows):
+            yield piece
+
+    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
+        """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
+        columns = self._columns(names)
+        wanted = [group for group in range(len(self._starts) - 1) if self._held(positions, group)]
+        for start, piece in self._pieces(columns, wanted, BATCH_ROWS):
+            held = positions.range_cardinality(start, start + piece.num_rows)
+            if held == piece.num_rows:
+                yield piece
+            elif held:
+                yield piece.filter(pa.array(mask(positions, piece.num_rows, start)))
+
+    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
+        """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
+        chosen = np.random.default_rng(seed).choice(self.rows, min(rows, self.rows), replace=False, shuffle=False)
+        pieces = list(self.taken(names, BitMap64(from_positions(chosen.astype(np.int64), Width.BITS_64))))
+        return pa.concat_tables(pieces) if pieces else _arrow_schema(self._columns(names)).empty_table()
+
+    def _held(self, positions: BitMap64, group: int) -> int:
+        return int(positions.range_cardinality(int(self._starts[group]), int(self._starts[group + 1])))
+
+    def _pieces(
+        self, columns: Sequence[_Column], groups: Sequence[int], batch_rows: int
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Position of the first row, and the columns, in file order."""
+        tops = sorted({column.places[0] for column in columns if column.places is not None})
+        leaves = sorted({leaf for column in columns for leaf in column.leaves})
+        for group in groups:
+            start, stop = int(self._starts[group]), int(self._starts[group + 1])
+            for piece in self._decoded(group, leaves, max(1, min(batch_rows, stop - start))):
+                found = dict(zip(tops, piece.columns, strict=True))
+                ordinals = range(start, start + piece.num_rows)
+                arrays = [self._array(column, found, ordinals) for column in columns]
+                yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
+                start += piece.num_rows
+            if start != stop:
+                subject, missing = f"{self.subject} row group {group}", stop - start
+                raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
+
+    def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        # By number: Arrow takes a dot in a name for a path.
+        pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=list(leaves), use_threads=False)
+        while True:
+            with self._decoding():
+                batch = next(pending, None)
+            if batch is None:
+                return
+            yield batch
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as failure:
+            raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
+
+    def _array(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
+        """Of rows at these positions; `tops` are the file's own columns by place."""
+        if column.tracked:
+            return self._lineage(column, tops, ordinals)
+        if column.places is None:
+            return self._filled(column.field, len(ordinals))
+        return self._conformed(column, tops)
+
+    def _conformed(self, column: _Column, tops: Mapping[int, Array]) -> Array:
+        top, *below = column.places or ()
+        try:
+            array = _below(tops[top], self._fields[top].type, below)
+            return conform(array, column.held, column.field.field_type, self._filled)
+        except ValueError as failure:
+            subject = f"{self.subject} column {column.field.name} (id {column.field.field_id})"
+            raise CorruptMetadata(subject, f"values of {column.field.field_type}", str(failure)) from failure
+
+    def _lineage(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
+        """What the file keeps, else what its rows inherit; null in a file without ids (spec, "Row Lineage")."""
+        first = self._file.first_row_id
+        if first is None:
+            return pa.nulls(len(ordinals), pa.int64())
+        inherited = np.full(len(ordinals), self._file.sequence_number, np.int64)
+        if column.name == ROW_ID:
+            inherited = np.arange(first + ordinals.start, first + ordinals.stop, dtype=np.int64)
+        if column.places is None:
+            return pa.array(inherited)
+        stored = self._conformed(column, tops)
+        return pc.coalesce(stored, pa.array(inherited)) if stored.null_count else stored
+
+    def _filled(self, field: NestedField, rows: int) -> Array:
+        """Of a field that the file has not: by its partition, else its initial default, else null."""
+        value = self._constants.get(field.field_id, field.initial_default)
+        return constant(value, arrow_type(field.field_type), rows)
+
+    def _columns(self, names: Sequence[str] | None) -> list[_Column]:
+        return [self._column(name) for name in (every_column(self._schema) if names is None else names)]
+
+    def _column(self, name: str) -> _Column:
+        if self._schema.has_row_lineage and name in LINEAGE:
+            return self._located(name, LINEAGE[name])
+        found = [field for field in self._schema.current.fields if field.name == name]
+        if not found:
+            raise CorruptMetadata(f"{self._schema.table}: column {name}", "a column of the current schema", "none")
+        return self._located(name, found[0])
+
+    def _located(self, name: str, field: NestedField) -> _Column:
+        """The column with where the file has it: at the top, or within structs."""
+        try:
+            path = _path(self._fields, field.field_id)
+        except ValueError as failure:
+            raise CorruptMetadata(f"{self.subject} column {field.name}", "one field", str(failure)) from failure
+        if path is None:
+            return _Column(name, field, None, range(0), pa.null())
+        first, fields, held = 0, self._fields, pa.null()
+        for place in path:
+            first += sum(_width(before.type) for before in fields[:place])
+            held = fields[place].type
+            fields = _fields_of(held)
+        return _Column(name, field, path, range(first, first + _width(held)), held)
+
+
+def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
+    return pa.schema([(column.name, arrow_type(column.field.field_type)) for column in columns])
+
+
+def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
+    """Values of columns by which the file's spec partitions as they are, by field id."""
+    fields = schema.spec(file.spec_id).fields
+    if len(fields) != len(file.partition):
+        raise CorruptMetadata(file.path, f"{len(fields)} partition values", str(len(file.partition)))
+    pairs = zip(fields, file.partition, strict=True)
+    return {field.source_id: value for field, value in pairs if str(field.transform) == "identity"}
+
+
+def _path(fields: list[ArrowField], number: int) -> tuple[int, ...] | None:
+    """Places that lead to the field of this id, through structs only."""
+    at = place_of(fields, number)
+    if at is not None:
+        return (at,)
+    for place, field in enumerate(fields):
+        below = _path(_fields_of(field.type), number)
+        if below is not None:
+            return (place, *below)
+    return None
+
+
+def _fields_of(kind: pa.DataType) -> list[ArrowField]:
+    return list(kind) if isinstance(kind, pa.StructType) else []
+
+
+def _below(array: Array, held: pa.DataType, places: Sequence[int]) -> Array:
+    """The field that these places of the file's own struct lead to; of the structs, some fields may not be read."""
+    for place in places:
+        name = held.field(place).name
+        found = cast(pa.StructArray, array)
+        array, held = found.flatten()[array.type.get_field_index(name)], held.field(place).type
+    return array
+
+
+def _width(kind: pa.DataType) -> int:
+    """How many Parquet columns hold the values of a type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _width(kind.storage_type)
+    return sum(_width(kind.field(child).type) for child in range(kind.num_fields)) or 1
