@@ -8,6 +8,7 @@ NightkeepError
 `-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
     |-- CorruptMetadata    bytes that do not parse as what they claim to be
     |-- MissingFile        a file that metadata names is not there
+    |-- Unreachable        a catalog that gives no answer now
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
 """
 
@@ -62,6 +63,10 @@ class CorruptMetadata(EvidenceError):
 
 class MissingFile(EvidenceError):
     """A file that metadata names is not in storage."""
+
+
+class Unreachable(EvidenceError):
+    """A catalog that gives no answer now: nothing is known of its tables, and nothing was asked to change."""
 
 
 class UnknownOutcome(EvidenceError):

@@ -1,0 +1,171 @@
+"""Catalogs of pyiceberg, by name: where a table's metadata is now, and the one commit that we make.
+
+A handle carries names alone; credentials stay in the environment and in `.pyiceberg.yaml` of whoever opens the
+catalog. Nothing of a table is cached: every load asks the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    NotInstalledError,
+    RESTError,
+)
+from pyiceberg.utils.config import Config
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from nightkeep.errors import AddressError, Unreachable
+from nightkeep.formats.iceberg import sql_commit, update_commit
+from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.table_metadata import Raw, decode, head
+from nightkeep.formats.iceberg.update_commit import SILENT
+from nightkeep.storage import Storage
+
+_NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
+_MISCONFIGURED: Final = (
+    ValueError,
+    NoSuchPropertyException,
+    NotInstalledError,
+    ImportError,
+    ArgumentError,
+    NoSuchModuleError,
+)
+_OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
+"""Catalogs of this process, by its id (a fork shares no connections), name and settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """A table of a catalog: `identifier` is its namespace's levels and its name. Picklable."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+    storage: Storage
+
+    def __str__(self) -> str:
+        return ".".join((self.catalog, *self.identifier))
+
+    def load(self) -> tuple[Raw, str]:
+        """The table's metadata as JSON has it, as of now, and where it is; "" where the catalog does not tell.
+
+        Raises AddressError for no such table, Unreachable, MissingFile, CorruptMetadata.
+        """
+        opened = open_catalog(self.catalog)
+        with _asking(str(self)):
+            if isinstance(opened, RestCatalog):
+                return self._table(update_commit.served(opened, self.identifier))
+            if isinstance(opened, SqlCatalog):
+                location = sql_commit.metadata_location(opened, self.identifier)
+            else:
+                location = opened.load_table(self.identifier).metadata_location
+        if location is None:
+            raise AddressError(f"{self}: expected a table, found none of that name in catalog {self.catalog}")
+        return self._table((decode(self.storage.read(storage_name(location)), subject=location), location))
+
+    def commit(self, snapshot: Raw, parent: int | None) -> bool:
+        """Add a snapshot, as an add-snapshot update has it, and point main to it if it still points to `parent`.
+
+        False where it does not, or where others took the sequence number or row ids. Raises OSError where the
+        outcome is not known, and as `load`, then for sure without a commit.
+        """
+        raw, location = self.load()
+        if head(raw, subject=str(self)).current != parent:
+            return False
+        opened = open_catalog(self.catalog)
+        if isinstance(opened, SqlCatalog):
+            return sql_commit.commit(opened, self.identifier, self.storage, snapshot=snapshot, before=(raw, location))
+        with _asking(str(self)):
+            table = opened.load_table(self.identifier)
+        return update_commit.commit(opened, table, raw, snapshot=snapshot)
+
+    def visible(self, snapshot_id: int) -> bool:
+        """Whether the table has this snapshot. Raises as `load`."""
+        raw, _ = self.load()
+        return snapshot_id in head(raw, subject=str(self)).snapshots
+
+    @property
+    def commits_any_version(self) -> bool:
+        """Whether the catalog takes commits of tables of format version 3: pyiceberg writes no such metadata."""
+        return isinstance(open_catalog(self.catalog), SqlCatalog | RestCatalog)
+
+    def _table(self, loaded: tuple[Raw, str]) -> tuple[Raw, str]:
+        if "view-uuid" in loaded[0]:
+            raise AddressError(f"{self}: expected a table, found a view")
+        return loaded
+
+
+def parse_location(location: str, storage: Storage) -> TableHandle:
+    """`CATALOG/NAMESPACE.TABLE`; levels of a namespace are separated by dots. Raises AddressError."""
+    catalog, _, identifier = location.partition("/")
+    levels = tuple(identifier.split("."))
+    if not catalog or len(levels) < 2 or not all(levels):
+        raise AddressError(f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}")
+    return TableHandle(catalog, levels, storage)
+
+
+def open_catalog(name: str) -> Catalog:
+    """The catalog that pyiceberg's configuration calls `name`. Raises AddressError, Unreachable."""
+    settings = _settings(name)
+    key = (os.getpid(), name, json.dumps(settings, sort_keys=True))
+    if key not in _OPENED:
+        _OPENED[key] = _connect(name, settings)
+    return _OPENED[key]
+
+
+def _connect(name: str, settings: dict[str, Any]) -> Catalog:
+    try:
+        with _asking(f"catalog {name}"):
+            # Looking at a table makes no catalog: pyiceberg would create its tables in any database.
+            opened = load_catalog(name, **{"init_catalog_tables": "false", **settings})
+    except _MISCONFIGURED as failure:
+        raise AddressError(f"catalog {name}: expected settings that pyiceberg takes, found {failure}") from failure
+    if isinstance(opened, SqlCatalog):
+        sql_commit.wait_for_others(opened)
+    return opened
+
+
+def _settings(name: str) -> dict[str, Any]:
+    # pyiceberg's own are of when it was imported.
+    config = Config()
+    try:
+        found = config.get_catalog_config(name)
+    except ValueError as failure:
+        raise AddressError(f"catalog {name}: expected settings of a catalog, found {failure}") from failure
+    if not found:
+        known = ", ".join(sorted(config.get_known_catalogs())) or "none"
+        raise AddressError(
+            f"catalog {name}: expected its settings in .pyiceberg.yaml or PYICEBERG_CATALOG__{name.upper()}__*, "
+            f"found those of {known}"
+        )
+    return dict(found)
+
+
+@contextmanager
+def _asking(subject: str) -> Iterator[None]:
+    """A catalog's failures, sorted by what the caller should do."""
+    try:
+        yield
+    except _NO_TABLE as failure:
+        raise AddressError(f"{subject}: expected a table, found {failure}") from failure
+    except SILENT as failure:
+        raise Unreachable(subject, "an answer of the catalog", f"{type(failure).__name__}: {failure}") from failure
+    except RESTError as failure:
+        raise AddressError(f"{subject}: expected access to the catalog, found {failure}") from failure
+    except (ArgumentError, NoSuchModuleError):
+        raise
+    except SQLAlchemyError as failure:
+        if "no such table" in str(failure) or "does not exist" in str(failure):
+            raise AddressError(f"{subject}: expected a database with Iceberg's tables, found {failure}") from failure
+        raise Unreachable(subject, "an answer of the catalog", f"{type(failure).__name__}: {failure}") from failure

@@ -1,0 +1,118 @@
+"""Tables of a catalog that keeps metadata itself: what it serves, and a commit as updates with requirements.
+
+Iceberg's REST catalog specification, "Load a table" and "Commit updates to a table"; pyiceberg speaks it, and does
+the same to the catalogs that have no server of Iceberg's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from nightkeep.errors import AddressError, CorruptMetadata
+from nightkeep.formats.iceberg.table_metadata import MAIN, Raw, decode, head, refs
+
+SILENT = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
+"""Failures that leave open what became of a request: of the server, of a proxy, of the connection."""
+
+
+def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
+    """The table's metadata as the server's answer has it, with all that pyiceberg does not know; and its location.
+
+    Raises what RestCatalog.load_table raises, and CorruptMetadata.
+    """
+    subject = ".".join((catalog.name, *identifier))
+    with _listening(catalog) as answers:
+        try:
+            catalog.load_table(identifier)
+        except ValidationError:
+            # Metadata that pyiceberg does not understand is still to be refused by name.
+            if not answers:
+                raise
+    answer = decode(answers[-1], subject=subject)
+    raw = answer.get("metadata")
+    if not isinstance(raw, dict):
+        raise CorruptMetadata(f"{subject}: the catalog's answer", "table metadata", "none")
+    return raw, str(answer.get("metadata-location") or "")
+
+
+@contextmanager
+def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
+    answers: list[bytes] = []
+
+    def hear(response: Any, *_: Any, **__: Any) -> None:
+        if response.ok:
+            answers.append(response.content)
+
+    hooks = catalog._session.hooks["response"]
+    hooks.append(hear)
+    try:
+        yield answers
+    finally:
+        hooks.remove(hear)
+
+
+def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
+    """Ask the catalog to add `snapshot` to the table, last seen as `raw`, and to let main point to it.
+
+    False where the catalog refuses as its requirements are not met any more. Raises OSError where it is not known
+    whether the commit happened, AddressError where the catalog would not take it from us.
+    """
+    subject = ".".join((catalog.name, *table.name()))
+    requirements, updates = _request(raw, snapshot, subject)
+    try:
+        catalog.commit_table(table, requirements, updates)
+    except CommitFailedException:
+        return False
+    except SILENT as failure:
+        raise OSError(f"{subject}: expected the catalog's answer to a commit, found {failure}") from failure
+    except ValidationError as failure:
+        # Of its answer: the request was checked before it went out.
+        raise OSError(f"{subject}: expected table metadata in answer to a commit, found {failure}") from failure
+    except (RESTError, NotImplementedError) as failure:
+        raise AddressError(f"{subject}: expected a catalog that takes our commit, found {failure}") from failure
+    return True
+
+
+def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
+    before = head(raw, subject=subject)
+    try:
+        added = Snapshot.model_validate(snapshot)
+        identity = uuid.UUID(before.uuid)
+    except ValueError as failure:
+        raise CorruptMetadata(f"{subject}: snapshot to add", "a snapshot", str(failure)) from failure
+    # A ref is set as a whole: how long its snapshots are kept would be forgotten.
+    kept = {key: value for key, value in refs(raw, subject=subject).get(MAIN, {}).items() if key in _RETENTION}
+    reference = SetSnapshotRefUpdate.model_validate(
+        {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
+    )
+    requirements = (AssertTableUUID(uuid=identity), AssertRefSnapshotId(ref=MAIN, snapshot_id=before.current))
+    return requirements, (AddSnapshotUpdate(snapshot=added), reference)
+
+
+_RETENTION = frozenset({"max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"})
