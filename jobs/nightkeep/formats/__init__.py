@@ -10,7 +10,7 @@ from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.protocol import Table
 
-FORMATS = {name: f"nightkeep.formats.{name}.format" for name in ("delta", "memory", "paimon")}
+FORMATS = {name: f"nightkeep.formats.{name}.format" for name in ("delta", "iceberg", "memory", "paimon")}
 
 
 def loaded() -> tuple[str, ...]:

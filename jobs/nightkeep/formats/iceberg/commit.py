@@ -1,0 +1,158 @@
+"""Edits -> one staged snapshot -> the table's newest version, by its catalog; guards for what others commit between.
+
+Iceberg table spec, "Snapshots", "Optimistic Concurrency" and "Row Lineage". Everything but the catalog's own change
+is written when a snapshot is staged; the last file is the snapshot as the catalog is asked to add it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from nightkeep.formats.iceberg.catalog import TableHandle
+from nightkeep.formats.iceberg.conflicts import edits_of
+from nightkeep.formats.iceberg.content_files import Content, ContentFile, Manifest, Status
+from nightkeep.formats.iceberg.edits import Intent
+from nightkeep.formats.iceberg.live_set import Change, change_of, live_files
+from nightkeep.formats.iceberg.manifest_list import write_manifest_list
+from nightkeep.formats.iceberg.manifests import read_manifest
+from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot
+from nightkeep.formats.iceberg.naming import (
+    RUN_PROPERTY,
+    commit_user,
+    manifest_list_name,
+    staged_name,
+)  # fmt: skip
+from nightkeep.formats.iceberg.partition import unit_key
+from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.places import metadata_location
+from nightkeep.formats.iceberg.staging import Place, added_files, next_manifests
+from nightkeep.formats.iceberg.summary import OPERATIONS, change_summary, new_totals, own_keys
+from nightkeep.formats.iceberg.table_metadata import ancestors, decode, head, integer
+from nightkeep.model import Candidate, Rewrite, Run, UnitKey
+from nightkeep.storage import Storage
+
+RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
+"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
+
+
+def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    """Write manifests, their list and the snapshot on top of `parent`, under names that nothing refers to.
+
+    Raises CorruptMetadata where a data file that was rewritten is not live in `parent` any more.
+    """
+    edits = edits_of(rewrites)
+    change, place = change_of(parent, edits), _place(storage, parent, run)
+    merges = any(edit.rewrites_manifests for edit in edits.every)
+    name, written = _write(place, change, edits.every[0].intent, merges=merges)
+    return Candidate(
+        table=parent.table,
+        version=place.snapshot_id,
+        parent_version=parent.version,
+        metadata=name,
+        staged=(*(output for rewrite in rewrites for output in rewrite.outputs), *written, name),
+        units=edits.keys,
+    )
+
+
+def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> Place:
+    table = head(parent.metadata, subject=parent.metadata_location)
+    return Place(storage, parent, run, _fresh_id(table.snapshots.keys()), table.sequence_number + 1)
+
+
+def _fresh_id(taken: Collection[int]) -> int:
+    """A positive long that no snapshot has, as Java makes them (SnapshotIdGeneratorUtil.java)."""
+    found = uuid.uuid4().int & ((1 << 63) - 1)
+    return _fresh_id(taken) if found in taken or not found else found
+
+
+def _write(place: Place, change: Change, intent: Intent, *, merges: bool) -> tuple[str, list[str]]:
+    """The name of the staged snapshot, and those of the files that were written for it."""
+    storage, parent, run = place.storage, place.parent, place.run
+    manifests = next_manifests(place, change, merges=merges)
+    table = head(parent.metadata, subject=parent.metadata_location)
+    location = metadata_location(parent.schema, manifest_list_name(run, place.snapshot_id))
+    listed = write_manifest_list(
+        storage,
+        location,
+        manifests.every,
+        format_version=table.format_version,
+        snapshot_id=place.snapshot_id,
+        parent_id=_parent_id(parent.version),
+        sequence_number=place.sequence_number,
+        next_row_id=table.next_row_id,
+    )
+    told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
+    told |= {**_change_summary(place, change), **manifests.summary}
+    snapshot: dict[str, object] = {
+        "snapshot-id": place.snapshot_id,
+        "parent-snapshot-id": _parent_id(parent.version),
+        "sequence-number": place.sequence_number,
+        # Readers travel by time: it never runs backwards, whatever the clock of the last writer said.
+        "timestamp-ms": max(run.now_ms, parent.timestamp_ms, table.updated_ms),
+        "manifest-list": location,
+        "summary": told,
+        "schema-id": parent.metadata["current-schema-id"],
+    }
+    if table.next_row_id is not None:
+        snapshot |= {"first-row-id": table.next_row_id, "added-rows": listed.next_row_id - table.next_row_id}
+    name = storage_name(metadata_location(parent.schema, staged_name(run, place.snapshot_id)))
+    storage.put(name, json.dumps(snapshot, ensure_ascii=False).encode())
+    return name, [*(manifest.name for manifest in manifests.written), storage_name(location)]
+
+
+def _change_summary(place: Place, change: Change) -> Mapping[str, str]:
+    parent, added = place.parent, added_files(place, change.added)
+    gone = {file.identity for file in change.removed}
+    live = [file for file in live_files(parent) if file.identity not in gone]
+    changes = change_summary(added, change.removed)
+    return {**changes, **new_totals(parent.summary, changes, (*live, *added))}
+
+
+def commit(handle: TableHandle, candidate: Candidate) -> bool:
+    """Ask the catalog to make the staged snapshot the table's newest, if main is still at its parent."""
+    parent, storage = _parent_id(candidate.parent_version), handle.storage
+    metadata, location = handle.load()
+    # Before the staged snapshot is looked for: of one that is committed nothing is left.
+    if head(metadata, subject=location).current != parent:
+        return False
+    if not handle.commit(decode(storage.read(candidate.metadata), subject=candidate.metadata), parent):
+        return False
+    storage.delete(candidate.metadata)
+    return True
+
+
+def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
+    """The snapshots that this run committed to main, oldest first, each with its parent; by table metadata alone."""
+    metadata, location = handle.load()
+    table = head(metadata, subject=location)
+    found: list[tuple[int, int]] = []
+    for version in ancestors(metadata, table.current, subject=location):
+        snapshot = table.snapshots[version]
+        if snapshot.get("summary", {}).get(RUN_PROPERTY) == commit_user(run.token):
+            found.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
+        elif integer(snapshot, "timestamp-ms", subject=location) < run.now_ms - RETRY_HORIZON_MS:
+            break
+    return tuple(reversed(found))
+
+
+def units_of(storage: Storage, snapshot: IcebergSnapshot) -> tuple[UnitKey, ...]:
+    """The partitions that a commit of ours changed, by its own manifests: its parent may be gone."""
+    own = (manifest for manifest in snapshot.manifests if manifest.snapshot_id == snapshot.version)
+    found: dict[UnitKey, None] = {}
+    for file in (file for manifest in own for file in _changed(storage, snapshot, manifest)):
+        # Equality deletes that hold everywhere are no partition's.
+        if file.content is not Content.EQUALITY_DELETES or not snapshot.schema.is_global(file.spec_id):
+            found[unit_key(snapshot.schema, file.spec_id, file.partition)] = None
+    return tuple(found)
+
+
+def _changed(storage: Storage, snapshot: IcebergSnapshot, manifest: Manifest) -> Iterator[ContentFile]:
+    for entry in read_manifest(storage, manifest, snapshot.schema):
+        if entry.status is not Status.EXISTING and entry.snapshot_id == snapshot.version:
+            yield entry.file
+
+
+def _parent_id(version: int) -> int | None:
+    return None if version == NO_SNAPSHOT else version

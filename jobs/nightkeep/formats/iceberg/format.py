@@ -1,0 +1,164 @@
+"""An Iceberg table behind the protocol: a catalog's table and a store -> snapshots, rewrites, candidates, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg import audit, commit, scan, wide
+from nightkeep.formats.iceberg.catalog import TableHandle, parse_location
+from nightkeep.formats.iceberg.cluster_columns import require_columns
+from nightkeep.formats.iceberg.cluster_plan import cluster_files
+from nightkeep.formats.iceberg.conflicts import conflicts
+from nightkeep.formats.iceberg.figures import figures
+from nightkeep.formats.iceberg.layout import layout, sample
+from nightkeep.formats.iceberg.live_set import positional_of
+from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load, load_staged
+from nightkeep.formats.iceberg.naming import commit_user
+from nightkeep.formats.iceberg.optimize import pack_files, refuse_unhandled
+from nightkeep.formats.iceberg.persist_plan import persist_deletes, refuse_persisting, streaming_note
+from nightkeep.formats.iceberg.pieces import pieces
+from nightkeep.formats.iceberg.rewrite import rewrite
+from nightkeep.formats.iceberg.sizing import sizes_of
+from nightkeep.layout import Layout
+from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
+from nightkeep.protocol import OperationRules, Positions, Wide
+from nightkeep.storage import Storage, open_storage
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergTable:
+    """One opened table; picklable, so that tasks can read and rewrite. Only commits ask the catalog."""
+
+    address: Address
+    handle: TableHandle
+
+    @property
+    def storage(self) -> Storage:
+        return self.handle.storage
+
+    @property
+    def operations(self) -> Mapping[Operation, OperationRules[IcebergUnit]]:
+        return {
+            Operation.PERSIST_DELETES: OperationRules((refuse_persisting,), (persist_deletes,), (streaming_note,)),
+            Operation.OPTIMIZE: OperationRules((refuse_unhandled, require_columns), (cluster_files, pack_files)),
+        }
+
+    def snapshot(self, version: int | None = None, *, read_as: IcebergSnapshot | None = None) -> IcebergSnapshot:
+        """Rows of any version come with the columns of today, as readers travel in time; a candidate's are those."""
+        return load(self.address, self.handle, version)
+
+    def staged(self, candidate: Candidate) -> IcebergSnapshot:
+        return load_staged(self.address, self.handle, candidate.metadata)
+
+    def survivors(self, unit: IcebergUnit, view: View) -> Positions:
+        """Both views show the same: a reader applies every delete."""
+        with _reading(unit):
+            return scan.survivors(self.storage, unit, view)
+
+    def rows(self, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+        with _reading(unit):
+            yield from scan.rows(self.storage, unit, positions)
+
+    def pieces(self, base: IcebergUnit, candidate: IcebergUnit) -> Sequence[tuple[IcebergUnit, IcebergUnit]]:
+        return pieces(base, candidate)
+
+    def unit_faults(self, base: IcebergUnit, candidate: IcebergUnit) -> tuple[str, ...]:
+        with _reading(candidate):
+            return audit.unit_faults(self.storage, base, candidate)
+
+    def rewrite(self, task: object, run: Run) -> Rewrite:
+        return rewrite(self.storage, task, run)
+
+    def survey(self, task: Wide, source: object) -> object:
+        return wide.survey(self.storage, task, source)
+
+    def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
+        return wide.ranged(task, surveys)
+
+    def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        return wide.scatter(self.storage, ranged, source)
+
+    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
+        return wide.gather(self.storage, ranged, part, rows, run=run)
+
+    def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+        return commit.stage(self.storage, parent, rewrites, run)
+
+    def faults(
+        self, parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]
+    ) -> tuple[str, ...]:
+        return audit.version_faults(self.storage, parent, candidate, touched)
+
+    def shown(self, unit: IcebergUnit) -> frozenset[Hashable]:
+        """Data files with the position deletes that hold for them, and the number that equality deletes go by.
+
+        Not the equality deletes: which of them a commit can remove depends on what others committed before it.
+        """
+        held = positional_of(unit)
+        return frozenset((file.identity, file.bytes, file.sequence_number, held[file.path]) for file in unit.files)
+
+    def conflicts(
+        self, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]
+    ) -> tuple[tuple[UnitKey, str], ...]:
+        return conflicts(planned, head, rewrites)
+
+    def commit(self, candidate: Candidate) -> bool:
+        return commit.commit(self.handle, candidate)
+
+    def visible(self, candidate: Candidate) -> bool:
+        return self.handle.visible(candidate.version)
+
+    def committed(self, run: Run) -> tuple[Committed, ...]:
+        found = commit.committed(self.handle, run)
+        return tuple(
+            Committed(version, parent, commit.units_of(self.storage, self.snapshot(version)))
+            for version, parent in found
+        )
+
+    def figures(
+        self, before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]
+    ) -> Mapping[str, object]:
+        return figures(before, after, touched)
+
+    def layout(self, snapshot: IcebergSnapshot) -> Layout:
+        return layout(snapshot)
+
+    def sample(self, snapshot: IcebergSnapshot, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
+        return sample(self.storage, snapshot, columns, rows)
+
+    def target_bytes(self, snapshot: IcebergSnapshot, request: Request) -> int:
+        return sizes_of(snapshot, request).target
+
+    def commit_user(self, token: str) -> str:
+        return commit_user(token)
+
+    def go_back(self, version: int) -> str:
+        """Of iceberg-spark; names that need it are in backticks."""
+        catalog, _, name = self.address.location.partition("/")
+        quoted = ".".join(f"`{part}`" for part in name.split("."))
+        return f"CALL `{catalog}`.system.rollback_to_snapshot('{quoted}', {version})"
+
+    def discard(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.storage.delete(name)
+
+
+@contextmanager
+def _reading(unit: IcebergUnit) -> Iterator[None]:
+    """Arrow refuses values that do not fit their type without knowing whose they are."""
+    try:
+        yield
+    except ValueError as failure:
+        raise CorruptMetadata(str(unit.key), "rows as their schema promises", str(failure)) from failure
+
+
+def open_table(address: Address) -> IcebergTable:
+    """Open `CATALOG/NAMESPACE.TABLE`. Raises AddressError for a catalog or a table that is not there."""
+    handle = parse_location(address.location, open_storage("/"))
+    handle.load()
+    return IcebergTable(address, handle)
