@@ -71,7 +71,8 @@ BASES = {
 TREES = {"errors.py", "operators.py", "protocol.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
 MANY_VERBS = {
-    "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable", "Relation", "PaimonRelation",
+    "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable", "Relation",
+    "PaimonRelation",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 
