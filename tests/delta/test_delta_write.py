@@ -20,13 +20,13 @@ from tests.engines.lake_rows import rows_of
 from tests.engines.lakes_oracle import Lakes
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.delta import write as module
 from nightkeep.formats.delta.columns import COMMIT_VERSION, ROW_ID, FileReader
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit, load
 from nightkeep.formats.delta.naming import Naming
 from nightkeep.formats.delta.schema import ColumnMapping, Field, RowTracking, TableSchema
 from nightkeep.formats.delta.stats import FileStats
 from nightkeep.formats.delta.write import FileWriter, WrittenFile
+from nightkeep.kernels import row_groups
 from nightkeep.model import Address, Run, UnitKey
 from nightkeep.storage import LocalStorage
 
@@ -240,7 +240,7 @@ def test_files_are_cut_to_the_row(sizes: list[int], rows_per_file: int, group: i
     chunks = [pa.table({"n": pa.array([next(numbers) for _ in range(size)], pa.int64())}) for size in sizes]
     total = sum(sizes)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ROW_GROUP_ROWS", group)
+        patch.setattr(row_groups, "ROW_GROUP_ROWS", group)
         writing = Writing(Path(folder), schema(field("n", pa.int64())))
 
         files = writing.write(*chunks, rows_per_file=rows_per_file)
@@ -279,7 +279,7 @@ def test_a_target_below_a_row_gives_a_row(tmp_path: Path) -> None:
 
 
 def test_row_groups_are_bounded_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROW_GROUP_BYTES", 160_000)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_BYTES", 160_000)
     rows = random_rows(100_000)
     writing = Writing(tmp_path, schema(field("n", pa.int64()), field("x", pa.int64())))
 

@@ -87,7 +87,7 @@ def column_stats(column: Column, mode: StatsMode = DEFAULT_MODE) -> ColumnStats:
     bounds = pc.min_max(plain)
     low, high = bounds["min"], bounds["max"]
     if is_bytes(plain.type):
-        low, high = _cut(low, mode.length), _raised(high, mode.length)
+        low, high = cut(low, mode.length), raised(high, mode.length)
     elif pa.types.is_floating(plain.type):
         low, high = _signed_zero(low, -0.0), _signed_zero(high, 0.0)
     if not (low.is_valid and high.is_valid):
@@ -148,13 +148,13 @@ def _signed_zero(bound: Scalar, zero: float) -> Scalar:
     return cast(Scalar, pa.scalar(zero, bound.type)) if bound.as_py() == 0 else bound
 
 
-def _cut(bound: Scalar, length: int | None) -> Scalar:
+def cut(bound: Scalar, length: int | None) -> Scalar:
     """At most `bound`: its first `length` code points or bytes."""
     value = bound.as_py()
     return _text(None if value is None else value[:length], bound.type)
 
 
-def _raised(bound: Scalar, length: int | None) -> Scalar:
+def raised(bound: Scalar, length: int | None) -> Scalar:
     """At least `bound`, of at most `length` code points or bytes; null when there is no such value."""
     value = bound.as_py()
     if value is None or length is None or len(value) <= length:

@@ -30,7 +30,7 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
     wanted one, and ArrowInvalid, which is a ValueError too, for a value that does not fit.
     """
     if isinstance(array, pa.ExtensionArray):
-        storage: Array = array.storage  # type: ignore[attr-defined]
+        storage: Array = array.storage
         array, held = storage, storage.type
     if isinstance(wanted, StructType) and isinstance(array, pa.StructArray):
         return _struct(array, held, wanted, fill)
@@ -143,3 +143,44 @@ def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def stored(array: Array, kind: pa.DataType, name: str) -> Array:
+    """Values of the table's type as `kind`, which files have: the same by place, with field ids and nullability.
+
+    Raises ValueError for a null, called by its column's full `name`, that the type does not allow.
+    """
+    if isinstance(kind, pa.StructType) and isinstance(array, pa.StructArray):
+        return _stored_struct(array, kind, name)
+    if isinstance(kind, pa.ListType) and isinstance(array, pa.ListArray):
+        _require_values(array.flatten(), kind.value_field, f"{name}.element")
+        return rebuilt(array, kind, stored(array.values, kind.value_type, f"{name}.element"))
+    if isinstance(kind, pa.MapType) and isinstance(array, pa.MapArray):
+        return _stored_map(array, kind, name)
+    if isinstance(kind, pa.BaseExtensionType):
+        return cast(Array, pa.ExtensionArray.from_storage(kind, _leaf(array, kind.storage_type)))
+    return _leaf(array, kind)
+
+
+def _stored_struct(array: pa.StructArray, kind: pa.StructType, name: str) -> Array:
+    valid = array.is_valid()
+    children = []
+    for place, field in enumerate(kind):
+        child, called = array.field(place), f"{name}.{field.name}"
+        if not field.nullable and child.null_count:
+            _require_values(child.filter(valid), field, called)
+        children.append(stored(child, field.type, called))
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def _stored_map(array: pa.MapArray[Any, Any], kind: pa.MapType[Any, Any, Any], name: str) -> Array:
+    _require_values(array.items, kind.item_field, f"{name}.value")
+    keys = stored(array.keys, kind.key_type, f"{name}.key")
+    items = stored(array.items, kind.item_type, f"{name}.value")
+    return rebuilt(array, kind, pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field]))
+
+
+def _require_values(array: Array, field: ArrowField, name: str) -> None:
+    if not field.nullable and array.null_count:
+        raise ValueError(f"{array.null_count} nulls of the required column {name}")

@@ -125,7 +125,7 @@ _BUILD: Final[Mapping[type[IcebergType], Callable[[Any, _Tag], pa.DataType]]] = 
     TimestampNanoType: _plain(pa.timestamp("ns")),
     TimestamptzNanoType: _plain(pa.timestamp("ns", "UTC")),
     StringType: _plain(pa.string()),
-    UUIDType: _plain(pa.binary(16)),
+    UUIDType: lambda _, tag: pa.binary(16) if tag is _untagged else pa.uuid(),
     FixedType: lambda kind, _: pa.binary(len(kind)),
     BinaryType: _plain(pa.binary()),
     StructType: _struct,
