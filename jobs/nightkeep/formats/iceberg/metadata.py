@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from nightkeep.errors import MissingFile
+from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.features import manifest_list_of, refuse_features, refuse_files, refuse_manifests
+from nightkeep.formats.iceberg.manifest_list import read_manifest_list
+from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY
-from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.partition import typed, unit_key
+from nightkeep.formats.iceberg.schema import TableSchema, parse
+from nightkeep.formats.iceberg.table_metadata import Raw, decode, head, integer
+from nightkeep.formats.iceberg.units import Place, gather
 from nightkeep.model import Address, FileSizes, UnitKey
+from nightkeep.storage import Storage
 
 NO_SNAPSHOT = -1
 """The version of a table that nothing was ever written to (Java's value for no snapshot)."""
@@ -82,3 +91,119 @@ class IcebergSnapshot:
     @cached_property
     def by_key(self) -> Mapping[UnitKey, IcebergUnit]:
         return {unit.key: unit for unit in self.units}
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where a snapshot is found: all of a table that is the same for each of its snapshots."""
+
+    address: Address
+    storage: Storage
+    metadata: Raw
+    location: str
+    any_version: bool
+
+
+def load(
+    address: Address, handle: TableHandle, version: int | None = None, *, read_as: TableSchema | None = None
+) -> IcebergSnapshot:
+    """A snapshot by id; None: the current one of main, with the table's current schema.
+
+    One that is asked for by id has the schema it was written with, as `VERSION AS OF` shows it, or that of `read_as`:
+    columns change without a new snapshot. Raises AddressError, Unreachable, MissingFile where the table does not
+    keep that snapshot any more, RefusedTable for what we do not handle, CorruptMetadata.
+    """
+    table = _table(address, handle)
+    found = head(table.metadata, subject=address.name)
+    if version is None:
+        return _snapshot(table, None if found.current is None else found.snapshots[found.current], None)
+    if version == NO_SNAPSHOT:
+        return _snapshot(table, None, read_as)
+    if version not in found.snapshots:
+        raise MissingFile(f"{address.name}: snapshot {version}", "a snapshot that the table keeps", "none")
+    raw = found.snapshots[version]
+    return _snapshot(table, raw, read_as or _schema_of(table, raw))
+
+
+def load_staged(address: Address, handle: TableHandle, name: str) -> IcebergSnapshot:
+    """The snapshot that readers will see once the staged one, the file `name`, is published. Raises as `load`."""
+    table = _table(address, handle)
+    raw = decode(handle.storage.read(name), subject=name)
+    return _snapshot(table, raw, _schema_of(table, raw))
+
+
+def _table(address: Address, handle: TableHandle) -> _Table:
+    metadata, location = handle.load()
+    return _Table(address, handle.storage, metadata, location, handle.commits_any_version)
+
+
+def _schema_of(table: _Table, snapshot: Raw) -> TableSchema:
+    # Snapshots of format version 1 do not tell.
+    told = snapshot.get("schema-id")
+    refuse_features(table.address.name, table.metadata, schema_id=told, any_version=table.any_version)
+    return parse(table.metadata, table=table.address.name, schema_id=told)
+
+
+def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> IcebergSnapshot:
+    name = table.address.name
+    schema = schema or _schema_of(table, {})
+    version = NO_SNAPSHOT if raw is None else integer(raw, "snapshot-id", subject=name)
+    manifests = () if raw is None else read_manifest_list(table.storage, manifest_list_of(name, raw))
+    refuse_manifests(name, manifests)
+    entries = (entry for manifest in manifests for entry in read_manifest(table.storage, manifest, schema))
+    gathered = gather(schema, entries, snapshot_id=version)
+    everywhere = tuple(sorted(gathered.everywhere, key=_by_path))
+    units = tuple(sorted((_unit(schema, each, everywhere) for each in gathered.places), key=lambda unit: unit.key))
+    for unit in units:
+        refuse_files(name, (*unit.files, *unit.positional, *unit.equality))
+    told = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
+    summary = told.get("summary") or {}
+    return IcebergSnapshot(
+        table=table.address,
+        version=version,
+        parent_version=_parent(told),
+        sequence_number=told.get("sequence-number") or 0,
+        timestamp_ms=integer(told, "timestamp-ms", subject=name),
+        schema=schema,
+        units=units,
+        operation=str(summary.get("operation", "")),
+        summary={key: value for key, value in summary.items() if key != "operation"},
+        manifests=manifests,
+        raw=raw or {},
+        metadata=table.metadata,
+        metadata_location=table.location,
+        next_row_id=_next_row_id(table, told),
+        stray=() if units else everywhere,
+    )
+
+
+def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
+    return IcebergUnit(
+        key=unit_key(schema, place.spec_id, place.values),
+        partition=typed(schema, place.spec_id, place.values),
+        spec_id=place.spec_id,
+        values=place.values,
+        files=tuple(sorted(place.files, key=_by_path)),
+        positional=tuple(sorted(place.positional, key=_by_path)),
+        # Shared by all units where there are no others: global deletes may be many.
+        equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
+        schema=schema,
+    )
+
+
+def _by_path(file: ContentFile) -> tuple[str, int]:
+    return (file.path, file.content_offset or 0)
+
+
+def _parent(snapshot: Raw) -> int | None:
+    found = snapshot.get("parent-snapshot-id")
+    return None if found in (None, NO_SNAPSHOT) else found
+
+
+def _next_row_id(table: _Table, snapshot: Raw) -> int | None:
+    """Of a snapshot that is not the table's yet: what the table's will be."""
+    told = head(table.metadata, subject=table.address.name)
+    if told.next_row_id is None or not snapshot.get("snapshot-id") or snapshot["snapshot-id"] in told.snapshots:
+        return told.next_row_id
+    first = integer(snapshot, "first-row-id", subject=table.address.name)
+    return first + integer(snapshot, "added-rows", subject=table.address.name)

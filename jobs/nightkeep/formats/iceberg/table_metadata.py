@@ -86,10 +86,8 @@ def ancestors(raw: Raw, snapshot_id: int | None, *, subject: str) -> Iterator[in
             raise CorruptMetadata(subject, "ancestors that end", f"a circle at snapshot {snapshot_id}")
         seen.add(snapshot_id)
         yield snapshot_id
-        parent = known[snapshot_id].get("parent-snapshot-id")
-        snapshot_id = (
-            None if parent in (None, -1) else integer(known[snapshot_id], "parent-snapshot-id", subject=subject)
-        )
+        parent = _no_snapshot_is_none(known[snapshot_id].get("parent-snapshot-id"))
+        snapshot_id = None if parent is None else integer(known[snapshot_id], "parent-snapshot-id", subject=subject)
 
 
 def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Raw | None:
@@ -109,7 +107,11 @@ def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Ra
         "refs": {**refs(raw, subject=subject), MAIN: reference},
         "last-sequence-number": added.sequence_number,
         "last-updated-ms": max(before.updated_ms, added.timestamp_ms),
-        "snapshots": [*objects(raw, "snapshots", subject=subject), snapshot],
+        # Java's reader takes a null for no number.
+        "snapshots": [
+            *objects(raw, "snapshots", subject=subject),
+            {key: value for key, value in snapshot.items() if value is not None},
+        ],
         "snapshot-log": _logged(raw, added, subject),
         "metadata-log": _past_versions(raw, before, location, subject=subject),
     }
@@ -134,7 +136,7 @@ class _Added:
         lineage = before.next_row_id is not None
         added = cls(
             id=integer(snapshot, "snapshot-id", subject=subject),
-            parent=snapshot.get("parent-snapshot-id"),
+            parent=_no_snapshot_is_none(snapshot.get("parent-snapshot-id")),
             sequence_number=integer(snapshot, "sequence-number", subject=subject),
             timestamp_ms=integer(snapshot, "timestamp-ms", subject=subject),
             first_row_id=integer(snapshot, "first-row-id", subject=subject) if lineage else None,
@@ -148,6 +150,11 @@ class _Added:
     def follows(self, before: Head) -> bool:
         taken = before.next_row_id is not None and self.first_row_id != before.next_row_id
         return self.parent == before.current and self.sequence_number > before.sequence_number and not taken
+
+
+def _no_snapshot_is_none(told: Any) -> Any:
+    """Java writes -1 for no snapshot."""
+    return None if told == -1 else told
 
 
 def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
@@ -212,9 +219,9 @@ def text(raw: Raw, name: str, *, subject: str) -> str:
 
 
 def _current(raw: Raw, subject: str) -> int | None:
-    """Java writes -1 for no snapshot; `current-snapshot-id` and main agree (spec, "Snapshot References")."""
-    told = raw.get("current-snapshot-id")
-    current = None if told in (None, -1) else integer(raw, "current-snapshot-id", subject=subject)
+    """`current-snapshot-id` and main agree (spec, "Snapshot References")."""
+    told = _no_snapshot_is_none(raw.get("current-snapshot-id"))
+    current = None if told is None else integer(raw, "current-snapshot-id", subject=subject)
     main = refs(raw, subject=subject).get(MAIN)
     pointed = current if main is None else integer(main, "snapshot-id", subject=subject)
     if main is not None and (pointed != current or main.get("type") != "branch"):

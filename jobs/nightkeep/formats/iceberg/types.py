@@ -6,7 +6,7 @@ Iceberg table spec, "Primitive Types", "Nested Types" and "Parquet" (field ids).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -39,7 +39,7 @@ from nightkeep.errors import RefusedTable
 FIELD_ID: Final = b"PARQUET:field_id"
 """The key of an Arrow field's metadata that Arrow writes to Parquet as the field id."""
 
-_Tag = Callable[[int], Mapping[bytes, bytes] | None]
+_Tag = Callable[[int], dict[bytes | str, bytes | str] | None]
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
@@ -70,7 +70,7 @@ def _untagged(field_id: int) -> None:
     return None
 
 
-def _tagged(field_id: int) -> Mapping[bytes, bytes]:
+def _tagged(field_id: int) -> dict[bytes | str, bytes | str]:
     return {FIELD_ID: str(field_id).encode()}
 
 
@@ -82,12 +82,7 @@ def _type(kind: IcebergType, tag: _Tag) -> pa.DataType:
 
 
 def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> pa.Field[Any]:
-    return pa.field(field.name, _type(field.field_type, tag), nullable=nullable, metadata=_metadata(field, tag))
-
-
-def _metadata(field: NestedField, tag: _Tag) -> dict[bytes | str, bytes | str] | None:
-    found = tag(field.field_id)
-    return None if found is None else dict(found)
+    return pa.field(field.name, _type(field.field_type, tag), nullable=nullable, metadata=tag(field.field_id))
 
 
 def _inner(field: NestedField, tag: _Tag) -> pa.Field[Any]:
@@ -103,8 +98,8 @@ def _list(kind: ListType, tag: _Tag) -> pa.DataType:
 
 
 def _map(kind: MapType, tag: _Tag) -> pa.DataType:
-    key = _field(kind.key_field, tag, nullable=False)
-    return pa.map_(key, _inner(kind.value_field, tag))
+    parts: Any = (_field(kind.key_field, tag, nullable=False), _inner(kind.value_field, tag))
+    return cast(pa.DataType, pa.map_(*parts))
 
 
 def _plain(kind: pa.DataType) -> Callable[[Any, _Tag], pa.DataType]:

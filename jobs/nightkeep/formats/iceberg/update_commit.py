@@ -111,7 +111,10 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
     reference = SetSnapshotRefUpdate.model_validate(
         {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
     )
-    requirements = (AssertTableUUID(uuid=identity), AssertRefSnapshotId(ref=MAIN, snapshot_id=before.current))
+    requirements = (
+        AssertTableUUID(uuid=identity),
+        AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": before.current}),
+    )
     return requirements, (AddSnapshotUpdate(snapshot=added), reference)
 
 

@@ -1,0 +1,210 @@
+"""Every feature of Iceberg's format versions: what we do about it, or why the table is refused, and what proves it.
+
+`python -m nightkeep.formats.iceberg.features` prints the table of docs/iceberg-features.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.types import DoubleType, FloatType
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.table_metadata import Raw, integer, objects, text
+
+NEWEST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Either `handled` says what we do, or `refused` what would work instead. `test`: what holds us to it."""
+
+    test: str
+    handled: str = ""
+    refused: str = ""
+
+    def __post_init__(self) -> None:
+        assert bool(self.handled) != bool(self.refused)
+
+
+def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True) -> None:
+    """Raises RefusedTable for the first feature of the table's metadata that we do not handle, CorruptMetadata.
+
+    `schema_id`: the schema that rows are read with, None for the current one. `any_version`: whether the catalog
+    takes commits of tables of format version 3.
+    """
+    for name, found in _found(table, raw, schema_id, any_version=any_version):
+        raise _refusal(table, name, found)
+
+
+def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
+    """Raises RefusedTable for a live file that we do not read."""
+    for file in files:
+        name = _FORMATS.get(file.format, "files of other formats")
+        if name:
+            raise _refusal(table, name, f"{file.path} is in {file.format}")
+        if file.raw.get("key_metadata") is not None:
+            raise _refusal(table, "encryption", f"{file.path} is encrypted")
+
+
+def refuse_manifests(table: str, manifests: Iterable[Manifest]) -> None:
+    """Raises RefusedTable for a manifest that we cannot read."""
+    for manifest in manifests:
+        if manifest.key_metadata is not None:
+            raise _refusal(table, "encryption", f"{manifest.path} is encrypted")
+
+
+def manifest_list_of(table: str, snapshot: Raw) -> str:
+    """Where a snapshot's manifest list is. Raises RefusedTable where it is encrypted or there is none."""
+    if snapshot.get("key-id") is not None:
+        raise _refusal(table, "encryption", f"snapshot {snapshot.get('snapshot-id')} is encrypted")
+    if "manifest-list" not in snapshot and "manifests" in snapshot:
+        raise _refusal(table, "snapshots without a manifest list", f"snapshot {snapshot.get('snapshot-id')}")
+    return text(snapshot, "manifest-list", subject=f"{table}: snapshot {snapshot.get('snapshot-id')}")
+
+
+def refuse_keys(schema: TableSchema, deletes: Iterable[ContentFile]) -> None:
+    """Raises RefusedTable for equality deletes by columns that we do not compare as readers do."""
+    fields = {field_id: file.path for file in deletes for field_id in file.equality_ids}
+    for field_id, path in fields.items():
+        try:
+            field = schema.field(field_id)
+        except CorruptMetadata as failure:
+            found = f"{path} deletes by field {field_id}"
+            raise _refusal(schema.table, "equality deletes by columns that no schema has", found) from failure
+        if isinstance(field.field_type, FloatType | DoubleType):
+            found = f"{path} deletes by {field.name}, a {field.field_type}"
+            raise _refusal(schema.table, "equality deletes by float or double columns", found)
+
+
+def document() -> str:
+    """The table of features as Markdown."""
+    rows = (f"| {name} | {_verdict(known)} | `{known.test}[{name}]` |" for name, known in FEATURES.items())
+    return "\n".join((_HEAD, *rows, ""))
+
+
+def _verdict(known: Feature) -> str:
+    return f"{known.handled or f'Refused: {known.refused}'}."
+
+
+def _refusal(table: str, name: str, found: str) -> RefusedTable:
+    return RefusedTable(table, f"{name}: {found}", FEATURES[name].refused)
+
+
+def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
+    """Refused features of a table's metadata, each with where it is."""
+    version = integer(raw, "format-version", subject=table)
+    if version < 2 or version > NEWEST:
+        yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
+    if version == NEWEST and not any_version:
+        yield "format version 3 in catalogs other than REST and SQL", "pyiceberg commits no such metadata"
+    if raw.get("encryption-keys") or "encryption.key-id" in (raw.get("properties") or {}):
+        yield "encryption", "the table has encryption keys"
+    yield from _types(table, raw, schema_id)
+    for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
+        told = f"partition field {field.get('name')} is {field.get('transform')}"
+        if len(field.get("source-ids") or ()) > 1:
+            yield "transforms of several columns", told
+        elif not _TRANSFORM.fullmatch(str(field.get("transform"))):
+            yield "unknown transforms", told
+
+
+def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, str]]:
+    number = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
+    schemas = [each for each in objects(raw, "schemas", subject=table) if each.get("schema-id") == number]
+    for column, kind in (pair for schema in schemas for pair in _primitives("", schema)):
+        name = re.split(r"[(\[]", kind)[0].strip()
+        if not _TYPES.fullmatch(name):
+            yield (
+                f"type {name}" if f"type {name}" in FEATURES else "unknown types",
+                f"column {column} is of type {kind}",
+            )
+
+
+def _primitives(path: str, kind: Any) -> Iterator[tuple[str, str]]:
+    """The primitive types within a type's JSON, each with the path of its column."""
+    if isinstance(kind, str):
+        yield path, kind
+    elif isinstance(kind, dict):
+        for field in _fields(kind):
+            yield from _primitives(f"{path}.{field.get('name')}".lstrip("."), field.get("type"))
+        for part in ("element", "key", "value"):
+            if part in kind:
+                yield from _primitives(f"{path}.{part}", kind[part])
+
+
+def _fields(kind: Raw) -> list[Raw]:
+    found = kind.get("fields") or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise CorruptMetadata("fields of a schema or partition spec", "a list of objects", repr(found)[:80])
+    return found
+
+
+_SUITE: Final = "tests/iceberg/test_iceberg_features.py"
+_NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
+_HANDLED: Final = f"{_SUITE}::test_a_handled_feature_is_read"
+_ENGINE: Final = "use the engine's own maintenance for this table"
+_REWRITE: Final = "rewrite the table's files as Parquet with the engine that wrote them"
+
+_TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
+_TYPES: Final = re.compile(
+    r"boolean|int|long|float|double|decimal|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
+    r"|string|uuid|fixed|binary"
+)
+_FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
+
+FEATURES: Final[Mapping[str, Feature]] = {
+    "format version 1": Feature(_NAME, refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')"),
+    "format version 2": Feature(_HANDLED, handled="Read and written"),
+    "format version 3": Feature(_HANDLED, handled="Read and written"),
+    "format versions above 3": Feature(_NAME, refused="use the engine that wrote it"),
+    "format version 3 in catalogs other than REST and SQL": Feature(_NAME, refused="move the table to such a catalog"),
+    "position deletes": Feature(_HANDLED, handled="Applied; in a table of version 3 rewritten as deletion vectors"),
+    "deletion vectors": Feature(_HANDLED, handled="Applied, checked and written, one for each data file"),
+    "equality deletes": Feature(_HANDLED, handled="Applied by sequence number, those of no partition everywhere"),
+    "equality deletes by float or double columns": Feature(_NAME, refused=_ENGINE),
+    "equality deletes by columns that no schema has": Feature(_NAME, refused=_ENGINE),
+    "row lineage": Feature(_HANDLED, handled="Rows keep their ids and the sequence numbers of their last change"),
+    "default values": Feature(_HANDLED, handled="Read where a file lacks the column"),
+    "default values of nanosecond timestamps": Feature(_NAME, refused=_ENGINE),
+    "partition spec evolution": Feature(_HANDLED, handled="Files stay in the partition spec that they were written in"),
+    "schema evolution": Feature(_HANDLED, handled="Columns are read by field id, of files without ids by name mapping"),
+    "transforms of several columns": Feature(_NAME, refused=_ENGINE),
+    "unknown transforms": Feature(_NAME, refused=_ENGINE),
+    "type timestamp_ns": Feature(_HANDLED, handled="Read and written"),
+    "type timestamptz_ns": Feature(_HANDLED, handled="Read and written"),
+    "type variant": Feature(_NAME, refused=_ENGINE),
+    "type geometry": Feature(_NAME, refused=_ENGINE),
+    "type geography": Feature(_NAME, refused=_ENGINE),
+    "type unknown": Feature(_NAME, refused=_ENGINE),
+    "unknown types": Feature(_NAME, refused=_ENGINE),
+    "ORC files": Feature(_NAME, refused=_REWRITE),
+    "Avro files": Feature(_NAME, refused=_REWRITE),
+    "files of other formats": Feature(_NAME, refused=_REWRITE),
+    "encryption": Feature(_NAME, refused=_ENGINE),
+    "files beyond this machine's file system": Feature(
+        _NAME, refused="keep the table on a file system of this machine"
+    ),
+    "files outside the table's folder": Feature(
+        _HANDLED, handled="Read where manifests say, written as properties say"
+    ),
+    "branches and tags": Feature(_HANDLED, handled="Left alone: only the branch main is read and committed to"),
+    "statistics files": Feature(_HANDLED, handled="Kept"),
+    "snapshots without a manifest list": Feature(_NAME, refused="expire snapshots of before the upgrade to version 2"),
+}
+
+_HEAD: Final = """# Features of Iceberg tables
+
+What a table's metadata may say, by the Iceberg table spec, format versions 1 to 3.
+Printed by `python -m nightkeep.formats.iceberg.features`.
+
+| feature | what we do | test |
+|---|---|---|"""
+
+if __name__ == "__main__":
+    print(document(), end="")
