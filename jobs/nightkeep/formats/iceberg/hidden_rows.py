@@ -1,0 +1,136 @@
+"""Deletes -> positions of the data files' rows that they hide: vectors, position deletes and equality deletes.
+
+Key columns are read, and of those only what may match; what is held at a time is an index of deleted keys and a batch
+of rows. Iceberg table spec, "Scan Planning", "Delete Formats".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.columns import FileReader
+from nightkeep.formats.iceberg.content_files import ContentFile
+from nightkeep.formats.iceberg.live_set import positional_of
+from nightkeep.formats.iceberg.metadata import IcebergUnit
+from nightkeep.formats.iceberg.position_deletes import read_positions
+from nightkeep.formats.iceberg.probes import Probe, probes
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.vectors import read_vector
+from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.kernels.equality import EqualityIndex
+from nightkeep.storage import Storage
+
+INDEX_BYTES = 256 << 20
+"""Of deleted keys as Arrow holds them. The index takes 40 bytes a key beside them: for two numbers four times this."""
+
+Deletes = tuple[ContentFile, ...]
+Hidden = dict[str, BitMap64]
+"""Row ordinals by the data file's path, as its manifest has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A data file that has or may have deleted rows, and the positional deletes that hold for it."""
+
+    file: ContentFile
+    held: Deletes
+
+
+def marked_files(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Marked, ...]:
+    """Each of these files of the unit with the position deletes or the vector that hold for it."""
+    by_identity = {delete.identity: delete for delete in unit.positional}
+    held = positional_of(unit)
+    return tuple(Marked(file, tuple(by_identity[each] for each in sorted(held[file.path], key=repr))) for file in files)
+
+
+def hidden(storage: Storage, unit: IcebergUnit, files: Sequence[ContentFile]) -> Mapping[str, BitMap64]:
+    """Rows of some of the unit's data files that no reader sees, by path; files without any are left out.
+
+    Raises CorruptMetadata and MissingFile naming the delete file, also for positions beyond a file's rows.
+    """
+    found = positional_rows(storage, marked_files(unit, files))
+    for path, rows in equality_rows(storage, unit.schema, probes(unit, files)).items():
+        found[path] = found.get(path, BitMap64()) | rows
+    return {path: rows for path, rows in found.items() if rows}
+
+
+def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Hidden:
+    """What vectors and position delete files hide of these data files; every delete file is read once."""
+    found: Hidden = {target.file.path: BitMap64() for target in targets}
+    for target in targets:
+        for vector in (each for each in target.held if each.is_vector):
+            found[target.file.path] |= read_vector(storage, vector, target.file.rows)
+    for delete, paths in _by_delete(targets).items():
+        for path, rows in read_positions(storage, delete, paths).items():
+            found[path] |= rows
+    for target in targets:
+        _require_within(found[target.file.path], target)
+    return found
+
+
+def equality_rows(
+    storage: Storage, schema: TableSchema, found: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
+) -> Hidden:
+    """What equality deletes hide of the probes' data files, those without such rows left out.
+
+    Keys beyond `index_bytes` are looked for in further passes over the data files' key columns: a row is hidden by
+    any one of the keys.
+    """
+    rows: Hidden = {}
+    for probe in found:
+        for index in _indexes(storage, schema, probe, index_bytes):
+            for file in probe.files:
+                positions = _matches(storage, schema, file, probe.field_ids, index=index)
+                if len(positions):
+                    rows[file.path] = rows.get(file.path, BitMap64()) | BitMap64(
+                        from_positions(positions, Width.BITS_64)
+                    )
+    return rows
+
+
+def _indexes(storage: Storage, schema: TableSchema, probe: Probe, index_bytes: int) -> Iterator[EqualityIndex]:
+    pending: list[tuple[pa.Table, int]] = []
+    held = 0
+    for delete in probe.deletes:
+        for keys in FileReader(storage, schema, delete).keys(probe.field_ids):
+            pending.append((keys, delete.sequence_number))
+            held += keys.nbytes
+            if held >= index_bytes:
+                yield EqualityIndex.of(pending)
+                pending, held = [], 0
+    if pending:
+        yield EqualityIndex.of(pending)
+
+
+def _matches(
+    storage: Storage, schema: TableSchema, file: ContentFile, field_ids: Sequence[int], *, index: EqualityIndex
+) -> npt.NDArray[np.int64]:
+    start, found = 0, [np.empty(0, np.int64)]
+    for keys in FileReader(storage, schema, file).keys(field_ids):
+        found.append(start + index.hidden(keys, file.sequence_number))
+        start += keys.num_rows
+    if start != file.rows:
+        raise CorruptMetadata(file.path, f"{file.rows} rows, as its manifest counts", str(start))
+    return np.concatenate(found)
+
+
+def _by_delete(targets: Sequence[Marked]) -> Mapping[ContentFile, set[str]]:
+    found: dict[ContentFile, set[str]] = {}
+    for target in targets:
+        for delete in (each for each in target.held if not each.is_vector):
+            found.setdefault(delete, set()).add(target.file.path)
+    return found
+
+
+def _require_within(rows: BitMap64, target: Marked) -> None:
+    if rows and rows.max() >= target.file.rows:
+        held = ", ".join(delete.path for delete in target.held)
+        expected = f"positions below the {target.file.rows} rows of {target.file.path}"
+        raise CorruptMetadata(held, expected, str(rows.max()))
