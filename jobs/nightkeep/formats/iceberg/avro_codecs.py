@@ -1,0 +1,114 @@
+"""Blocks of an Avro container, packed and unpacked: the codecs that Iceberg's Avro.Codec names, each bounded."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import zstandard
+
+from nightkeep.errors import UsageError
+
+# Far above what any writer puts in a block, far below what would hurt: a bound on hostile compression.
+MAX_BLOCK_BYTES: Final = 1 << 28
+
+FAILURES: Final = (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError)
+"""What `unpack` may raise besides ValueError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """`name` is Avro's, as headers have it. `unpack` gives at most MAX_BLOCK_BYTES or raises."""
+
+    name: str
+    pack: Callable[[bytes], bytes]
+    unpack: Callable[[bytes], bytes]
+
+
+def codec_of(properties: Mapping[str, str]) -> Codec:
+    """The codec that a table asks for its manifests to be written with; gzip, which is deflate, where it does not.
+
+    Java's manifests follow the first of these properties, pyiceberg's the other. Raises UsageError for a codec that
+    Iceberg does not name.
+    """
+    for key in ("write.manifest.compression-codec", "write.avro.compression-codec"):
+        value = properties.get(key)
+        if value is not None:
+            name = _OF_PROPERTY.get(value.lower())
+            if name is None:
+                raise UsageError(f"table property {key}: expected one of {', '.join(_OF_PROPERTY)}, found {value}")
+            return CODECS[name]
+    return CODECS["deflate"]
+
+
+def _inflate(content: bytes) -> bytes:
+    # Avro's deflate has neither header nor checksum (negative window bits).
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    plain = stream.decompress(content, MAX_BLOCK_BYTES)
+    if not stream.eof:
+        raise ValueError(f"a deflate stream without an end after {len(plain)} bytes")
+    return plain
+
+
+def _deflate(content: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(content) + packer.flush()
+
+
+def _unzstd(content: bytes) -> bytes:
+    # Java's frames do not state their size, so only the streaming form reads them.
+    with zstandard.ZstdDecompressor().stream_reader(content) as stream:
+        return stream.read(MAX_BLOCK_BYTES)
+
+
+def _zstd(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(content)
+
+
+_SNAPPY: Final = pa.Codec("snappy")
+_CRC_BYTES: Final = 4
+
+
+def _unsnap(content: bytes) -> bytes:
+    packed, crc = content[:-_CRC_BYTES], content[-_CRC_BYTES:]
+    size = _varint(packed)
+    if size > MAX_BLOCK_BYTES:
+        raise ValueError(f"a block of {size} bytes")
+    plain: bytes = _SNAPPY.decompress(packed, decompressed_size=size, asbytes=True)
+    if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != crc:
+        raise ValueError(f"a block with checksum {zlib.crc32(plain):#010x}, not 0x{crc.hex()}")
+    return plain
+
+
+def _snap(content: bytes) -> bytes:
+    packed: bytes = _SNAPPY.compress(content, asbytes=True)
+    return packed + zlib.crc32(content).to_bytes(_CRC_BYTES, "big")
+
+
+def _varint(data: bytes) -> int:
+    """The size that a raw snappy block begins with."""
+    value = 0
+    for place, byte in enumerate(data[:5]):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value
+    raise ValueError("a snappy block without its size")
+
+
+def _same(content: bytes) -> bytes:
+    return content
+
+
+CODECS: Final[Mapping[str, Codec]] = {
+    codec.name: codec
+    for codec in (
+        Codec("null", _same, _same),
+        Codec("deflate", _deflate, _inflate),
+        Codec("snappy", _snap, _unsnap),
+        Codec("zstandard", _zstd, _unzstd),
+    )
+}
+_OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "snappy", "zstd": "zstandard"}

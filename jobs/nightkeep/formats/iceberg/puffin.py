@@ -1,0 +1,180 @@
+"""Puffin files: blobs between magic bytes, and a JSON footer that says where each is (Iceberg's Puffin spec).
+
+PFA1 blob ... PFA1 payload payload-size(i32 LE) flags(4) PFA1
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.storage import Storage
+
+MAGIC: Final = b"PFA1"
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """One blob's line in the footer. `offset` is from the file's begin, `length` as stored."""
+
+    type: str
+    fields: tuple[int, ...]
+    snapshot_id: int
+    sequence_number: int
+    offset: int
+    length: int
+    codec: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Blobs in the footer's order, properties of the file, and where the footer begins."""
+
+    blobs: tuple[Blob, ...]
+    properties: Mapping[str, str]
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlob:
+    """A blob that is to be written as it is. Its snapshot and sequence number are those of the commit: -1."""
+
+    type: str
+    fields: tuple[int, ...]
+    content: bytes
+    properties: Mapping[str, str]
+
+
+def read_blob(storage: Storage, name: str, *, offset: int, file_bytes: int) -> tuple[Blob, bytes]:
+    """The blob that begins at `offset` in a Puffin file of `file_bytes`, as it is stored, and what the footer says.
+
+    Raises CorruptMetadata naming the file for another size, a footer that is none, and no blob there; MissingFile.
+    """
+    try:
+        with open(storage.local_path(name), "rb") as source:
+            _require_size(name, source, file_bytes)
+            footer = _footer(name, source, file_bytes)
+            blob = next((each for each in footer.blobs if each.offset == offset), None)
+            if blob is None:
+                raise CorruptMetadata(name, f"a blob at offset {offset}", "none in the footer")
+            source.seek(offset)
+            return blob, source.read(blob.length)
+    except FileNotFoundError:
+        raise MissingFile(name, "a Puffin file that metadata names", "no such file") from None
+
+
+def read_footer(storage: Storage, name: str) -> Footer:
+    """What a Puffin file holds. Raises CorruptMetadata naming the file, MissingFile."""
+    data = storage.read(name)
+    return _footer(name, io.BytesIO(data), len(data))
+
+
+def write_puffin(
+    storage: Storage, name: str, blobs: Sequence[NewBlob], properties: Mapping[str, str]
+) -> tuple[int, tuple[Blob, ...]]:
+    """Write the blobs in their order, uncompressed. The size of the file, and where each blob is."""
+    parts, placed, at = [MAGIC], [], len(MAGIC)
+    for blob in blobs:
+        found = Blob(blob.type, blob.fields, -1, -1, at, len(blob.content), None, blob.properties)
+        placed.append(found)
+        parts.append(blob.content)
+        at += found.length
+    payload = json.dumps({"blobs": [_to_json(blob) for blob in placed], "properties": dict(properties)}).encode()
+    data = b"".join([*parts, MAGIC, payload, _TAIL.pack(len(payload), b"\0\0\0\0", MAGIC)])
+    storage.put(name, data)
+    return len(data), tuple(placed)
+
+
+_TAIL: Final = struct.Struct("<i4s4s")
+_COMPRESSED: Final = b"\x01\0\0\0"
+# A footer line takes a few hundred bytes; no writer puts a million blobs in a file.
+_MAX_FOOTER_BYTES: Final = 1 << 28
+
+
+def _require_size(name: str, source: BinaryIO, expected: int) -> None:
+    found = os.fstat(source.fileno()).st_size
+    if found != expected:
+        raise CorruptMetadata(name, f"{expected} bytes as its manifest says", str(found))
+
+
+def _footer(name: str, source: BinaryIO, size: int) -> Footer:
+    least = 2 * len(MAGIC) + _TAIL.size
+    if size < least or source.read(len(MAGIC)) != MAGIC:
+        raise CorruptMetadata(name, f"magic {MAGIC!r} and a footer", f"{size} bytes that do not begin with it")
+    source.seek(size - _TAIL.size)
+    length, flags, magic = _TAIL.unpack(source.read(_TAIL.size))
+    if magic != MAGIC or flags not in (b"\0\0\0\0", _COMPRESSED):
+        raise CorruptMetadata(name, f"a footer that ends in known flags and {MAGIC!r}", f"{flags.hex()}, {magic!r}")
+    start = size - _TAIL.size - length - len(MAGIC)
+    if length < 0 or start < len(MAGIC):
+        raise CorruptMetadata(name, f"a footer within {size} bytes", f"one of {length} bytes")
+    source.seek(start)
+    if source.read(len(MAGIC)) != MAGIC:
+        raise CorruptMetadata(name, f"magic {MAGIC!r} at {start}, before the footer", "other bytes")
+    return _parsed(name, source.read(length), flags == _COMPRESSED, start)
+
+
+@lru_cache(maxsize=8)
+def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer:  # noqa: FBT001
+    """Remembered by content: a task reads the vectors of one file one by one, and their footer is one."""
+    try:
+        document = json.loads(_decompressed(payload) if compressed else payload)
+        blobs = tuple(_blob(each, start) for each in document["blobs"])
+        return Footer(blobs, _texts(document.get("properties") or {}), start)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as failure:
+        found = f"{type(failure).__name__}: {failure}"
+        raise CorruptMetadata(name, "a Puffin footer", f"{found:.200}") from failure
+
+
+def _decompressed(payload: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
+        plain: bytes = stream.read(_MAX_FOOTER_BYTES)
+    return plain
+
+
+def _blob(raw: Mapping[str, Any], end: int) -> Blob:
+    found = Blob(
+        _typed(raw["type"], str),
+        tuple(_typed(each, int) for each in raw["fields"]),
+        _typed(raw["snapshot-id"], int),
+        _typed(raw["sequence-number"], int),
+        _typed(raw["offset"], int),
+        _typed(raw["length"], int),
+        None if raw.get("compression-codec") is None else _typed(raw["compression-codec"], str),
+        _texts(raw.get("properties") or {}),
+    )
+    if found.offset < len(MAGIC) or found.length < 0 or found.offset + found.length > end:
+        raise ValueError(f"a blob of {found.length} bytes at {found.offset}, outside of the first {end}")
+    return found
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"{value!r:.80}, expected {kind.__name__}")
+    return value
+
+
+def _texts(raw: Mapping[str, Any]) -> Mapping[str, str]:
+    return {key: _typed(value, str) for key, value in raw.items()}
+
+
+def _to_json(blob: Blob) -> dict[str, Any]:
+    return {
+        "type": blob.type,
+        "fields": list(blob.fields),
+        "snapshot-id": blob.snapshot_id,
+        "sequence-number": blob.sequence_number,
+        "offset": blob.offset,
+        "length": blob.length,
+        "properties": dict(blob.properties),
+    }

@@ -1,0 +1,151 @@
+"""Deletion vectors <-> blobs of Puffin files. No vector is handed out whose size, checksum and cardinality do not hold.
+
+Puffin spec, "deletion-vector-v1"; BitmapPositionDeleteIndex.java, BaseDVFileWriter.java. A blob is the size of magic
+and bitmap, these two, and their CRC-32; size and checksum are big-endian, magic and bitmap little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final
+
+from pyroaring import BitMap64
+
+from nightkeep import __version__
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.puffin import Blob, NewBlob, read_blob, write_puffin
+from nightkeep.storage import Storage
+
+BLOB_TYPE: Final = "deletion-vector-v1"
+MAX_POSITION: Final = (2**31 - 2) << 32 | 1 << 31
+"""RoaringPositionBitmap.MAX_POSITION."""
+
+
+def read_vector(storage: Storage, file: ContentFile, rows: int | None) -> BitMap64:
+    """The deleted positions of the data file that `file`, a vector's entry, refers to; `rows` are that file's.
+
+    Raises CorruptMetadata naming the Puffin file and offset for bytes that contradict the entry, the footer,
+    themselves or `rows`; MissingFile.
+    """
+    subject = f"{file.path}: vector at {file.content_offset}"
+    if file.content_offset is None or file.content_bytes is None or not file.is_vector:
+        raise CorruptMetadata(subject, "an entry with content_offset and content_size_in_bytes", "one without")
+    blob, content = read_blob(storage, file.name, offset=file.content_offset, file_bytes=file.bytes)
+    _require_agreement(file, blob, subject)
+    bitmap = decode(content, subject=subject)
+    if len(bitmap) != file.rows:
+        raise CorruptMetadata(subject, f"{file.rows} deleted rows", str(len(bitmap)))
+    if rows is not None and bitmap and bitmap.max() >= rows:
+        raise CorruptMetadata(subject, f"positions below the {rows} rows of {file.referenced}", str(bitmap.max()))
+    return bitmap
+
+
+def encode(bitmap: BitMap64) -> bytes:
+    """A whole blob. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
+    if bitmap and bitmap.max() > MAX_POSITION:
+        raise ValueError(f"deletion vector: expected positions up to {MAX_POSITION}, found {bitmap.max()}")
+    # As a new bitmap: run_optimize leaves a run as it finds it where a run and an array are of equal size.
+    plain = BitMap64(bitmap.to_array())
+    plain.run_optimize()
+    payload = _MAGIC + plain.serialize()
+    return _SIZE.pack(len(payload)) + payload + _SIZE.pack(zlib.crc32(payload))
+
+
+def decode(content: bytes, *, subject: str) -> BitMap64:
+    """The positions. Raises CorruptMetadata naming `subject` unless the bytes are one whole, well-formed blob."""
+    payload = content[_SIZE.size : -_SIZE.size]
+    if len(content) < 2 * _SIZE.size + len(_MAGIC) or _SIZE.unpack_from(content)[0] != len(payload):
+        raise CorruptMetadata(subject, f"its size {len(payload)} first", content[:4].hex() or "no bytes")
+    if not payload.startswith(_MAGIC):
+        raise CorruptMetadata(subject, f"magic {_MAGIC.hex()}", payload[: len(_MAGIC)].hex())
+    (crc,) = _SIZE.unpack(content[-_SIZE.size :])
+    if zlib.crc32(payload) != crc:
+        raise CorruptMetadata(subject, f"crc {crc:#010x}", f"{zlib.crc32(payload):#010x}")
+    try:
+        bitmap = _bitmap(payload[len(_MAGIC) :])
+    except (ValueError, IndexError, struct.error) as error:
+        raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", str(error)) from error
+    if bitmap and bitmap.max() > MAX_POSITION:
+        raise CorruptMetadata(subject, f"positions up to {MAX_POSITION}", str(bitmap.max()))
+    return bitmap
+
+
+class VectorWriter:
+    """Collects vectors for one Puffin file at `location`; nothing is written before `close`, and nothing for none."""
+
+    def __init__(self, storage: Storage, location: str) -> None:
+        self._storage, self._location = storage, location
+        self._files: list[tuple[ContentFile, int]] = []
+        self._blobs: list[NewBlob] = []
+
+    def add(self, data_file: ContentFile, bitmap: BitMap64) -> None:
+        """The whole vector of a data file, what it had before included.
+
+        Raises ValueError for an empty one, a second one, and positions that the file does not have.
+        """
+        if not bitmap or bitmap.max() >= data_file.rows:
+            found = f"up to {bitmap.max()}" if bitmap else "none"
+            raise ValueError(f"{data_file.path}: expected positions below its {data_file.rows} rows, found {found}")
+        if any(file.path == data_file.path for file, _ in self._files):
+            raise ValueError(f"{data_file.path}: expected one vector, found a second")
+        properties = {_REFERENCED: data_file.path, _CARDINALITY: str(len(bitmap))}
+        self._files.append((data_file, len(bitmap)))
+        self._blobs.append(NewBlob(BLOB_TYPE, (_POSITION_FIELD,), encode(bitmap), properties))
+
+    def close(self) -> tuple[NewFile, ...]:
+        """Write the file. What a commit adds, in the order of `add`: all of one path, each at its own offset."""
+        if not self._blobs:
+            return ()
+        name, properties = storage_name(self._location), {"created-by": f"nightkeep {__version__}"}
+        size, blobs = write_puffin(self._storage, name, self._blobs, properties)
+        pairs = zip(self._files, blobs, strict=True)
+        return tuple(self._new_file(file, rows, blob, size) for (file, rows), blob in pairs)
+
+    def _new_file(self, file: ContentFile, rows: int, blob: Blob, size: int) -> NewFile:
+        raw = {
+            "content": Content.POSITION_DELETES.value,
+            "file_path": self._location,
+            "file_format": "PUFFIN",
+            "partition": file.partition,
+            "record_count": rows,
+            "file_size_in_bytes": size,
+            "referenced_data_file": file.path,
+            "content_offset": blob.offset,
+            "content_size_in_bytes": blob.length,
+        }
+        return NewFile(Content.POSITION_DELETES, file.spec_id, raw)
+
+
+_MAGIC: Final = bytes.fromhex("d1d33964")
+_SIZE: Final = struct.Struct(">I")
+_COUNT: Final = struct.Struct("<Q")
+_EMPTY_BITMAP_BYTES: Final = 4 + 8
+"""A key, and a 32-bit bitmap without containers."""
+_POSITION_FIELD: Final = 2147483645
+"""The field id of `_pos` (spec, "Reserved Field IDs")."""
+_REFERENCED: Final = "referenced-data-file"
+_CARDINALITY: Final = "cardinality"
+
+
+def _require_agreement(file: ContentFile, blob: Blob, subject: str) -> None:
+    """The manifest's entry must match the footer exactly (spec, note 5 of data_file)."""
+    expected = (BLOB_TYPE, file.content_bytes, None, file.referenced, str(file.rows))
+    properties = blob.properties
+    found = (blob.type, blob.length, blob.codec, properties.get(_REFERENCED), properties.get(_CARDINALITY))
+    if found != expected:
+        raise CorruptMetadata(subject, f"type, length, codec, data file and cardinality {expected}", str(found))
+
+
+def _bitmap(content: bytes) -> BitMap64:
+    """A portable bitmap. pyroaring checks what is in it, and lets more bytes follow."""
+    bitmap = BitMap64.deserialize(content)
+    again = bitmap.serialize()
+    # Java lists empty bitmaps for the keys it skips; they are gone from `again`.
+    empty = _COUNT.unpack_from(content)[0] - _COUNT.unpack_from(again)[0]
+    size = len(again) + empty * _EMPTY_BITMAP_BYTES
+    if size != len(content):
+        raise ValueError(f"a bitmap of {size} bytes in {len(content)}")
+    return bitmap
