@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.conflicts import edits_of
-from nightkeep.formats.iceberg.content_files import Content, ContentFile, Manifest, Status
-from nightkeep.formats.iceberg.edits import Intent
+from nightkeep.formats.iceberg.content_files import Content, ContentFile, Manifest, NewFile, Status
 from nightkeep.formats.iceberg.live_set import Change, change_of, live_files
-from nightkeep.formats.iceberg.manifest_list import write_manifest_list
+from nightkeep.formats.iceberg.manifest_list import ListOf, write_manifest_list
 from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot
 from nightkeep.formats.iceberg.naming import (
@@ -27,7 +26,7 @@ from nightkeep.formats.iceberg.naming import (
 from nightkeep.formats.iceberg.partition import unit_key
 from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.places import metadata_location
-from nightkeep.formats.iceberg.staging import Place, added_files, next_manifests
+from nightkeep.formats.iceberg.staging import Place, next_manifests
 from nightkeep.formats.iceberg.summary import OPERATIONS, change_summary, new_totals, own_keys
 from nightkeep.formats.iceberg.table_metadata import ancestors, decode, head, integer
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
@@ -44,8 +43,9 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite]
     """
     edits = edits_of(rewrites)
     change, place = change_of(parent, edits), _place(storage, parent, run)
-    merges = any(edit.rewrites_manifests for edit in edits.every)
-    name, written = _write(place, change, edits.every[0].intent, merges=merges)
+    merges, intent = any(edit.rewrites_manifests for edit in edits.every), edits.every[0].intent
+    told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
+    name, written = _write(place, change, told, merges=merges)
     return Candidate(
         table=parent.table,
         version=place.snapshot_id,
@@ -54,6 +54,18 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite]
         staged=(*(output for rewrite in rewrites for output in rewrite.outputs), *written, name),
         units=edits.keys,
     )
+
+
+def stage_files(
+    storage: Storage, parent: IcebergSnapshot, added: Sequence[NewFile], run: Run, *, told: Mapping[str, str]
+) -> Candidate:
+    """As `stage`, for new files alone: the snapshot that adds them, with `told` at the head of its summary.
+
+    Staged is what the snapshot consists of, without the files it adds.
+    """
+    place = _place(storage, parent, run)
+    name, written = _write(place, Change((), tuple(added)), told, merges=False)
+    return Candidate(parent.table, place.snapshot_id, parent.version, name, (*written, name), units=())
 
 
 def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> Place:
@@ -67,7 +79,7 @@ def _fresh_id(taken: Collection[int]) -> int:
     return _fresh_id(taken) if found in taken or not found else found
 
 
-def _write(place: Place, change: Change, intent: Intent, *, merges: bool) -> tuple[str, list[str]]:
+def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: bool) -> tuple[str, list[str]]:
     """The name of the staged snapshot, and those of the files that were written for it."""
     storage, parent, run = place.storage, place.parent, place.run
     manifests = next_manifests(place, change, merges=merges)
@@ -77,14 +89,14 @@ def _write(place: Place, change: Change, intent: Intent, *, merges: bool) -> tup
         storage,
         location,
         manifests.every,
-        format_version=table.format_version,
-        snapshot_id=place.snapshot_id,
-        parent_id=_parent_id(parent.version),
-        sequence_number=place.sequence_number,
-        next_row_id=table.next_row_id,
+        ListOf(
+            table.format_version,
+            place.snapshot_id,
+            _parent_id(parent.version),
+            place.sequence_number,
+            table.next_row_id,
+        ),
     )
-    told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
-    told |= {**_change_summary(place, change), **manifests.summary}
     snapshot: dict[str, object] = {
         "snapshot-id": place.snapshot_id,
         "parent-snapshot-id": _parent_id(parent.version),
@@ -92,10 +104,10 @@ def _write(place: Place, change: Change, intent: Intent, *, merges: bool) -> tup
         # Readers travel by time: it never runs backwards, whatever the clock of the last writer said.
         "timestamp-ms": max(run.now_ms, parent.timestamp_ms, table.updated_ms),
         "manifest-list": location,
-        "summary": told,
+        "summary": {**told, **_change_summary(place, change), **manifests.summary},
         "schema-id": parent.metadata["current-schema-id"],
     }
-    if table.next_row_id is not None:
+    if table.next_row_id is not None and listed.next_row_id is not None:
         snapshot |= {"first-row-id": table.next_row_id, "added-rows": listed.next_row_id - table.next_row_id}
     name = storage_name(metadata_location(parent.schema, staged_name(run, place.snapshot_id)))
     storage.put(name, json.dumps(snapshot, ensure_ascii=False).encode())
@@ -103,11 +115,11 @@ def _write(place: Place, change: Change, intent: Intent, *, merges: bool) -> tup
 
 
 def _change_summary(place: Place, change: Change) -> Mapping[str, str]:
-    parent, added = place.parent, added_files(place, change.added)
+    parent = place.parent
     gone = {file.identity for file in change.removed}
     live = [file for file in live_files(parent) if file.identity not in gone]
-    changes = change_summary(added, change.removed)
-    return {**changes, **new_totals(parent.summary, changes, (*live, *added))}
+    changes = change_summary(change.added, change.removed)
+    return {**changes, **new_totals(parent.summary, changes, (*live, *change.added))}
 
 
 def commit(handle: TableHandle, candidate: Candidate) -> bool:

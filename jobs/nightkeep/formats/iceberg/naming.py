@@ -17,23 +17,34 @@ OPERATION_PROPERTY: Final = "nightkeep.operation"
 
 
 class Naming:
-    """Fresh names for one attempt at one unit; no two calls give the same name."""
+    """Fresh names for one attempt at one unit, or of one writer of changes; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None) -> None:
         unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
         # Tasks of one unit run side by side and know nothing of each other.
-        self._stem = f"{MARK}-{run.token}-{unit}-{run.attempt}-{uuid.uuid4().hex[:8]}"
+        self._before, self._after = "", f"-{MARK}-{run.token}-{unit}-{run.attempt}-{uuid.uuid4().hex[:8]}"
         self._numbers = count()
 
+    @classmethod
+    def of_writer(cls, number: int, attempt: int, operation: uuid.UUID) -> Naming:
+        """Names as Flink's sink gives them (OutputFileFactory.java): `00000-1-<operation>-00001.parquet`."""
+        naming = cls.__new__(cls)
+        naming._before, naming._after = f"{number:05d}-{attempt}-{operation}-", ""
+        naming._numbers = count(1)
+        return naming
+
     def data(self) -> str:
-        return f"{next(self._numbers):05d}-{self._stem}.parquet"
+        return f"{self._next()}.parquet"
 
     def deletes(self) -> str:
-        """A position delete file of format version 2."""
-        return f"{next(self._numbers):05d}-{self._stem}-deletes.parquet"
+        """A file of position deletes, of format version 2, or of equality deletes."""
+        return f"{self._next()}-deletes.parquet"
 
     def vectors(self) -> str:
-        return f"{next(self._numbers):05d}-{self._stem}-deletes.puffin"
+        return f"{self._next()}-deletes.puffin"
+
+    def _next(self) -> str:
+        return f"{self._before}{next(self._numbers):05d}{self._after}"
 
 
 def manifest_name(run: Run, snapshot_id: int, number: int) -> str:

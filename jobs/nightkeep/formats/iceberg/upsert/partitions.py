@@ -25,17 +25,19 @@ _NANOS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """`values` are the partition as manifests have it; `rows` the ordinals of its rows, ascending."""
+    """`values` are the partition as manifests have it; `rows` the ordinals of its rows, ascending: perhaps of all."""
 
     values: tuple[object, ...]
     rows: Rows
+    is_everything: bool = False
 
 
 def partitioned(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Iterator[Partitioned]:
     """The partitions of the rows by their first rows. Each row is in one; an unpartitioned table has one."""
-    if not spec.fields or not rows.num_rows:
-        if rows.num_rows:
-            yield Partitioned((), np.arange(rows.num_rows))
+    if not rows.num_rows:
+        return
+    if not spec.fields:
+        yield Partitioned((), np.arange(rows.num_rows), is_everything=True)
         return
     fields = {str(number): _values(rows, schema, field) for number, field in enumerate(spec.fields)}
     values = pa.table(fields)

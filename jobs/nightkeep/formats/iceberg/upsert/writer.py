@@ -1,0 +1,217 @@
+"""One writer's changes -> data files, equality deletes and position deletes per partition, referenced nowhere.
+
+Source: BaseTaskWriter.BaseEqualityDeltaWriter and Flink's BaseDeltaTaskWriter of Apache Iceberg. A key that the batch
+wrote is deleted by position, for one snapshot's equality deletes do not hold for its own rows.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyroaring import BitMap64
+
+from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.naming import Naming
+from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.places import data_location
+from nightkeep.formats.iceberg.position_deletes import write_positions
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.upsert.batch import Mode
+from nightkeep.formats.iceberg.upsert.changes import Changes
+from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partitioned
+from nightkeep.formats.iceberg.vectors import VectorWriter
+from nightkeep.formats.iceberg.write import FileWriter, Lineage, WrittenFile
+from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.kernels.changelog import Resolved, key_codes, resolve
+from nightkeep.storage import Storage
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a batch's writers share: the table, and `keys`, the names of its equality fields, none when appending.
+
+    Files are called after `operation` and `attempt`: a batch's leftovers are found by its own operation id.
+    """
+
+    storage: Storage
+    schema: TableSchema
+    mode: Mode
+    keys: tuple[str, ...]
+    operation: uuid.UUID
+    attempt: int
+
+    @property
+    def key_ids(self) -> tuple[int, ...]:
+        return tuple(sorted(self.schema.current.find_field(name).field_id for name in self.keys))
+
+    @property
+    def target_bytes(self) -> int:
+        return int(self.schema.properties.get("write.target-file-size-bytes", 512 << 20))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A writer's files and what went into them; `seconds` by step."""
+
+    files: tuple[NewFile, ...] = field(hash=False)
+    rows: int
+    seconds: Mapping[str, float] = field(hash=False)
+
+
+def write_changes(target: Target, number: int, changes: Changes) -> Written:
+    """The files of writer `number`: all changes of a key that the batch has must be among its `changes`."""
+    clock = _Clock()
+    naming = Naming.of_writer(number, target.attempt, target.operation)
+    with clock.step("resolve"):
+        resolved = _resolved(target, changes)
+    with clock.step("partition"):
+        partitions = list(partitioned(changes.rows, target.schema.current, target.schema.spec(_spec_id(target))))
+    files: list[NewFile] = []
+    hidden: list[tuple[NewFile, BitMap64]] = []
+    for partition in partitions:
+        writer = _PartitionWriter(target, naming, partition, changes)
+        with clock.step("data"):
+            data = writer.data(_within(resolved.written, partition))
+        with clock.step("equality deletes"):
+            files += writer.equality_deletes(_within(resolved.unseen, partition))
+        files += [each.file for each in data]
+        hidden += writer.hidden(data, _within(resolved.replaced, partition))
+    with clock.step("position deletes"):
+        files += _position_deletes(target, naming, hidden)
+    return Written(tuple(files), changes.rows.num_rows, clock.seconds)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+
+
+def _spec_id(target: Target) -> int:
+    return target.schema.default_spec_id
+
+
+def _resolved(target: Target, changes: Changes) -> Resolved:
+    if target.mode is Mode.APPEND:
+        nothing = np.zeros(0, np.int64)
+        return Resolved(np.arange(changes.rows.num_rows), nothing, nothing)
+    codes = key_codes(changes.rows.select(list(target.keys)))
+    return resolve(codes, changes.writes, upsert=target.mode is Mode.UPSERT)
+
+
+def _within(rows: Rows, partition: Partitioned) -> Rows:
+    """Those of ascending `rows` that the partition has."""
+    if len(rows) == 0 or partition.is_everything:
+        return rows
+    return np.intersect1d(rows, partition.rows, assume_unique=True)
+
+
+class _PartitionWriter:
+    """Files of one partition, from the changes of a batch."""
+
+    def __init__(self, target: Target, naming: Naming, partition: Partitioned, changes: Changes) -> None:
+        self._target, self._naming = target, naming
+        self._values, self._rows = partition.values, changes.rows
+        self._written: Rows = np.zeros(0, np.int64)
+
+    def data(self, written: Rows) -> list[WrittenFile]:
+        """The changes that become rows, in their order."""
+        self._written = written
+        return self._writer(self._target.schema).write([self._taken(written)], target_bytes=self._target.target_bytes)
+
+    def equality_deletes(self, unseen: Rows) -> list[NewFile]:
+        """Of older rows: for an upsert keys alone, for changes the whole row that was there (BaseDeltaTaskWriter)."""
+        target = self._target
+        if not len(unseen):
+            return []
+        schema = _keys_only(target) if target.mode is Mode.UPSERT else target.schema
+        names = [column.name for column in schema.current.fields]
+        written = self._writer(schema).write([self._taken(unseen).select(names)], target_bytes=target.target_bytes)
+        return [_as_equality_delete(each.file, target.key_ids) for each in written]
+
+    def hidden(self, data: Sequence[WrittenFile], replaced: Rows) -> Iterator[tuple[NewFile, BitMap64]]:
+        """The rows of each data file that the batch itself replaced."""
+        places = np.searchsorted(self._written, replaced)
+        stops = list(accumulate(each.rows for each in data))
+        for each, stop in zip(data, stops, strict=True):
+            start = stop - each.rows
+            own = places[(places >= start) & (places < stop)] - start
+            if len(own):
+                yield each.file, BitMap64(from_positions(own, Width.BITS_64))
+
+    def _taken(self, rows: Rows) -> pa.Table:
+        return self._rows if len(rows) == self._rows.num_rows else self._rows.take(rows)
+
+    def _writer(self, schema: TableSchema) -> FileWriter:
+        return FileWriter(
+            self._target.storage,
+            schema,
+            self._naming,
+            spec_id=_spec_id(self._target),
+            values=self._values,
+            lineage=Lineage.NEW,
+        )
+
+
+def _keys_only(target: Target) -> TableSchema:
+    fields = (target.schema.current.find_field(number) for number in target.key_ids)
+    return replace(target.schema, current=Schema(*fields, schema_id=target.schema.current.schema_id))
+
+
+def _as_equality_delete(file: NewFile, key_ids: tuple[int, ...]) -> NewFile:
+    raw = {**file.raw, "content": int(Content.EQUALITY_DELETES), "equality_ids": list(key_ids)}
+    return replace(file, content=Content.EQUALITY_DELETES, raw=raw)
+
+
+def _position_deletes(target: Target, naming: Naming, hidden: Sequence[tuple[NewFile, BitMap64]]) -> Iterable[NewFile]:
+    """One file for each data file in format version 2; in version 3 vectors, those of a writer in one Puffin file."""
+    schema, spec_id = target.schema, _spec_id(target)
+    if not schema.has_row_lineage:
+        for file, rows in hidden:
+            data = _data_file(file)
+            location = data_location(schema, spec_id, data.partition, naming.deletes())
+            yield write_positions(target.storage, location, data, rows)
+    elif hidden:
+        data = _data_file(hidden[0][0])
+        vectors = VectorWriter(target.storage, data_location(schema, spec_id, data.partition, naming.vectors()))
+        for file, rows in hidden:
+            vectors.add(_data_file(file), rows)
+        yield from vectors.close()
+
+
+def _data_file(new: NewFile) -> ContentFile:
+    """A new data file as deletes speak of it; its sequence numbers will be its commit's."""
+    raw: Mapping[str, Any] = new.raw
+    return ContentFile(
+        content=new.content,
+        path=new.path,
+        name=storage_name(new.path),
+        format="parquet",
+        spec_id=new.spec_id,
+        partition=tuple(raw["partition"]),
+        rows=raw["record_count"],
+        bytes=raw["file_size_in_bytes"],
+        sequence_number=0,
+        file_sequence_number=0,
+        snapshot_id=0,
+        raw=raw,
+    )
