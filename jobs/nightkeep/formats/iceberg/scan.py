@@ -1,0 +1,164 @@
+"""Unit -> surviving positions -> logical rows: how the gate reads, sharing no code with what writes or persists.
+
+Equality deletes are joined by Polars here; what a rewrite finds by hash and lookup is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg.columns import FileReader
+from nightkeep.formats.iceberg.content_files import ContentFile
+from nightkeep.formats.iceberg.delete_index import DeleteIndex, index_deletes
+from nightkeep.formats.iceberg.metadata import IcebergUnit
+from nightkeep.formats.iceberg.position_deletes import read_positions
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.vectors import read_vector
+from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.protocol import Positions
+from nightkeep.storage import Storage
+
+KEY_BYTES = 64 << 20
+"""Deleted keys that are joined at a time, in Arrow memory; Polars' hash table of them takes about four times that."""
+LEAST_ROWS = 1 << 18
+"""Rows of a data file that are joined at a time, more where there are more keys: Polars hashes these for each join."""
+_SEQUENCE, _POSITION = "sequence", "position"
+"""Columns beside the keys, which are called by digits."""
+
+Hidden = dict[str, BitMap64]
+"""Positions by a data file's path."""
+
+
+def survivors(storage: Storage, unit: IcebergUnit) -> Positions:
+    """Positions that every reader shows, by file name (ContentFile.name): vectors, position and equality deletes apply.
+
+    Raises CorruptMetadata where a footer counts other rows than the manifest, or a delete speaks of rows beyond them.
+    """
+    index = index_deletes(unit.positional, unit.equality)
+    counted = {file.path: _counted(storage, unit.schema, file) for file in unit.files}
+    hidden: Hidden = {file.path: _by_vector(storage, index, file) for file in unit.files}
+    for path, positions in _by_position(storage, index, unit.files):
+        hidden[path] |= positions
+    for path, positions in _by_equality(storage, index, unit):
+        hidden[path] |= positions
+    return {file.name: _rest(file, counted[file.path], hidden[file.path]) for file in unit.files}
+
+
+def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+    """The rows at `positions`: every column and what row lineage keeps, file by file, of one Arrow schema."""
+    for file in unit.files:
+        wanted = positions.get(file.name)
+        if wanted:
+            for piece in FileReader(storage, unit.schema, file).taken(None, wanted):
+                yield from piece.combine_chunks().to_batches()
+
+
+def _counted(storage: Storage, schema: TableSchema, file: ContentFile) -> int:
+    counted = FileReader(storage, schema, file).rows
+    if counted != file.rows:
+        raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{counted} in its footer")
+    return counted
+
+
+def _rest(file: ContentFile, counted: int, hidden: BitMap64) -> BitMap64:
+    if hidden and hidden.max() >= counted:
+        raise CorruptMetadata(file.path, f"deleted positions below its {counted} rows", str(hidden.max()))
+    return BitMap64(range(counted)) - hidden
+
+
+def _by_vector(storage: Storage, index: DeleteIndex, file: ContentFile) -> BitMap64:
+    vector = index.vector_of(file)
+    return BitMap64() if vector is None else read_vector(storage, vector, file.rows)
+
+
+def _by_position(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
+    """By path, of position delete files; each is read once, whatever files it holds for."""
+    held: dict[ContentFile, set[str]] = {}
+    for file in files:
+        for delete in index.positions_of(file):
+            held.setdefault(delete, set()).add(file.path)
+    for delete, paths in held.items():
+        yield from read_positions(storage, delete, paths).items()
+
+
+def _by_equality(storage: Storage, index: DeleteIndex, unit: IcebergUnit) -> Iterator[tuple[str, BitMap64]]:
+    """By path, of equality delete files: for each set of columns, some of its keys after the other."""
+    deletes_of = {file.path: index.equality_of(file) for file in unit.files}
+    files_of: dict[tuple[int, ...], list[ContentFile]] = {}
+    for file in unit.files:
+        for columns in {_columns(delete) for delete in deletes_of[file.path]}:
+            files_of.setdefault(columns, []).append(file)
+    for columns, files in files_of.items():
+        _require_keys(unit.schema, columns)
+        applied = {delete for file in files for delete in deletes_of[file.path] if _columns(delete) == columns}
+        ordered = sorted(applied, key=lambda delete: (delete.sequence_number, delete.path))
+        for keys in _deleted_keys(storage, unit.schema, ordered, columns):
+            for file in files:
+                yield file.path, _joined(storage, unit.schema, file, keys)
+
+
+def _columns(delete: ContentFile) -> tuple[int, ...]:
+    """Their order says nothing."""
+    return tuple(sorted(set(delete.equality_ids)))
+
+
+def _require_keys(schema: TableSchema, columns: Sequence[int]) -> None:
+    for number in columns:
+        field = schema.field(number)
+        if str(field.field_type) in ("float", "double") or not field.field_type.is_primitive:
+            feature = f"deletes by equal values of column {field.name}, a {field.field_type}, are not handled"
+            raise RefusedTable(schema.table, feature, "remove them with the engine that wrote them")
+
+
+def _deleted_keys(
+    storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
+) -> Iterator[pl.DataFrame]:
+    """Every key once a piece, with the greatest sequence number it was deleted at."""
+    held: list[pl.DataFrame] = []
+    size = 0
+    for delete in deletes:
+        reader = FileReader(storage, schema, delete)
+        if reader.rows != delete.rows:
+            raise CorruptMetadata(
+                delete.path, f"{delete.rows} rows as its manifest says", f"{reader.rows} in its footer"
+            )
+        for keys in reader.keys(columns):
+            held.append(_frame(keys).with_columns(pl.lit(delete.sequence_number, pl.Int64).alias(_SEQUENCE)))
+            size += keys.nbytes
+            if size >= KEY_BYTES:
+                yield _newest(held)
+                held, size = [], 0
+    if held:
+        yield _newest(held)
+
+
+def _newest(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    frame = pl.concat(keys)
+    return frame.group_by([name for name in frame.columns if name != _SEQUENCE]).agg(pl.col(_SEQUENCE).max())
+
+
+def _joined(storage: Storage, schema: TableSchema, file: ContentFile, keys: pl.DataFrame) -> BitMap64:
+    """Positions of the file's rows whose key was deleted after the file was added; null equals null."""
+    newer = keys.filter(pl.col(_SEQUENCE) > file.sequence_number).drop(_SEQUENCE)
+    found, start = BitMap64(), 0
+    if newer.is_empty():
+        return found
+    columns = [int(name) for name in newer.columns]
+    batch_rows = max(LEAST_ROWS, newer.height)
+    for batch in FileReader(storage, schema, file).keys(columns, batch_rows=batch_rows):
+        stop = start + batch.num_rows
+        held = _frame(batch).with_columns(pl.int_range(start, stop, dtype=pl.Int64).alias(_POSITION))
+        matched = held.join(newer, on=newer.columns, how="semi", nulls_equal=True)
+        found |= BitMap64(from_positions(matched.get_column(_POSITION).to_numpy(), Width.BITS_64))
+        start = stop
+    return found
+
+
+def _frame(keys: pa.Table) -> pl.DataFrame:
+    """Polars has times of day in nanoseconds and decimals of its own; equal values stay equal."""
+    return pl.DataFrame(keys)
