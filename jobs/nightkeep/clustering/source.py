@@ -12,11 +12,11 @@ import pyarrow as pa
 
 
 class SizedFile(Protocol):
-    """A live data file, from metadata only.
+    """A live data file with what hides rows of it, from metadata only. Files must pickle, as tasks have them.
 
     `name` is unique in the table. `bytes` are on storage, `rows` physical, None where metadata does not say.
-    `deleted_rows` are those that metadata counts as hidden by `deletes`: deletion vectors and delete files, however
-    many apply to this file; one may hide no row.
+    `deletes` is how many deletion vectors and delete files apply to this file, though one may hide no row of it;
+    `deleted_rows` are those that metadata says they hide, at most `rows`.
     """
 
     @property
@@ -68,7 +68,7 @@ class Rows(Protocol[F_contra]):
         """
 
     def count(self, files: Sequence[F_contra]) -> int:
-        """How many rows `batches` yields."""
+        """How many rows `batches` yields, or more where that is dear to know; never fewer."""
 
     def sampled(self, files: Sequence[F_contra], columns: Sequence[str], share: float) -> pa.Table:
         """About `share` of the rows of each file, at least one of each; hidden rows may be among them.
