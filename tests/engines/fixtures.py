@@ -1,11 +1,15 @@
 """Engines as fixtures: one process of each serves a whole session."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
 from tests.engines.delta_spark import DeltaSpark
 from tests.engines.iceberg_java import IcebergJava
+from tests.engines.iceberg_rest import IcebergRest
 from tests.engines.iceberg_spark import IcebergSpark
+from tests.engines.iceberg_tables import Warehouse
 from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.pypaimon_oracle import PyPaimon
@@ -20,6 +24,12 @@ def delta_spark() -> Iterator[DeltaSpark]:
 @pytest.fixture(scope="session")
 def iceberg_java() -> Iterator[IcebergJava]:
     with IcebergJava() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest() -> Iterator[IcebergRest]:
+    with IcebergRest() as engine:
         yield engine
 
 
@@ -45,3 +55,23 @@ def paimon_java() -> Iterator[PaimonJava]:
 def pypaimon() -> Iterator[PyPaimon]:
     with PyPaimon() as engine:
         yield engine
+
+
+_CATALOGS = count()
+
+
+@pytest.fixture
+def iceberg_warehouse(tmp_path: Path) -> Callable[[], Warehouse]:
+    """Makes empty SQLite catalogs, each with a name of its own: engines keep catalogs open by name."""
+
+    def make() -> Warehouse:
+        number = next(_CATALOGS)
+        return Warehouse(f"lake{number}", tmp_path / f"warehouse{number}")
+
+    return make
+
+
+@pytest.fixture
+def iceberg(iceberg_warehouse: Callable[[], Warehouse]) -> Warehouse:
+    """An empty SQLite catalog."""
+    return iceberg_warehouse()

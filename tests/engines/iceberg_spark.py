@@ -94,13 +94,11 @@ class IcebergSpark:
         where: str | None = None,
         columns: Sequence[str] = ("*",),
     ) -> Rows:
-        """Rows in the order of their JSON. `columns` are expressions, such as "_row_id" or "_file"."""
+        """Rows in the order of their JSON; of a snapshot, with its own schema. `columns` are expressions, such as
+        "_row_id" or "_file"."""
         self.attach(table.warehouse)
-        options = {}
-        if snapshot is not None:
-            options["snapshot-id"] = str(snapshot)
-        if ref is not None:
-            options["branch"] = ref
+        version = snapshot if ref is None else ref
+        options = {} if version is None else {"versionAsOf": str(version)}
         fields = {"table": table.sql, "options": options, "where": where, "columns": list(columns)}
         return Rows.of(self._lines.request("read", fields)).ordered()
 

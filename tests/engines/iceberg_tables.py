@@ -1,4 +1,4 @@
-"""What tests call a catalog, a table and its columns. Knows the two catalogs Iceberg's engines share: SQLite and REST."""
+"""What tests call a catalog, a table and its columns, for the catalogs that engines share: SQLite files and REST."""
 
 import json
 import sqlite3
@@ -74,14 +74,11 @@ class Table:
 
     @property
     def metadata(self) -> Path:
-        """The current metadata file, by the SQLite catalog."""
+        """The current metadata file, by the SQLite catalog in the folder; a REST server may have put it there."""
         namespace, _, name = self.name.rpartition(".")
-        query = (
-            "SELECT metadata_location FROM iceberg_tables"
-            " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
-        )
+        query = "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = ? AND table_name = ?"
         with closing(sqlite3.connect(self.warehouse.database)) as connection:
-            found = connection.execute(query, (self.warehouse.name, namespace, name)).fetchone()
+            found = connection.execute(query, (namespace, name)).fetchone()
         if found is None:
             raise KeyError(f"{self.name}: expected a table of the catalog, found none")
         return Path(found[0].removeprefix("file://").removeprefix("file:"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Self
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -28,6 +29,7 @@ _NAMES = {
     pa.float32(): "float",
     pa.float64(): "double",
     pa.date32(): "date",
+    pa.time64("us"): "time",
     pa.null(): "void",
 }
 
@@ -84,10 +86,12 @@ def type_text(kind: Any) -> str:
     if _is_array(kind):
         return f"array<{type_text(kind.value_type)}>"
     if kinds.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
+        return ("timestamp" if kind.tz else "timestamp_ntz") + ("_ns" if kind.unit == "ns" else "")
     if kinds.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
-    return _NAMES.get(kind) or ("string" if _is_text(kind) else "binary" if _is_bytes(kind) else str(kind))
+    return _NAMES.get(kind) or (
+        "string" if _is_text(kind) or _is_uuid(kind) else "binary" if _is_bytes(kind) else str(kind)
+    )
 
 
 def _plain(kind: Any) -> Any:
@@ -102,6 +106,8 @@ def _plain(kind: Any) -> Any:
         return pa.int64()
     if kinds.is_date32(kind):
         return pa.int32()
+    if kinds.is_time64(kind):
+        return pa.int64()
     return pa.string() if _is_text(kind) else pa.binary() if _is_bytes(kind) else kind
 
 
@@ -116,6 +122,9 @@ def _writer(kind: Any) -> Callable[[Any], Any]:
     if _is_array(kind):
         element = _writer(kind.value_type)
         return lambda value: [_maybe(element, v) for v in value]
+    if kinds.is_timestamp(kind) and kind.unit == "ns":
+        suffix = "Z" if kind.tz else ""
+        return lambda value: f"{timestamp_text(value // 1000)}{value % 1000:03d}{suffix}"
     if kinds.is_timestamp(kind):
         micros, suffix = _UNITS[kind.unit], "Z" if kind.tz else ""
         return lambda value: timestamp_text(value * micros) + suffix
@@ -127,8 +136,12 @@ def _writer(kind: Any) -> Callable[[Any], Any]:
 def _scalar_writer(kind: Any) -> Callable[[Any], Any]:
     if kinds.is_date32(kind):
         return date_text
+    if kinds.is_time64(kind):
+        return lambda value: timestamp_text(value).partition("T")[2]
     if kinds.is_floating(kind):
         return floating_form
+    if _is_uuid(kind):
+        return lambda value: str(value if isinstance(value, UUID) else UUID(bytes=value))
     return bytes.hex if _is_bytes(kind) else lambda value: value
 
 
@@ -171,4 +184,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _is_bytes(kind: Any) -> bool:
-    return bool(kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind))
+    variable = kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind)
+    return bool(variable or kinds.is_fixed_size_binary(kind))
+
+
+def _is_uuid(kind: Any) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"

@@ -75,6 +75,18 @@ class Lakes:
         fields = {**_of(table), "where": where, "columns": list(columns)}
         return Rows.of(self._lines.request("duckdb_read", fields)).ordered()
 
+    def duckdb_read_iceberg(
+        self,
+        metadata: Path,
+        *,
+        snapshot: int | None = None,
+        where: str | None = None,
+        columns: Sequence[str] = ("*",),
+    ) -> Rows:
+        """Rows of an Iceberg table by its metadata file, as above."""
+        fields = {**_of(metadata), "snapshot": snapshot, "where": where, "columns": list(columns)}
+        return Rows.of(self._lines.request("duckdb_read_iceberg", fields)).ordered()
+
     def load_cdf(self, table: Path | str | Handle, *, starting: int = 0, ending: int | None = None) -> Rows:
         """The change feed of versions, both included, with delta-rs's three columns about each change."""
         fields = {**_of(table), "starting_version": starting, "ending_version": ending}

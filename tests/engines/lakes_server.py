@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb  # type: ignore[import-not-found]
+import duckdb_extension_avro  # type: ignore[import-not-found]
 import duckdb_extension_delta  # type: ignore[import-not-found]
+import duckdb_extension_iceberg  # type: ignore[import-not-found]
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake  # type: ignore[import-not-found]
 from pyarrow import feather
@@ -22,11 +24,12 @@ _NUMBERS = count(1)
 
 
 def duckdb_connection() -> Any:
-    """Without the network: the extension lies in the package, in a folder named by DuckDB's version."""
-    (extension,) = Path(duckdb_extension_delta.__file__).parent.glob("extensions/*/delta.duckdb_extension")
+    """Without the network: each extension lies in its package, in a folder named by DuckDB's version."""
     offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(config=offline)
-    connection.execute(f"LOAD '{extension}'")
+    for package in (duckdb_extension_delta, duckdb_extension_avro, duckdb_extension_iceberg):
+        (extension,) = Path(package.__file__).parent.glob("extensions/*/*.duckdb_extension")
+        connection.execute(f"LOAD '{extension}'")
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -36,6 +39,12 @@ _DUCKDB = duckdb_connection()
 
 def duckdb_read(request: Request) -> dict[str, Any]:
     source = f"delta_scan('{request['path'].replace(chr(39), chr(39) * 2)}')"
+    return answer(_DUCKDB.execute(_select(request, source)).to_arrow_table())
+
+
+def duckdb_read_iceberg(request: Request) -> dict[str, Any]:
+    snapshot = "" if request["snapshot"] is None else f", snapshot_from_id = {request['snapshot']}"
+    source = f"iceberg_scan('{request['path'].replace(chr(39), chr(39) * 2)}'{snapshot})"
     return answer(_DUCKDB.execute(_select(request, source)).to_arrow_table())
 
 
@@ -93,6 +102,7 @@ VERBS: dict[str, Callable[[Request], Any]] = {
     "delete": delete,
     "delta_rs_read": delta_rs_read,
     "duckdb_read": duckdb_read,
+    "duckdb_read_iceberg": duckdb_read_iceberg,
     "history": history,
     "load_cdf": load_cdf,
     "open": open_handle,

@@ -75,6 +75,7 @@ public final class IcebergDriver {
         verbs.put("create", Tables::create);
         verbs.put("register", Tables::register);
         verbs.put("drop", Tables::drop);
+        verbs.put("serve", Tables::serve);
         verbs.put("describe", Tables::describe);
         verbs.put("alter", Tables::alter);
         verbs.put("refs", Tables::refs);

@@ -31,6 +31,7 @@ import org.apache.iceberg.puffin.Blob;
 import org.apache.iceberg.puffin.Puffin;
 import org.apache.iceberg.puffin.PuffinWriter;
 import org.apache.iceberg.rest.RESTCatalog;
+import org.apache.iceberg.rest.RestCatalogServer;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.types.Type;
@@ -150,6 +151,11 @@ final class Tables {
 
     static JsonNode drop(JsonNode request) {
         return IcebergDriver.JSON.getNodeFactory().booleanNode(catalog(request).dropTable(identifier(request), false));
+    }
+
+    /** The catalog behind Iceberg's REST protocol, until this process ends. */
+    static JsonNode serve(JsonNode request) throws Exception {
+        return IcebergDriver.JSON.createObjectNode().put("port", RestCatalogServer.serve(catalog(request)));
     }
 
     static JsonNode describe(JsonNode request) throws Exception {
