@@ -58,15 +58,15 @@ OUTSIDE = {"jobs": {"job", "model"}, "dags": {"model", "policy"}, "plugins": {"e
 ON_SPARK = re.compile(r"nightkeep\.(session|exchange|check|diff|facts|expectations|relation|formats\.\w+\.relation\w*)")
 HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
 REWRITES = re.compile(
-    r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks)"
+    r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks|equality)"
     r"|rows\.arrow_truth"
     r"|clustering\b"
-    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|live_rows|wide))"
+    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|persist\w*|probes|hidden_rows|live_set|staging|cluster\w*|cubes|live_rows|wide))"
 )
 
 BASES = {
-    "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "Protocol", "SparkSubmitOperator",
-    "StrEnum",
+    "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "Protocol",
+    "SparkSubmitOperator", "StrEnum",
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "protocol.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
@@ -175,7 +175,8 @@ def test_what_dags_parse_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["verify", "formats.paimon.scan", "formats.paimon.audit", "formats.delta.scan", "formats.delta.audit"]
+    "name",
+    ["verify", *(f"formats.{name}.{part}" for name in ("paimon", "delta", "iceberg") for part in ("scan", "audit"))],
 )
 def test_the_gate_shares_no_code_with_the_rewrite(name: str) -> None:
     assert not [other for other in reached(f"nightkeep.{name}") if REWRITES.match(other)]

@@ -14,15 +14,10 @@ from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.conflicts import edits_of
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, Manifest, NewFile, Status
 from nightkeep.formats.iceberg.live_set import Change, change_of, live_files
-from nightkeep.formats.iceberg.manifest_list import ListOf, write_manifest_list
+from nightkeep.formats.iceberg.manifest_list import write_manifest_list
 from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot
-from nightkeep.formats.iceberg.naming import (
-    RUN_PROPERTY,
-    commit_user,
-    manifest_list_name,
-    staged_name,
-)  # fmt: skip
+from nightkeep.formats.iceberg.naming import RUN_PROPERTY, commit_user, manifest_list_name, staged_name
 from nightkeep.formats.iceberg.partition import unit_key
 from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.places import metadata_location
@@ -89,17 +84,15 @@ def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: boo
         storage,
         location,
         manifests.every,
-        ListOf(
-            table.format_version,
-            place.snapshot_id,
-            _parent_id(parent.version),
-            place.sequence_number,
-            table.next_row_id,
-        ),
+        format_version=table.format_version,
+        snapshot_id=place.snapshot_id,
+        parent_id=_parent_id(parent.version),
+        sequence_number=place.sequence_number,
+        next_row_id=table.next_row_id,
     )
     snapshot: dict[str, object] = {
         "snapshot-id": place.snapshot_id,
-        "parent-snapshot-id": _parent_id(parent.version),
+        **({} if parent.version == NO_SNAPSHOT else {"parent-snapshot-id": parent.version}),
         "sequence-number": place.sequence_number,
         # Readers travel by time: it never runs backwards, whatever the clock of the last writer said.
         "timestamp-ms": max(run.now_ms, parent.timestamp_ms, table.updated_ms),

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow.parquet as pq
+
+from nightkeep.formats.iceberg.columns import LINEAGE, ROW_ID
+from nightkeep.formats.iceberg.content_files import Content, NewFile
 from nightkeep.formats.iceberg.edits import IcebergEdit
 from nightkeep.formats.iceberg.live_set import Edits, positional_of, retired_positional
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.table_metadata import ancestors
 from nightkeep.model import Rewrite, UnitKey
+from nightkeep.storage import Storage
 
-_OF_THE_TABLE = ("table-uuid", "format-version", "current-schema-id", "schemas", "partition-specs", "default-spec-id")
-"""What rewritten files were read and written by."""
+_FIELD_ID = b"PARQUET:field_id"
+_OF_VERSION_2 = "was written for a table of format version 2"
 
 
 def edits_of(rewrites: Sequence[Rewrite]) -> Edits:
@@ -24,11 +30,14 @@ def edits_of(rewrites: Sequence[Rewrite]) -> Edits:
 
 
 def conflicts(
-    planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]
+    storage: Storage, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]
 ) -> tuple[tuple[UnitKey, str], ...]:
-    """Units whose data files are gone or have other positional deletes; all of them where the table changed."""
+    """Units whose data files are gone or have other positional deletes; all of them where the table changed.
+
+    `planned` has the schema that the rewrites were staged with.
+    """
     keys = tuple(dict.fromkeys(rewrite.key for rewrite in rewrites))
-    changed = _changed(planned, head)
+    changed = _changed(planned, head) or _upgraded(storage, head, edits_of(rewrites).added)
     if changed is not None:
         return tuple((key, changed) for key in keys)
     found = {key: _lost(planned, head, [each for each in rewrites if each.key == key]) for key in keys}
@@ -36,13 +45,36 @@ def conflicts(
 
 
 def _changed(planned: IcebergSnapshot, head: IcebergSnapshot) -> str | None:
-    for what in _OF_THE_TABLE:
-        if planned.metadata.get(what) != head.metadata.get(what):
-            return f"the table's {what} changed between versions {planned.version} and {head.version}"
+    schemas = [side.schema.current.schema_id for side in (planned, head)]
+    if schemas[0] != schemas[1]:
+        return f"the table's schema changed from {schemas[0]} to {schemas[1]}"
     line = ancestors(head.metadata, head.version, subject=head.metadata_location)
     if planned.version not in (NO_SNAPSHOT, *line):
         return f"version {planned.version} is not one that version {head.version} is built on"
     return None
+
+
+def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile]) -> str | None:
+    """What was written before the table got row lineage and vectors does not fit any more.
+
+    Table metadata is that of today, whatever snapshot it is asked for: the files themselves tell.
+    """
+    if not head.schema.has_row_lineage or not added:
+        return None
+    found = "the table's format version changed: a file"
+    if any(new.content is Content.POSITION_DELETES and "content_offset" not in new.raw for new in added):
+        return f"{found} of position deletes {_OF_VERSION_2}"
+    data = next((new for new in added if new.content is Content.DATA), None)
+    if data is None or _row_ids(storage, data):
+        return None
+    return f"{found} {_OF_VERSION_2}"
+
+
+def _row_ids(storage: Storage, new: NewFile) -> bool:
+    ids = {
+        (field.metadata or {}).get(_FIELD_ID) for field in pq.read_schema(storage.local_path(storage_name(new.path)))
+    }
+    return str(LINEAGE[ROW_ID].field_id).encode() in ids
 
 
 def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]) -> str | None:

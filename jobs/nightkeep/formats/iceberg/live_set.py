@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.edits import IcebergEdit
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.partition import identity
 from nightkeep.model import UnitKey
 
 Identity = tuple[str, int | None]
@@ -188,4 +190,5 @@ def _undecided(units: Iterable[IcebergUnit], edits: Edits, added: Iterable[NewFi
 
 
 def _within(new: NewFile, unit: IcebergUnit) -> bool:
-    return new.spec_id == unit.spec_id and new.raw["partition"] == unit.values
+    values: Any = new.raw["partition"]
+    return identity(new.spec_id, values) == identity(unit.spec_id, unit.values)

@@ -6,9 +6,9 @@ As Java's rewrite_manifests: entries keep their sequence numbers and row ids, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from nightkeep.formats.iceberg.content_files import Entry, Manifest, ManifestContent
+from nightkeep.formats.iceberg.content_files import Entry, Manifest, ManifestContent, NewFile
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot
 
 TARGET_BYTES: Final = ("commit.manifest.target-size-bytes", 8 << 20)
@@ -44,9 +44,14 @@ def target_bytes(properties: Mapping[str, str]) -> int:
     return max(1, _number(properties, TARGET_BYTES))
 
 
-def clustered(entries: Iterable[Entry]) -> list[Entry]:
+def clustered(entries: Iterable[Entry | NewFile]) -> list[Entry | NewFile]:
     """In the order of their partitions, nulls first; within one as they came."""
-    return sorted(entries, key=lambda entry: tuple((value is not None, value) for value in entry.file.partition))
+    return sorted(entries, key=_place)
+
+
+def _place(entry: Entry | NewFile) -> tuple[tuple[bool, Any], ...]:
+    values: Any = entry.raw["partition"] if isinstance(entry, NewFile) else entry.file.partition
+    return tuple((value is not None, value) for value in values)
 
 
 def _number(properties: Mapping[str, str], wanted: tuple[str, int]) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import (
@@ -26,7 +25,6 @@ from nightkeep.formats.iceberg.manifest_merge import Group, clustered, target_by
 from nightkeep.formats.iceberg.manifests import read_manifest, write_manifest
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot
 from nightkeep.formats.iceberg.naming import manifest_name
-from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.places import metadata_location
 from nightkeep.model import Run
 from nightkeep.storage import Storage
@@ -66,11 +64,6 @@ class Manifests:
         }
 
 
-def added_files(place: Place, added: Iterable[NewFile]) -> tuple[ContentFile, ...]:
-    """New files as the entries of this snapshot will be read."""
-    return tuple(_added_file(place, new) for new in added)
-
-
 def next_manifests(place: Place, change: Change, *, merges: bool) -> Manifests:
     """Write what is needed: the parent's manifests without what goes, and new ones for what comes.
 
@@ -81,7 +74,7 @@ def next_manifests(place: Place, change: Change, *, merges: bool) -> Manifests:
     listed = [manifest for manifest in parent.manifests if manifest.live_files]
     merged = {manifest.path for manifest in to_merge(listed, parent.schema.properties)} if merges else set()
     work = _Work(place, gone={file.identity: file for file in change.removed})
-    new = work.write_added(added_files(place, change.added))
+    new = work.write_added(change.added)
     kept: list[Manifest] = []
     for manifest in listed:
         if manifest.path in merged or _may_hold(manifest, work.gone.values()):
@@ -130,18 +123,16 @@ class _Work:
             return Entry(Status.DELETED, self.place.snapshot_id, entry.file)
         return replace(entry, status=Status.EXISTING)
 
-    def write_added(self, files: Sequence[ContentFile]) -> list[Manifest]:
-        groups: dict[Group, list[Entry]] = {}
+    def write_added(self, files: Sequence[NewFile]) -> list[Manifest]:
+        groups: dict[Group, list[NewFile]] = {}
         for file in files:
-            kind = ManifestContent.DATA if file.content is Content.DATA else ManifestContent.DELETES
-            entry = Entry(Status.ADDED, self.place.snapshot_id, file)
-            groups.setdefault((kind, file.spec_id), []).append(entry)
+            groups.setdefault((_kind(file.content), file.spec_id), []).append(file)
         return [manifest for group in sorted(groups) for manifest in self._write_all(group, groups[group])]
 
     def write_pools(self) -> list[Manifest]:
         return [manifest for group, entries in self.pools.items() for manifest in self._write_all(group, entries)]
 
-    def _write_all(self, group: Group, entries: Iterable[Entry]) -> list[Manifest]:
+    def _write_all(self, group: Group, entries: Iterable[Entry | NewFile]) -> list[Manifest]:
         """As many manifests as keep to the target, by what an entry of this table takes."""
         ordered, parent = clustered(entries), self.place.parent
         alike = [each for each in parent.manifests if each.content is group[0] and each.live_files]
@@ -150,7 +141,7 @@ class _Work:
         size = max(1, int(target_bytes(parent.schema.properties) / each_bytes))
         return [self._write(group, ordered[start : start + size]) for start in range(0, len(ordered), size)]
 
-    def _write(self, group: Group, entries: Sequence[Entry]) -> Manifest:
+    def _write(self, group: Group, entries: Sequence[Entry | NewFile]) -> Manifest:
         place, schema = self.place, self.place.parent.schema
         name = manifest_name(place.run, place.snapshot_id, next(self.numbers))
         written = write_manifest(
@@ -173,32 +164,10 @@ def _may_hold(manifest: Manifest, files: Iterable[ContentFile]) -> bool:
 
 def _may_hold_file(manifest: Manifest, file: ContentFile) -> bool:
     """By what the manifest list says: kind, spec and sequence numbers."""
-    kind = ManifestContent.DATA if file.content is Content.DATA else ManifestContent.DELETES
-    alike = manifest.content is kind and manifest.spec_id == file.spec_id
+    alike = manifest.content is _kind(file.content) and manifest.spec_id == file.spec_id
     after = manifest.sequence_number >= file.file_sequence_number
     return alike and after and manifest.min_sequence_number <= file.sequence_number
 
 
-def _added_file(place: Place, new: NewFile) -> ContentFile:
-    raw: Mapping[str, Any] = new.raw
-    own = place.sequence_number
-    return ContentFile(
-        content=new.content,
-        path=new.path,
-        name=storage_name(new.path),
-        format=str(raw["file_format"]).lower(),
-        spec_id=new.spec_id,
-        partition=tuple(raw["partition"]),
-        rows=raw["record_count"],
-        bytes=raw["file_size_in_bytes"],
-        sequence_number=own if new.sequence_number is None else new.sequence_number,
-        file_sequence_number=own,
-        snapshot_id=place.snapshot_id,
-        equality_ids=tuple(raw.get("equality_ids") or ()),
-        referenced=raw.get("referenced_data_file"),
-        content_offset=raw.get("content_offset"),
-        content_bytes=raw.get("content_size_in_bytes"),
-        first_row_id=raw.get("first_row_id"),
-        sort_order_id=raw.get("sort_order_id"),
-        raw=raw,
-    )
+def _kind(content: Content) -> ManifestContent:
+    return ManifestContent.DATA if content is Content.DATA else ManifestContent.DELETES

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from nightkeep import __version__
-from nightkeep.formats.iceberg.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.edits import Intent
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY, RUN_PROPERTY
+from nightkeep.formats.iceberg.partition import identity
 from nightkeep.model import Operation
 
 OPERATIONS: Final[Mapping[Operation, str]] = {
@@ -34,16 +36,11 @@ _REMOVED: Final = {"data-files": "deleted-data-files", "records": "deleted-recor
 """What Java calls removed, it calls deleted where it is data."""
 
 
-def size_of(file: ContentFile) -> int:
-    """What Java counts as a file's size: of a vector its own bytes, as others share its Puffin file (ScanTaskUtil)."""
-    return file.content_bytes or 0 if file.is_vector else file.bytes
-
-
-def counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
+def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
     """Files, rows and bytes by the ends of summary keys, for the one direction or for what is live."""
     found: Counter[str] = Counter()
-    for file in files:
-        found["files-size"] += size_of(file)
+    for file in map(_measured, files):
+        found["files-size"] += file.bytes
         if file.content is Content.DATA:
             found.update({"data-files": 1, "records": file.rows})
             continue
@@ -53,22 +50,46 @@ def counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
     return found
 
 
-def change_summary(added: Iterable[ContentFile], removed: Iterable[ContentFile]) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What Java counts of a file; of a vector its own bytes, as others share its Puffin file (ScanTaskUtil)."""
+
+    content: Content
+    is_vector: bool
+    rows: int
+    bytes: int
+
+
+def _measured(file: ContentFile | NewFile) -> _Measured:
+    if isinstance(file, ContentFile):
+        size = file.content_bytes or 0 if file.is_vector else file.bytes
+        return _Measured(file.content, file.is_vector, file.rows, size)
+    raw: Mapping[str, Any] = file.raw
+    own = raw.get("content_size_in_bytes")
+    size = raw["file_size_in_bytes"] if own is None else own
+    return _Measured(file.content, own is not None, raw["record_count"], size)
+
+
+def change_summary(added: Iterable[NewFile], removed: Iterable[ContentFile]) -> Mapping[str, str]:
     """The keys that tell what changed, and in how many partitions."""
     added, removed = tuple(added), tuple(removed)
+    places: list[tuple[int, Any]] = [(file.spec_id, file.raw["partition"]) for file in added]
+    places += [(file.spec_id, file.partition) for file in removed]
     told = {f"added-{end}": number for end, number in counts(added).items()}
     told |= {_REMOVED.get(end, f"removed-{end}"): number for end, number in counts(removed).items()}
-    told["changed-partition-count"] = len({(file.spec_id, file.partition) for file in (*added, *removed)})
+    told["changed-partition-count"] = len({identity(*place) for place in places})
     return {key: str(number) for key, number in told.items() if number or key == "changed-partition-count"}
 
 
-def totals(live: Iterable[ContentFile]) -> Mapping[str, str]:
+def totals(live: Iterable[ContentFile | NewFile]) -> Mapping[str, str]:
     """The totals of a table that holds these files."""
     found = counts(live)
     return {key: str(found.get(key.removeprefix("total-"), 0)) for key in _TOTALS}
 
 
-def new_totals(before: Mapping[str, str], change: Mapping[str, str], live: Iterable[ContentFile]) -> Mapping[str, str]:
+def new_totals(
+    before: Mapping[str, str], change: Mapping[str, str], live: Iterable[ContentFile | NewFile]
+) -> Mapping[str, str]:
     """The parent's totals with the change, as every engine counts on; those of `live` where it tells none.
 
     A total that would be negative was wrong before, and is counted anew.
