@@ -61,7 +61,8 @@ REWRITES = re.compile(
     r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks|equality)"
     r"|rows\.arrow_truth"
     r"|clustering\b"
-    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|persist\w*|probes|hidden_rows|live_set|staging|cluster\w*|cubes|live_rows|wide))"
+    r"|formats\.\w+\.(delete\b|lookup|rewrite|gather|write|stats|optimize|cluster\w*|cubes|live_rows|wide"
+    r"|persist\w*|probes|hidden_rows|live_set|staging))"
 )
 
 BASES = {

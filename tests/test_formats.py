@@ -4,7 +4,7 @@ import pickle
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,11 @@ from typing import Any
 
 import pytest
 from tests.delta.hand_made import HandMade
+from tests.engines.iceberg_java import IcebergJava
+from tests.engines.iceberg_tables import Table as Shop
+from tests.engines.iceberg_tables import Warehouse
 from tests.engines.memory_engine import MemoryEngine
+from tests.iceberg import iceberg_caring
 from tests.unlucky_tables import (
     Faulty,
     FaultyUnit,
@@ -730,6 +734,35 @@ class TestDelta(FormatContract):
         checked = verify(reading, *world.staged(a_run()), level=level, mapper=inline)
         assert isinstance(checked, Verified)
         assert reading.positions == share * sum(proof.base.rows for proof in checked.proofs)
+
+
+class TestIceberg(FormatContract):
+    @pytest.fixture(params=[2, 3])
+    def shop(self, request: pytest.FixtureRequest, iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Shop]:
+        """Two days with equality deletes, position deletes of v2 and vectors of v3, and a day with nothing to do."""
+        table = iceberg.table("shop.events")
+        with iceberg_caring.configured(iceberg):
+            iceberg_caring.changed(iceberg_java, table, version=request.param)
+            yield table
+
+    @pytest.fixture
+    def world(self, shop: Shop, iceberg_java: IcebergJava, tmp_path: Path) -> World:
+        more = [iceberg_caring.row(DAYS[0], number) for number in range(1000, 1010)]
+        return World(
+            address=iceberg_caring.address(shop),
+            operation=Operation.PERSIST_DELETES,
+            append=lambda: iceberg_java.append(shop, more) and None,
+            expire=lambda version: iceberg_java.expire(shop, snapshots=[version]) and None,
+            contents=lambda: iceberg_caring.contents(shop),
+            public=lambda version: {str(shop.metadata)[1:]},
+            reports=tmp_path / "reports",
+        )
+
+    def test_readers_find_the_rows_that_were_written(self, world: World, shop: Shop, iceberg_java: IcebergJava) -> None:
+        wanted = iceberg_java.read(shop)
+        world.published(a_run())
+        assert iceberg_java.read(shop) == wanted
+        assert not [task for task in iceberg_java.tasks(shop) for each in task["deletes"] if each["content"] == 2]
 
 
 def delta_rows(table: Table[Any]) -> list[tuple[Any, ...]]:
