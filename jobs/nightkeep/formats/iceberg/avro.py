@@ -10,8 +10,9 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
 import fastavro
@@ -32,21 +33,14 @@ class Names:
     by_name: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """Every record of an object container file in order, and what its header says besides schema and codec."""
+def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]:
+    """Every record of an object container file in order, decoded a block at a time.
 
-    records: tuple[Record, ...]
-    metadata: Mapping[str, bytes]
-
-
-def read_container(data: bytes, names: Names, *, subject: str) -> Container:
-    """Decode a whole container file. Raises CorruptMetadata naming `subject` for anything else.
-
-    A file cut exactly between two blocks cannot be told from a shorter one.
+    Raises CorruptMetadata naming `subject` where the bytes are no such file; a file that is cut exactly between two
+    blocks cannot be told from a shorter one.
     """
     try:
-        return _read(data, names, subject=subject)
+        yield from _read(data, names, subject=subject)
     except _MALFORMED as error:
         found = f"{type(error).__name__}: {error}"
         raise CorruptMetadata(subject, "an Avro object container file", f"{found:.300}") from error
@@ -62,8 +56,8 @@ class Layout:
     metadata: Mapping[str, str]
 
 
-def write_container(records: Sequence[Record], layout: Layout) -> bytes:
-    """Encode records of the renamed schema. Equal arguments give equal bytes.
+def write_records(records: Iterable[Record], layout: Layout) -> bytes:
+    """A whole container file; records are taken and encoded a block at a time. Equal arguments give equal bytes.
 
     Raises ValueError or TypeError for a record that the schema does not hold.
     """
@@ -73,9 +67,8 @@ def write_container(records: Sequence[Record], layout: Layout) -> bytes:
     meta = {_CODEC_KEY: layout.codec.name, _SCHEMA_KEY: text, **layout.metadata}
     header = {"magic": _MAGIC, "meta": {key: value.encode() for key, value in meta.items()}, "sync": sync}
     items = _array_of(renamed(layout.schema, layout.names))
-    parts = [_encode(_HEADER, header)]
-    for start in range(0, len(records), _BLOCK_RECORDS):
-        block = records[start : start + _BLOCK_RECORDS]
+    parts, pending = [_encode(_HEADER, header)], iter(records)
+    while block := list(islice(pending, _BLOCK_RECORDS)):
         # Avro writes an array as its length, its items and a closing zero: between those, a block's content.
         content = _encode(items, block)[len(_encode(_LONG, len(block))) : -1]
         parts.append(_encode(_BLOCK, {"count": len(block), "content": layout.codec.pack(content), "sync": sync}))
@@ -203,7 +196,7 @@ _MALFORMED: Final = (
 )
 
 
-def _read(data: bytes, names: Names, *, subject: str) -> Container:
+def _read(data: bytes, names: Names, *, subject: str) -> Iterator[Record]:
     body = io.BytesIO(data)
     header = _decode(_HEADER, body)
     if header["magic"] != _MAGIC:
@@ -216,13 +209,11 @@ def _read(data: bytes, names: Names, *, subject: str) -> Container:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
     items = _array_of(renamed(schema, names))
-    records: list[Record] = []
     while body.tell() < len(data):
         block = _decode(_BLOCK, body)
         if block["sync"] != header["sync"]:
             raise CorruptMetadata(subject, f"sync marker {header['sync'].hex()}", block["sync"].hex())
-        records += _block_records(items, block["count"], codec.unpack(block["content"]), subject=subject)
-    return Container(tuple(records), meta)
+        yield from _block_records(items, block["count"], codec.unpack(block["content"]), subject=subject)
 
 
 def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -> list[Record]:

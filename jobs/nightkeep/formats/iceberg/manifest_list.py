@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro import Layout, Names, Record, read_container, write_container
+from nightkeep.formats.iceberg.avro import Layout, Names, Record, read_records, write_records
 from nightkeep.formats.iceberg.avro_codecs import CODECS
 from nightkeep.formats.iceberg.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.manifest_schema import list_names, list_schema
@@ -21,8 +21,8 @@ def read_manifest_list(storage: Storage, location: str) -> tuple[Manifest, ...]:
     Where such a list has no counts of files and rows, they are taken from the manifests. Raises CorruptMetadata
     naming the list for what is no list, MissingFile, RefusedTable for manifests of another scheme.
     """
-    container = read_container(storage.read(storage_name(location)), list_names(), subject=location)
-    manifests = tuple(_manifest(record, location) for record in container.records)
+    records = read_records(storage.read(storage_name(location)), list_names(), subject=location)
+    manifests = tuple(_manifest(record, location) for record in records)
     if len({manifest.path for manifest in manifests}) != len(manifests):
         raise CorruptMetadata(location, "every manifest once", "one of them twice")
     return tuple(_counted(storage, each) if each.added_files == _UNCOUNTED else each for each in manifests)
@@ -71,7 +71,7 @@ def write_manifest_list(
         assigned.append(manifest)
     records = [_record(manifest, format_version) for manifest in assigned]
     layout = Layout(list_schema(format_version), list_names(), CODECS["deflate"], metadata)
-    storage.put(storage_name(location), write_container(records, layout))
+    storage.put(storage_name(location), write_records(records, layout))
     return WrittenList(tuple(assigned), next_row_id)
 
 
@@ -132,7 +132,7 @@ def _counted(storage: Storage, manifest: Manifest) -> Manifest:
     names = {"status": "status", "data_file": "data_file", "record_count": "record_count"}
     by_id = Names({0: "status", 2: "data_file", 103: "record_count"}, names)
     counts = dict.fromkeys(_COUNTS, 0)
-    for record in read_container(storage.read(manifest.name), by_id, subject=manifest.path).records:
+    for record in read_records(storage.read(manifest.name), by_id, subject=manifest.path):
         try:
             status = _STATUSES[record["status"]]
             counts[f"{status}_rows"] += record["data_file"]["record_count"]

@@ -7,11 +7,12 @@ ManifestWriter.java, InheritableMetadataFactory.java.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro import Layout, Record, read_container, write_container
+from nightkeep.formats.iceberg.avro import Layout, Record, read_records, write_records
 from nightkeep.formats.iceberg.avro_codecs import codec_of
 from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
 from nightkeep.formats.iceberg.file_records import FileDecoder, FileEncoder
@@ -31,11 +32,9 @@ def read_manifest(storage: Storage, manifest: Manifest, schema: TableSchema) -> 
     another scheme.
     """
     names = entry_names(schema, manifest.spec_id)
-    container = read_container(storage.read(manifest.name), names, subject=manifest.path)
-    _require_counts(manifest, container.records)
     decoder = FileDecoder.of(manifest, schema)
     entries, next_row_id = [], manifest.first_row_id
-    for record in container.records:
+    for record in read_records(storage.read(manifest.name), names, subject=manifest.path):
         status, file = _status(manifest, record), record.get("data_file")
         if not isinstance(file, dict):
             raise CorruptMetadata(manifest.path, "a data_file in every entry", f"{file!r:.80}")
@@ -46,6 +45,7 @@ def read_manifest(storage: Storage, manifest: Manifest, schema: TableSchema) -> 
             file["first_row_id"] = next_row_id
             next_row_id += decoder.rows(file)
         entries.append(decoder.entry(status, record))
+    _require_counts(manifest, entries)
     return entries
 
 
@@ -75,8 +75,8 @@ def write_manifest(
     for entry in entries:
         _require_fit(location, entry, spec_id, content)
     encoder = FileEncoder.of(schema, spec_id)
-    records = [_record(entry, encoder, snapshot_id) for entry in entries]
-    data = write_container(records, _layout(schema, spec_id, content))
+    records = (_record(entry, encoder, snapshot_id) for entry in entries)
+    data = write_records(records, _layout(schema, spec_id, content))
     name = storage_name(location)
     storage.put(name, data)
     partitions = [_partition(entry) for entry in entries]
@@ -98,15 +98,14 @@ _COUNTED: Final = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DE
 _METADATA_CONTENT: Final = {ManifestContent.DATA: "data", ManifestContent.DELETES: "deletes"}
 
 
-def _require_counts(manifest: Manifest, records: Sequence[Record]) -> None:
+def _require_counts(manifest: Manifest, entries: Sequence[Entry]) -> None:
     """A file that was cut between two blocks is a valid one."""
-    statuses = [record.get("status") for record in records]
-    found = {name: statuses.count(status.value) for status, name in _COUNTED.items()}
+    statuses = Counter(entry.status for entry in entries)
+    found = {name: statuses[status] for status, name in _COUNTED.items()}
     expected = {name: getattr(manifest, f"{name}_files") for name in found}
-    if found != expected or sum(found.values()) != len(statuses):
-        text = ", ".join(f"{count} {name}" for name, count in expected.items())
-        told = ", ".join(f"{count} {name}" for name, count in found.items())
-        raise CorruptMetadata(manifest.path, f"{text} files as its manifest list counts", f"{told} of {len(statuses)}")
+    if found != expected:
+        texts = [", ".join(f"{count} {name}" for name, count in counts.items()) for counts in (expected, found)]
+        raise CorruptMetadata(manifest.path, f"{texts[0]} files as its manifest list counts", texts[1])
 
 
 def _status(manifest: Manifest, record: Record) -> Status:
