@@ -31,13 +31,12 @@ INDEX_BYTES = 256 << 20
 """Of deleted keys as Arrow holds them. The index takes 40 bytes a key beside them: for two numbers four times this."""
 
 Deletes = tuple[ContentFile, ...]
-Hidden = dict[str, BitMap64]
-"""Row ordinals by the data file's path, as its manifest has it."""
+_NONE = BitMap64()
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A data file that has or may have deleted rows, and the positional deletes that hold for it."""
+    """A data file and the positional deletes that hold for it, whether or not they have a row of it."""
 
     file: ContentFile
     held: Deletes
@@ -55,43 +54,46 @@ def hidden(storage: Storage, unit: IcebergUnit, files: Sequence[ContentFile]) ->
 
     Raises CorruptMetadata and MissingFile naming the delete file, also for positions beyond a file's rows.
     """
-    found = positional_rows(storage, marked_files(unit, files))
-    for path, rows in equality_rows(storage, unit.schema, probes(unit, files)).items():
-        found[path] = found.get(path, BitMap64()) | rows
+    held = positional_rows(storage, marked_files(unit, files))
+    by_keys = equality_rows(storage, unit.schema, probes(unit, files))
+    found = {
+        path: BitMap64.union(_NONE, _NONE, *rows.values(), by_keys.get(path, _NONE)) for path, rows in held.items()
+    }
     return {path: rows for path, rows in found.items() if rows}
 
 
-def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Hidden:
-    """What vectors and position delete files hide of these data files; every delete file is read once."""
-    found: Hidden = {target.file.path: BitMap64() for target in targets}
+def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Mapping[str, Mapping[ContentFile, BitMap64]]:
+    """What each vector and position delete file hides of these data files, those that hide nothing left out.
+
+    By the data file's path; every delete file is read once.
+    """
+    found: dict[str, dict[ContentFile, BitMap64]] = {target.file.path: {} for target in targets}
+    files = {target.file.path: target.file for target in targets}
     for target in targets:
         for vector in (each for each in target.held if each.is_vector):
-            found[target.file.path] |= read_vector(storage, vector, target.file.rows)
+            found[target.file.path][vector] = read_vector(storage, vector, target.file.rows)
     for delete, paths in _by_delete(targets).items():
         for path, rows in read_positions(storage, delete, paths).items():
-            found[path] |= rows
-    for target in targets:
-        _require_within(found[target.file.path], target)
+            _require_within(rows, delete, files[path])
+            found[path][delete] = rows
     return found
 
 
 def equality_rows(
     storage: Storage, schema: TableSchema, found: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
-) -> Hidden:
-    """What equality deletes hide of the probes' data files, those without such rows left out.
+) -> Mapping[str, BitMap64]:
+    """What equality deletes hide of the probes' data files by path, those without such rows left out.
 
     Keys beyond `index_bytes` are looked for in further passes over the data files' key columns: a row is hidden by
     any one of the keys.
     """
-    rows: Hidden = {}
+    rows: dict[str, BitMap64] = {}
     for probe in found:
         for index in _indexes(storage, schema, probe, index_bytes):
             for file in probe.files:
                 positions = _matches(storage, schema, file, probe.field_ids, index=index)
                 if len(positions):
-                    rows[file.path] = rows.get(file.path, BitMap64()) | BitMap64(
-                        from_positions(positions, Width.BITS_64)
-                    )
+                    rows[file.path] = rows.get(file.path, _NONE) | BitMap64(from_positions(positions, Width.BITS_64))
     return rows
 
 
@@ -129,8 +131,6 @@ def _by_delete(targets: Sequence[Marked]) -> Mapping[ContentFile, set[str]]:
     return found
 
 
-def _require_within(rows: BitMap64, target: Marked) -> None:
-    if rows and rows.max() >= target.file.rows:
-        held = ", ".join(delete.path for delete in target.held)
-        expected = f"positions below the {target.file.rows} rows of {target.file.path}"
-        raise CorruptMetadata(held, expected, str(rows.max()))
+def _require_within(rows: BitMap64, delete: ContentFile, file: ContentFile) -> None:
+    if rows and rows.max() >= file.rows:
+        raise CorruptMetadata(delete.path, f"positions below the {file.rows} rows of {file.path}", str(rows.max()))

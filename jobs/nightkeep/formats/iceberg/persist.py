@@ -14,9 +14,10 @@ from pyroaring import BitMap64
 from nightkeep.formats.iceberg.content_files import ContentFile, NewFile
 from nightkeep.formats.iceberg.edits import IcebergEdit, Target
 from nightkeep.formats.iceberg.hidden_rows import Marked, equality_rows, positional_rows
+from nightkeep.formats.iceberg.metadata import IcebergUnit
 from nightkeep.formats.iceberg.naming import Naming
 from nightkeep.formats.iceberg.paths import storage_name
-from nightkeep.formats.iceberg.persist_plan import PersistTask
+from nightkeep.formats.iceberg.persist_plan import PersistTask, is_unwanted
 from nightkeep.formats.iceberg.places import data_location
 from nightkeep.formats.iceberg.position_deletes import write_positions
 from nightkeep.formats.iceberg.vectors import VectorWriter
@@ -44,35 +45,48 @@ def persist(storage: Storage, task: PersistTask, run: Run) -> Persisted:
     found = equality_rows(storage, task.unit.schema, task.probes, index_bytes=task.index_bytes)
     # Positions are read of no file that stays as it is.
     changing = [each for each in task.marked if each.file.path in task.folded or each.file.path in found]
-    before = positional_rows(storage, changing)
-    after = {path: rows | found.get(path, _NONE) for path, rows in before.items()}
-    targets = [
-        each for each in changing if each.file.path in task.folded or after[each.file.path] != before[each.file.path]
-    ]
-    files = [each.file for each in targets]
-    added = _write(storage, task, {file: after[file.path] for file in files if after[file.path]}, run)
+    held = positional_rows(storage, changing)
+    folds = [_fold(task.unit, each, held[each.file.path], found.get(each.file.path, _NONE)) for each in changing]
+    added = _write(storage, task.unit, {each.file: each.rows for each in folds if each.rows}, run)
     edit = IcebergEdit(
         planned_sequence=task.planned_sequence,
         intent=task.intent,
         added=added,
-        targets=tuple(_target(each) for each in targets),
+        targets=tuple(Target(each.file.path, each.replaced) for each in folds if each.rows or each.replaced),
         settled=task.settled,
     )
     outputs = tuple(dict.fromkeys(storage_name(new.path) for new in added))
-    marked = sum(len(after[file.path]) - len(before[file.path]) for file in files)
-    return Persisted(edit, outputs, marked, _findings(files, after))
+    return Persisted(edit, outputs, sum(each.marked for each in folds), _findings(folds))
 
 
 _NONE = BitMap64()
 
 
-def _target(marked: Marked) -> Target:
-    return Target(marked.file.path, frozenset(delete.identity for delete in marked.held))
+@dataclass(frozen=True, slots=True)
+class _Fold:
+    """`rows` are the new positions of a data file, none where it gets no new ones; `marked` were not hidden by
+    position before. `replaced` are the positional deletes that readers no longer need for it."""
+
+    file: ContentFile
+    rows: BitMap64
+    replaced: frozenset[tuple[str, int | None]]
+    marked: int
 
 
-def _write(storage: Storage, task: PersistTask, rows: Mapping[ContentFile, BitMap64], run: Run) -> tuple[NewFile, ...]:
+def _fold(unit: IcebergUnit, marked: Marked, held: Mapping[ContentFile, BitMap64], found: BitMap64) -> _Fold:
+    before = BitMap64.union(_NONE, _NONE, *held.values())
+    after = before | found
+    telling = [delete for delete, rows in held.items() if rows]
+    every = frozenset(delete.identity for delete in marked.held)
+    if after != before or len(telling) > 1 or any(is_unwanted(unit, delete) for delete in telling):
+        return _Fold(marked.file, after, every, len(after) - len(before))
+    # All that is hidden is told in one good place already: what else may hold for the file says nothing of it.
+    return _Fold(marked.file, _NONE, every - {delete.identity for delete in telling}, 0)
+
+
+def _write(storage: Storage, unit: IcebergUnit, rows: Mapping[ContentFile, BitMap64], run: Run) -> tuple[NewFile, ...]:
     """One file of all vectors, or a position delete file for each data file (spec, "Delete Formats")."""
-    unit, naming = task.unit, Naming(run, task.unit.key)
+    naming = Naming(run, unit.key)
     if unit.schema.format_version >= 3:
         writer = VectorWriter(storage, data_location(unit.schema, unit.spec_id, unit.values, naming.vectors()))
         for file, positions in rows.items():
@@ -83,6 +97,6 @@ def _write(storage: Storage, task: PersistTask, rows: Mapping[ContentFile, BitMa
     return tuple(write_positions(storage, place, file, positions) for place, (file, positions) in pairs)
 
 
-def _findings(files: Sequence[ContentFile], after: Mapping[str, BitMap64]) -> tuple[str, ...]:
-    empty = sum(len(after[file.path]) == file.rows for file in files)
+def _findings(folds: Sequence[_Fold]) -> tuple[str, ...]:
+    empty = sum(len(each.rows) == each.file.rows for each in folds)
     return (f"{empty} data files without a visible row stay until they are optimized",) if empty else ()

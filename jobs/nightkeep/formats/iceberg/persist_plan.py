@@ -99,6 +99,11 @@ def refuse_persisting(snapshot: Snapshot[IcebergUnit], request: Request) -> None
             raise RefusedTable(snapshot.table.name, feature, "delete by columns of primitive types")
 
 
+def is_unwanted(unit: IcebergUnit, delete: ContentFile) -> bool:
+    """Whether positional deletes are to take another form: a vector's, or that of a file for one data file."""
+    return not delete.is_vector if unit.schema.format_version >= 3 else delete.referenced is None
+
+
 def streaming_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
     """A compaction begun before must not bring deleted rows back: Java rejects it for new position deletes only if
     their snapshot is a `delete` or an `overwrite` (MergingSnapshotProducer.java)."""
@@ -126,7 +131,9 @@ def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
     older = tuple(file for file in unit.files if file.sequence_number < newest)
     found = probes(unit, older)
     every = marked_files(unit, unit.files)
-    folded = frozenset(each.file.path for each in every if _is_unwanted(unit, each))
+    folded = frozenset(
+        each.file.path for each in every if len(each.held) > 1 or any(is_unwanted(unit, held) for held in each.held)
+    )
     needed = folded | {file.path for probe in found for file in probe.files}
     held = {delete.identity for marked in every for delete in marked.held}
     return _Found(
@@ -155,14 +162,6 @@ def _idle_equality(snapshot: IcebergSnapshot, unit: IcebergUnit, oldest: int) ->
         shared = (delete for delete in unit.equality if schema.is_global(delete.spec_id))
         idle += [delete for delete in shared if least is None or delete.sequence_number <= least]
     return tuple(idle)
-
-
-def _is_unwanted(unit: IcebergUnit, marked: Marked) -> bool:
-    if not marked.held:
-        return False
-    if unit.schema.format_version >= 3:
-        return not all(delete.is_vector for delete in marked.held)
-    return len(marked.held) > 1 or marked.held[0].referenced is None
 
 
 def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) -> tuple[PersistTask, ...]:
