@@ -46,13 +46,14 @@ EDGES = {
     "care": "errors execute formats model plan policy protocol publish report rows tally tasks verify",
     "opinion": "engine formats model policy report",
     "night": "care engine errors model opinion policy report",
+    "apply": "engine errors formats model policy tasks",
     "job": "engine model night policy",
     "statement": "errors policy",
     "commands": "advise care engine errors formats layout model opinion policy queries report statement",
     "cli": "commands errors model",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}
-OUTSIDE = {"jobs": {"job", "model"}, "dags": {"model", "policy"}, "plugins": {"errors", "model", "policy", "report"}}
+OUTSIDE = {"jobs": {"apply", "job", "model"}, "dags": {"model", "policy"}, "plugins": {"errors", "model", "policy", "report"}}
 """What job scripts, DAGs and the plugin may import of the package."""
 
 ON_SPARK = re.compile(r"nightkeep\.(session|exchange|check|diff|facts|expectations|relation|formats\.\w+\.relation\w*)")

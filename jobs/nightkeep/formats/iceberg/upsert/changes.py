@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -60,17 +60,15 @@ def read_changes(path: str, columns: pa.Schema, mode: Mode) -> Changes:
     return Changes(rows, writes).only(kinds != ignored)
 
 
-def require_values(changes: Changes, columns: pa.Schema, *, keys: tuple[str, ...], mode: Mode) -> None:
-    """Raise UsageError for a null where the table has none: deletes of an upsert need a key only."""
-    for field in columns:
-        if field.nullable:
-            continue
-        missing = pc.is_null(changes.rows.column(field.name)).to_numpy()
-        if mode is Mode.UPSERT and field.name not in keys:
+def require_values(changes: Changes, required: Iterable[str], *, keys: tuple[str, ...], mode: Mode) -> None:
+    """Raise UsageError for a null in a column that must have none: deletes of an upsert need a key only."""
+    for name in required:
+        missing = pc.is_null(changes.rows.column(name)).to_numpy()
+        if mode is Mode.UPSERT and name not in keys:
             missing = missing & changes.writes
         if missing.any():
             count = int(missing.sum())
-            raise UsageError(f"column {field.name}: expected a value in every row, found {count} rows without")
+            raise UsageError(f"column {name}: expected a value in every row, found {count} rows without")
 
 
 def _wrong(file: Path, expected: str, found: str) -> UsageError:
@@ -129,8 +127,9 @@ def _parquet(file: Path, columns: pa.Schema) -> pa.Table:
 def _json_lines(file: Path, columns: pa.Schema) -> pa.Table:
     """What JSON has no type for is read as text, as Iceberg spells it (spec, "JSON single-value serialization")."""
     wanted = pa.schema([*(_as_text(file, field) for field in columns), pa.field(KIND, pa.string())])
-    options = json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="error")
+    options = json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="infer")
     held = json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES), options)
+    _require_columns(file, held.column_names, columns)
     # Columns that no line has are there, too, all null: a change without a kind is an insert.
     return held.drop_columns([KIND]) if held.column(KIND).null_count == held.num_rows else held
 

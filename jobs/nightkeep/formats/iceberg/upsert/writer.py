@@ -6,13 +6,14 @@ wrote is deleted by position, for one snapshot's equality deletes do not hold fo
 
 from __future__ import annotations
 
+import secrets
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +37,14 @@ from nightkeep.kernels.changelog import Resolved, key_codes, resolve
 from nightkeep.storage import Storage
 
 Rows = npt.NDArray[np.int64]
+_ATTEMPTS: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a batch's writers share: the table, and `keys`, the names of its equality fields, none when appending.
 
-    Files are called after `operation` and `attempt`: a batch's leftovers are found by its own operation id.
+    Files are called after `operation`: by it a batch's leftovers are found, whoever left them.
     """
 
     storage: Storage
@@ -50,7 +52,6 @@ class Target:
     mode: Mode
     keys: tuple[str, ...]
     operation: uuid.UUID
-    attempt: int
 
     @property
     def key_ids(self) -> tuple[int, ...]:
@@ -73,7 +74,8 @@ class Written:
 def write_changes(target: Target, number: int, changes: Changes) -> Written:
     """The files of writer `number`: all changes of a key that the batch has must be among its `changes`."""
     clock = _Clock()
-    naming = Naming.of_writer(number, target.attempt, target.operation)
+    # Spark may run a task twice: each try must own its file names.
+    naming = Naming.of_writer(number, secrets.randbelow(_ATTEMPTS), target.operation)
     with clock.step("resolve"):
         resolved = _resolved(target, changes)
     with clock.step("partition"):

@@ -1,0 +1,176 @@
+"""A table that takes batches: what it refuses, what its writers need to know, and the one commit of each batch.
+
+A batch is committed once: its id is in its snapshot's summary, and a batch that finds itself among the ancestors of
+main writes nothing. New rows and deletes are no conflict for others' rows: whatever was committed meanwhile, equality
+deletes hold for it, and position deletes speak of the batch's own files only.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyiceberg.types import DoubleType, FloatType, PrimitiveType
+
+from nightkeep import __version__
+from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome, UsageError
+from nightkeep.formats.iceberg import commit
+from nightkeep.formats.iceberg.content_files import Content, NewFile
+from nightkeep.formats.iceberg.format import IcebergTable
+from nightkeep.formats.iceberg.metadata import IcebergSnapshot
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.table_metadata import ancestors, head
+from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, Batch, Distribution, Mode
+from nightkeep.formats.iceberg.upsert.writer import Target, Written
+from nightkeep.model import Run
+
+MAX_ATTEMPTS: Final = 20
+"""Lost races in a row before giving up: each one means that another writer committed in between."""
+_NAMESPACE: Final = uuid.UUID("6a8e32b2-6f0c-4d0b-9a55-6e1ac3fd4b0e")
+"""Of operation ids: a batch's id is that of its table and name, whoever applies it and whenever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The snapshot that holds a batch; `replayed` if it was there before. `seconds` by step, over all writers."""
+
+    snapshot_id: int
+    replayed: bool
+    rows: int = 0
+    files: Mapping[str, int] = field(default_factory=dict, hash=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+def applied(table: IcebergTable, batch: Batch) -> Applied | None:
+    """The batch's snapshot, if main has it among its ancestors; as long as that is not expired."""
+    metadata, location = table.handle.load()
+    known = head(metadata, subject=location)
+    for version in ancestors(metadata, known.current, subject=location):
+        if known.snapshots[version].get("summary", {}).get(BATCH_PROPERTY) == batch.batch_id:
+            return Applied(version, replayed=True)
+    return None
+
+
+def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: Batch) -> Target:
+    """What the writers of the batch need. Raises RefusedTable and UsageError, before anything is read or written."""
+    schema = snapshot.schema
+    keys = () if batch.mode is Mode.APPEND else _keys(schema, batch)
+    if batch.distribution is Distribution.HASH and not keys:
+        raise UsageError(f"{table.address.name}: expected keys to distribute by, found mode {batch.mode}")
+    if keys:
+        _require_partitions_of_keys(schema, keys)
+        _require_reach(snapshot)
+    operation = uuid.uuid5(_NAMESPACE, f"{snapshot.metadata.get('table-uuid')}\n{batch.batch_id}")
+    return Target(table.storage, schema, batch.mode, keys, operation)
+
+
+def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Sequence[Written], *, run: Run) -> Applied:
+    """One row delta with all files of the batch, however often others commit first.
+
+    Raises UnknownOutcome where it may or may not be committed; the files of a batch that is not stay where they are,
+    under the operation id in their names, for a sweep to find.
+    """
+    files = tuple(file for each in written for file in each.files)
+    for _ in range(MAX_ATTEMPTS):
+        earlier = applied(table, batch)
+        if earlier is not None:
+            return earlier
+        parent = table.snapshot()
+        _require_same(target, parent)
+        if not files:
+            return Applied(parent.version, replayed=False)
+        candidate = commit.stage_files(table.storage, parent, files, run, told=_told(files, batch))
+        try:
+            won = table.commit(candidate)
+        except OSError as failure:
+            if not table.visible(candidate):
+                subject = f"{table.address.name}: batch {batch.batch_id}"
+                raise UnknownOutcome(subject, "an answer of the catalog", str(failure)) from failure
+            won = True
+        if won or table.visible(candidate):
+            return _done(candidate.version, files, written)
+        table.discard(candidate.staged)
+    raise EvidenceError(f"{table.address.name}: batch {batch.batch_id}", "a commit", f"{MAX_ATTEMPTS} lost races")
+
+
+def _done(version: int, files: Sequence[NewFile], written: Sequence[Written]) -> Applied:
+    counts = {content.name.lower(): sum(file.content is content for file in files) for content in Content}
+    steps = dict.fromkeys(step for each in written for step in each.seconds)
+    seconds = {step: sum(each.seconds.get(step, 0.0) for each in written) for step in steps}
+    return Applied(version, replayed=False, rows=sum(each.rows for each in written), files=counts, seconds=seconds)
+
+
+def _told(files: Sequence[NewFile], batch: Batch) -> Mapping[str, str]:
+    """The operation as Java's row delta picks it (BaseRowDelta.java), and whose batch it is."""
+    kinds = {file.content for file in files}
+    operation = "overwrite"
+    if kinds == {Content.DATA}:
+        operation = "append"
+    elif Content.DATA not in kinds:
+        operation = "delete"
+    return {
+        "operation": operation,
+        "engine-name": "nightkeep",
+        "engine-version": __version__,
+        BATCH_PROPERTY: batch.batch_id,
+    }
+
+
+def _keys(schema: TableSchema, batch: Batch) -> tuple[str, ...]:
+    """Names of the equality fields, in the order of their ids."""
+    table, current = schema.table, schema.current
+    columns = {column.name: column for column in current.fields}
+    ids = batch.keys or tuple(str(current.find_column_name(number)) for number in current.identifier_field_ids)
+    if not ids:
+        raise UsageError(f"{table}: expected --key, as the table has no identifier fields, found none")
+    for name in ids:
+        if name not in columns:
+            raise UsageError(f"{table}: expected keys among {', '.join(columns)}, found {name}")
+        kind = columns[name].field_type
+        if not isinstance(kind, PrimitiveType) or isinstance(kind, FloatType | DoubleType):
+            raise RefusedTable(
+                table, f"key {name} of type {kind}", "choose keys of a type whose values are equal or not"
+            )
+    return tuple(sorted(set(ids), key=lambda name: columns[name].field_id))
+
+
+def _require_partitions_of_keys(schema: TableSchema, keys: tuple[str, ...]) -> None:
+    """A key's older row must be in the partition its deletes go to (IcebergSink's own rule)."""
+    ids = {schema.current.find_field(name).field_id for name in keys}
+    for each in schema.spec(schema.default_spec_id).fields:
+        if str(each.transform) != "void" and each.source_id not in ids:
+            source = schema.current.find_column_name(each.source_id)
+            raise RefusedTable(
+                schema.table,
+                f"partition field {each.name} is of column {source}, which is no key: a key may change its partition",
+                f"add {source} to the keys, or apply deletes and inserts of moved rows with both as keys",
+            )
+
+
+def _require_reach(snapshot: IcebergSnapshot) -> None:
+    """Deletes of one spec do not hold for the rows of another (spec, "Scan Planning")."""
+    schema = snapshot.schema
+    if schema.is_global(schema.default_spec_id):
+        return
+    others = sorted({unit.spec_id for unit in snapshot.units if unit.files} - {schema.default_spec_id})
+    if others:
+        raise RefusedTable(
+            schema.table,
+            f"live data files of spec {others[0]}, which deletes of spec {schema.default_spec_id} do not reach",
+            "rewrite them into the current spec first",
+        )
+
+
+def _require_same(target: Target, head: IcebergSnapshot) -> None:
+    """Raise RefusedTable where the files were written for another schema or partition spec than the table has now."""
+    now, then = head.schema, target.schema
+    if (now.current, now.default_spec_id, now.format_version) != (
+        then.current,
+        then.default_spec_id,
+        then.format_version,
+    ):
+        raise RefusedTable(then.table, "its schema or partition spec changed meanwhile", "apply the batch again")
+    if target.keys:
+        _require_reach(head)
