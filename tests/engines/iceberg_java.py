@@ -62,15 +62,19 @@ def class_path() -> tuple[str, ...]:
     return (str(fetch_jar(ICEBERG)), str(fetch_jar(SQLITE)), spark_jars())
 
 
-def java_command(main: str, scratch: str, *, memory: str = "1g") -> list[str]:
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+def java_command(
+    main: str, scratch: str, *, memory: str = "1g", java_options: Sequence[str] = _SHORT_LIVED
+) -> list[str]:
     """Runs a class of java_iceberg."""
     jars = class_path()
     classes = compile_java(Path(__file__).parent / "java_iceberg", jars)
     return [
         program("java", "openjdk-17-jdk-headless"),
         f"-Xmx{memory}",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
+        *java_options,
         "-Duser.timezone=UTC",
         f"-Djava.io.tmpdir={scratch}",
         "-cp",
@@ -82,9 +86,11 @@ def java_command(main: str, scratch: str, *, memory: str = "1g") -> list[str]:
 class IcebergJava:
     """One JVM, with a method per verb of IcebergDriver.java. A failure of Java's is an EngineError."""
 
-    def __init__(self, *, memory: str = "1g", timeout: float = 120.0) -> None:
+    def __init__(
+        self, *, memory: str = "1g", timeout: float = 120.0, java_options: Sequence[str] = _SHORT_LIVED
+    ) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-iceberg-java-")
-        command = java_command("IcebergDriver", self._scratch.name, memory=memory)
+        command = java_command("IcebergDriver", self._scratch.name, memory=memory, java_options=java_options)
         self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout)
 
     def __enter__(self) -> Self:
@@ -168,6 +174,24 @@ class IcebergJava:
     ) -> int:
         """One commit of one checkpoint of changes, as Flink writes it."""
         return self.commit(table, self.checkpoint(table, changes, keys=keys, upsert=upsert), branch=branch)
+
+    def generate(
+        self,
+        table: Table,
+        rows: int,
+        *,
+        keys: Sequence[str],
+        keyspace: int | None = None,
+        delete_every: int = 0,
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """One commit of rows made by the JVM: {snapshot, write_seconds, commit_seconds}.
+
+        Keys, the first column, are 0, 1, .. in order; of `keyspace` at random they are a checkpoint of upserts.
+        """
+        fields = {"rows": rows, "keys": list(keys), "delete_every": delete_every, "seed": seed, "keyspace": keyspace}
+        return dict(self._ask("generate", table, fields, timeout=timeout))
 
     def rows(
         self,
@@ -371,9 +395,12 @@ class IcebergJava:
         found = self._ask(verb, table, fields)
         return Written(found["handle"], tuple(found["files"]))
 
-    def _ask(self, verb: str, table: Table, fields: Mapping[str, Any] | None = None) -> Any:
+    def _ask(
+        self, verb: str, table: Table, fields: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> Any:
         given = {name: value for name, value in (fields or {}).items() if value is not None}
-        return self._lines.request(verb, {"catalog": table.warehouse.java(), "table": table.name, **given})
+        request = {"catalog": table.warehouse.java(), "table": table.name, **given}
+        return self._lines.request(verb, request, timeout=timeout)
 
 
 def _at(snapshot: int | None, ref: str | None) -> dict[str, Any]:

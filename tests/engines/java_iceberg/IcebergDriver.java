@@ -81,6 +81,7 @@ public final class IcebergDriver {
         verbs.put("refs", Tables::refs);
         verbs.put("statistics", Tables::statistics);
         verbs.put("write_rows", Writes::rows);
+        verbs.put("generate", Generated::commit);
         verbs.put("write_cdc", Writes::cdc);
         verbs.put("write_equality_deletes", Deletes::equality);
         verbs.put("write_position_deletes", Deletes::positions);
