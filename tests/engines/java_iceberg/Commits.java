@@ -18,7 +18,7 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 
 /** Written files until they are committed, and the commit of several handles of them at once. */
 final class Commits {
-    record Pending(List<DataFile> data, List<DeleteFile> deletes, List<DeleteFile> replaced) {}
+    record Pending(List<DataFile> data, List<DeleteFile> deletes, List<DeleteFile> replaced, Long base) {}
 
     private static final Map<Integer, Pending> PENDING = new HashMap<>();
 
@@ -28,7 +28,8 @@ final class Commits {
 
     static JsonNode pend(Table table, List<DataFile> data, List<DeleteFile> deletes, List<DeleteFile> replaced)
             throws Exception {
-        PENDING.put(PENDING.size(), new Pending(data, deletes, replaced));
+        Long base = table.currentSnapshot() == null ? null : table.currentSnapshot().snapshotId();
+        PENDING.put(PENDING.size(), new Pending(data, deletes, replaced, base));
         ObjectNode found = IcebergDriver.JSON.createObjectNode().put("handle", PENDING.size() - 1);
         var files = found.putArray("files");
         for (DataFile file : data) {
@@ -118,6 +119,10 @@ final class Commits {
             handle.data().forEach(delta::addRows);
             handle.deletes().forEach(delta::addDeletes);
             handle.replaced().forEach(delta::removeDeletes);
+            if (!handle.replaced().isEmpty()) {
+                // They are in place of what was there then.
+                delta.validateFromSnapshot(handle.base());
+            }
         }
         live.data().forEach(delta::removeRows);
         live.deletes().forEach(delta::removeDeletes);
