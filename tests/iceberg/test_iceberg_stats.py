@@ -1,0 +1,233 @@
+"""Metrics of data files: those that Iceberg Java writes for the same rows, and nothing that a row contradicts."""
+
+import struct
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+)
+from tests.engines.iceberg_java import IcebergJava, Layout
+from tests.engines.iceberg_tables import Table, Warehouse, array, mapping
+from tests.engines.iceberg_tables import struct as structs
+from tests.iceberg.iceberg_shown import STORAGE, only_unit
+
+from nightkeep.formats.iceberg.columns import FileReader
+from nightkeep.formats.iceberg.leaves import StatsModes, leaves
+from nightkeep.formats.iceberg.naming import Naming
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.stats import FileStats
+from nightkeep.formats.iceberg.write import FileWriter
+from nightkeep.model import Run
+
+RUN = Run("run", "0123456789ab", 1, 0)
+MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+COLUMNS = [
+    ("b", "boolean"), ("i", "int"), ("l", "long"), ("f", "float"), ("d", "double"), ("dec9", "decimal(9, 2)"),
+    ("dec18", "decimal(18, 3)"), ("dec38", "decimal(38, 10)"), ("day", "date"), ("at", "time"), ("ts", "timestamp"),
+    ("tstz", "timestamptz"), ("tn", "timestamp_ns"), ("s", "string"), ("u", "uuid"), ("x", "fixed[20]"),
+    ("y", "binary"), ("st", structs(("p", "int"), ("q", structs(("r", "string"))))), ("li", array("double")),
+    ("m", mapping("string", structs(("p", "long")))),
+]  # fmt: skip
+TEXTS = (
+    "", "a", "exactly sixteen!", "more than sixteen", "z" * 40, "\u00e9" * 20, "\U0001f600" * 17, "\U0010ffff" * 17,
+    "a" * 15 + "\U0010ffff" * 3, "\ud7ff" * 17, "a" * 15 + "\uffff\uffff", "\uff5e", "\U00010000",
+)  # fmt: skip
+BYTES = ("", "00", "ff" * 16, "ff" * 17, "ab" * 20, "ab" + "ff" * 30, "00" * 17)
+
+
+def value(kind: Any, random: Random) -> Any:
+    if random.random() < 0.25:
+        return None
+    match kind:
+        case {"type": "struct"}:
+            return {name: value(inner, random) for name, inner in kind["columns"]}
+        case {"type": "list"}:
+            return [value(kind["element"], random) for _ in range(2)]
+        case {"type": "map"}:
+            return [["k", value(kind["value"], random)]]
+    number = random.randrange(-(10**6), 10**6)
+    return {
+        "boolean": number % 2 == 0,
+        "int": number,
+        "long": number << 40,
+        "float": random.choice([number / 4, "NaN", "Infinity", "-Infinity"]),
+        "double": random.choice([number / 4, "NaN"]),
+        "decimal(9, 2)": f"{number % 1000 - 500}.25",
+        "decimal(18, 3)": f"{number}.125",
+        "decimal(38, 10)": f"{number << 60}.0000000001",
+        "date": f"{1500 + number % 1000}-02-03",
+        "time": f"{number % 24:02d}:01:02.000003",
+        "timestamp": f"{1500 + number % 1000}-02-03T00:00:00.000001",
+        "timestamptz": f"{1500 + number % 1000}-02-03T00:00:00.000001Z",
+        "timestamp_ns": f"{1900 + number % 100}-02-03T00:00:00.000000001",
+        "string": random.choice(TEXTS),
+        "uuid": f"{number & 0xFFFFFFFF:08x}-677c-4bbd-a479-3f349cb785e7",
+        "fixed[20]": f"{number & 0xFFFF:04x}" * 10,
+        "binary": random.choice(BYTES),
+    }[kind]
+
+
+def told(raw: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
+    """By field id, whoever tells it; bounds as hex."""
+    found: dict[str, dict[int, Any]] = {}
+    for name in MAPS:
+        values = {int(number): each for number, each in (raw[name] or {}).items()}
+        found[name] = {number: each.hex() if isinstance(each, bytes) else each for number, each in values.items()}
+    return found
+
+
+def rewritten(table: Table) -> tuple[list[dict[str, Any]], list[Any]]:
+    """What our writer tells of each file's rows, and the files as their manifests have them."""
+    unit = only_unit(table)
+    names = [field.name for field in unit.schema.current.fields]
+    found = []
+    for file in unit.files:
+        stats = FileStats(tuple(unit.schema.current.fields), StatsModes(unit.schema))
+        for batch in FileReader(STORAGE, unit.schema, file).batches(names, batch_rows=3):
+            stats.add(batch)
+        found.append(stats.metrics())
+    return found, list(unit.files)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_metrics_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse, seed: int) -> None:
+    random, table = Random(seed), iceberg.table()
+    iceberg_java.create(table, COLUMNS, Layout(format_version=3))
+    rows = [{name: value(kind, random) for name, kind in COLUMNS} for _ in range(12)]
+    iceberg_java.append(table, rows, rows_per_file=4)
+
+    ours, files = rewritten(table)
+
+    assert len(files) == 3
+    for metrics, file in zip(ours, files, strict=True):
+        assert told(metrics) == told(file.raw)
+
+
+MODES = (
+    {},
+    {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.s": "full"},
+    {"write.metadata.metrics.default": "counts", "write.metadata.metrics.column.st.q.r": "truncate(2)"},
+    {"write.metadata.metrics.default": "FULL", "write.metadata.metrics.column.i": "none"},
+    {"write.metadata.metrics.default": "truncate(1)", "write.metadata.metrics.column.y": "nonsense"},
+    {"write.metadata.metrics.max-inferred-column-defaults": "5"},
+    {"write.metadata.metrics.max-inferred-column-defaults": "18", "write.metadata.metrics.column.li.element": "full"},
+)
+
+
+@pytest.mark.parametrize("properties", MODES)
+def test_modes_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse, properties: dict[str, str]) -> None:
+    random, table = Random(1), iceberg.table()
+    iceberg_java.create(table, COLUMNS, Layout(format_version=3, properties=properties))
+    iceberg_java.append(table, [{name: value(kind, random) for name, kind in COLUMNS} for _ in range(6)])
+
+    ours, (file,) = rewritten(table)
+
+    assert told(ours[0]) == told(file.raw)
+    unit = only_unit(table)
+    rows = FileReader(STORAGE, unit.schema, file).read()
+    writer = FileWriter(STORAGE, unit.schema, Naming(RUN), spec_id=0, values=())
+    (written,) = writer.write([rows], rows_per_file=100)
+    sizes = written.file.raw["column_sizes"]
+    assert isinstance(sizes, dict)
+    assert sizes.keys() - {2147483540, 2147483539} == file.raw["column_sizes"].keys()
+
+
+def table_of(*fields: NestedField, **properties: str) -> TableSchema:
+    schema = Schema(*fields)
+    return TableSchema("db.t", 2, "/t", schema, {0: schema}, {0: PartitionSpec()}, 0, properties)
+
+
+def metrics(kind: IcebergType, *chunks: pa.Array, **properties: str) -> dict[str, Any]:  # type: ignore[type-arg]
+    schema = table_of(NestedField(1, "c", kind), **properties)
+    stats = FileStats(tuple(schema.current.fields), StatsModes(schema))
+    for chunk in chunks:
+        stats.add(pa.table({"c": chunk}))
+    return stats.metrics()
+
+
+@given(st.lists(st.lists(st.text() | st.none())), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_bounds_of_texts_hold_and_are_short(chunks: list[list[str | None]], length: int) -> None:
+    arrays = [pa.array(chunk, pa.string()) for chunk in chunks]
+    mode = {"write.metadata.metrics.default": f"truncate({length})"}
+    found = metrics(StringType(), *arrays, **mode)
+    values = [value for chunk in chunks for value in chunk if value is not None]
+
+    low, high = (found[side].get(1) for side in ("lower_bounds", "upper_bounds"))
+    assert found["value_counts"] == {1: sum(map(len, chunks))}
+    assert found["null_value_counts"] == {1: sum(value is None for chunk in chunks for value in chunk)}
+    assert (low is None) == (not values)
+    for value in values:
+        assert low <= value.encode()
+        assert high is None or value.encode() <= high
+    assert max((len(bound.decode()) for bound in (low, high) if bound is not None), default=0) <= length
+    if values and high is None:
+        assert set(max(value.encode() for value in values).decode()[:length]) == {"\U0010ffff"}
+
+
+@given(st.lists(st.binary(max_size=6), min_size=1))
+@settings(max_examples=200, deadline=None)
+def test_bounds_of_bytes_hold_and_are_short(values: list[bytes]) -> None:
+    found = metrics(BinaryType(), pa.array(values), **{"write.metadata.metrics.default": "truncate(2)"})
+
+    low, high = (found[side].get(1) for side in ("lower_bounds", "upper_bounds"))
+    assert low == min(values)[:2]
+    assert high is None or (max(values) <= high and len(high) <= 2)
+    assert high is not None or max(values)[:2] == b"\xff\xff"
+
+
+@given(st.lists(st.lists(st.floats() | st.none() | st.just(-0.0))))
+@settings(max_examples=200, deadline=None)
+def test_bounds_of_floats_leave_nan_out_and_keep_both_zeros(chunks: list[list[float | None]]) -> None:
+    found = metrics(DoubleType(), *[pa.array(chunk, pa.float64()) for chunk in chunks])
+    values = [value for chunk in chunks for value in chunk if value is not None]
+    ordered = sorted(value for value in values if not np.isnan(value))
+
+    assert found["nan_value_counts"] == ({1: len(values) - len(ordered)} if chunks else {})
+    if not ordered:
+        assert not found["lower_bounds"] and not found["upper_bounds"]
+        return
+    (low,), (high,) = (struct.unpack("<d", found[side][1]) for side in ("lower_bounds", "upper_bounds"))
+    assert (low, high) == (ordered[0], ordered[-1])
+    assert low != 0 or np.signbit(low)
+    assert high != 0 or not np.signbit(high)
+
+
+def test_values_below_a_null_struct_are_null() -> None:
+    schema = table_of(NestedField(1, "s", StructType(NestedField(2, "f", DoubleType(), required=True))))
+    stats = FileStats(tuple(schema.current.fields), StatsModes(schema))
+    held = pa.StructArray.from_arrays([pa.array([1.0, 2.0, 3.0])], ["f"], mask=pa.array([False, True, False]))
+    stats.add(pa.table({"s": held}))
+
+    assert stats.metrics()["null_value_counts"] == {2: 1}
+    assert stats.metrics()["upper_bounds"] == {2: struct.pack("<d", 3.0)}
+
+
+def test_leaves_are_columns_and_fields_of_structs() -> None:
+    schema = table_of(
+        NestedField(1, "a", IntegerType()),
+        NestedField(2, "s", StructType(NestedField(3, "b", StringType()), NestedField(4, "t", StructType()))),
+        NestedField(5, "l", ListType(6, IntegerType())),
+        NestedField(7, "m", MapType(8, StringType(), 9, IntegerType())),
+    )
+
+    assert [(leaf.path, leaf.ordered) for leaf in leaves(schema)] == [
+        (("a",), True), (("s", "b"), True), (("l",), False), (("m",), False),
+    ]  # fmt: skip
