@@ -736,14 +736,22 @@ class TestDelta(FormatContract):
         assert reading.positions == share * sum(proof.base.rows for proof in checked.proofs)
 
 
+@pytest.fixture(scope="module", params=[2, 3])
+def kept_shop(
+    request: pytest.FixtureRequest, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[iceberg_caring.Kept]:
+    """Two days with equality deletes, position deletes of v2 and vectors of v3, and a day with nothing to do."""
+    warehouse = Warehouse(f"contract{request.param}", tmp_path_factory.mktemp("contract"))
+    with iceberg_caring.configured(warehouse):
+        table = warehouse.table("shop.events")
+        iceberg_caring.changed(iceberg_java, table, version=request.param)
+        yield iceberg_caring.Kept.of(table)
+
+
 class TestIceberg(FormatContract):
-    @pytest.fixture(params=[2, 3])
-    def shop(self, request: pytest.FixtureRequest, iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Shop]:
-        """Two days with equality deletes, position deletes of v2 and vectors of v3, and a day with nothing to do."""
-        table = iceberg.table("shop.events")
-        with iceberg_caring.configured(iceberg):
-            iceberg_caring.changed(iceberg_java, table, version=request.param)
-            yield table
+    @pytest.fixture
+    def shop(self, kept_shop: iceberg_caring.Kept) -> Shop:
+        return kept_shop.put_back()
 
     @pytest.fixture
     def world(self, shop: Shop, iceberg_java: IcebergJava, tmp_path: Path) -> World:

@@ -1,8 +1,11 @@
 """Tables of SQLite catalogs, cared for as a night does it, and what is left in their folders."""
 
 import os
+import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +59,31 @@ def folder(table: Table) -> Path:
 
 def contents(table: Table) -> Mapping[str, bytes]:
     """Every file of the table by its name in storage."""
-    return {str(path)[1:]: path.read_bytes() for path in folder(table).rglob("*") if path.is_file()}
+    # Java's local file system keeps checksums beside its files.
+    found = (path for path in folder(table).rglob("*") if path.is_file() and path.suffix != ".crc")
+    return {str(path)[1:]: path.read_bytes() for path in found}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table as it once was, to be put back where it was: metadata names files by their whole paths."""
+
+    table: Table
+    metadata: Path
+    copy: Path
+
+    @classmethod
+    def of(cls, table: Table) -> "Kept":
+        copy = table.warehouse.folder / "kept"
+        return cls(table, table.metadata, Path(shutil.copytree(folder(table), copy)))
+
+    def put_back(self) -> Table:
+        there = self.metadata.parent.parent
+        shutil.rmtree(there)
+        shutil.copytree(self.copy, there)
+        with closing(sqlite3.connect(self.table.warehouse.database)) as connection, connection:
+            connection.execute("UPDATE iceberg_tables SET metadata_location = ?", (f"file://{self.metadata}",))
+        return self.table
 
 
 def row(day: str, number: int, note: str = "as written") -> tuple[Any, ...]:
