@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export GX_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock nightly test lint soak bench-paimon bench-delta bench-kernels samples clean
+.PHONY: help environment lock nightly test lint soak bench-paimon bench-delta bench-iceberg bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -80,6 +80,9 @@ bench-paimon: environment  ## the upgrade against Paimon Java, side by side
 
 bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_delta.py
+
+bench-iceberg: environment  ## conversion of deletes against iceberg-spark, upserts against Iceberg Java
+	PYTHONPATH=. $(BIN)/python benches/bench_iceberg.py
 
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels

@@ -1,0 +1,296 @@
+"""Equality deletes to positions: iceberg-spark 1.12.0 against Nightkeep on one table, and upserts against Iceberg Java.
+
+Run by `make bench-iceberg`. Each side has a catalog of its own, in which the same table is registered. JVM and session
+start are printed apart and in no ratio, and so is the gate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.engines.iceberg_java import IcebergJava, Layout
+from tests.engines.iceberg_spark import IcebergSpark
+from tests.engines.iceberg_tables import Column, Table, Warehouse
+
+from nightkeep.apply import Workers, apply_batch
+from nightkeep.care import Order, care
+from nightkeep.engine import Engine
+from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
+from nightkeep.formats.iceberg.upsert.sink import Applied
+from nightkeep.model import Address, Operation, Outcome
+from nightkeep.policy import load
+from nightkeep.report import RunDocument
+
+COLUMNS: tuple[Column, ...] = (
+    ("order_id", "long", True),
+    ("customer_id", "long"),
+    ("status", "string"),
+    ("note", "string"),
+    ("bucket_day", "int", True),
+)
+KEYS = ("order_id", "bucket_day")
+PARTITION = (("bucket_day", "identity"),)
+COMMITS = 20
+DELETE_EVERY = 10
+TIMEOUT = 1800.0
+LONG_RUNNING = ("-XX:+UseParallelGC",)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows of the base, and of each of the COMMITS upserts; `wide` more text columns."""
+
+    rows: int
+    upserted: int
+    wide: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*COLUMNS, *((f"text{number}", "string") for number in range(self.wide)))
+
+    def __str__(self) -> str:
+        wider = f", {self.wide} more text columns" if self.wide else ""
+        return f"{self.rows / 1e6:g} M rows, {COMMITS} upserts of {self.upserted:,}{wider}"
+
+
+@dataclass
+class Side:
+    """What one side did to a table of its own, in seconds, run after run; the first table is kept."""
+
+    name: str
+    tables: list[Table] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    documents: list[RunDocument] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.name:24s} {self.seconds[0]:7.2f} s first, {min(self.seconds):6.2f} s best"
+
+
+@dataclass
+class Bench:
+    """Where tables are, and the engines."""
+
+    folder: Path
+    java: IcebergJava
+    spark: IcebergSpark
+
+    def build(self, size: Size, format_version: int) -> Table:
+        name = f"made{format_version}w{size.wide}"
+        table = Warehouse(name, self.folder / name).table("db.orders")
+        self.java.create(table, size.columns, Layout(PARTITION, format_version))
+        self.java.generate(table, size.rows, keys=KEYS, timeout=TIMEOUT)
+        for number in range(COMMITS):
+            self.java.generate(
+                table, size.upserted, keys=KEYS, keyspace=size.rows, delete_every=DELETE_EVERY, seed=number,
+                timeout=TIMEOUT,
+            )  # fmt: skip
+        return table
+
+    def copy(self, made: Table, name: str) -> Table:
+        """The table in a catalog of its own, which says where nightkeep finds it, too."""
+        table = Warehouse(name, self.folder / name).table("db.orders")
+        self.java.register(table, made.metadata)
+        os.environ[f"PYICEBERG_CATALOG__{name.upper()}__URI"] = f"sqlite:///{table.warehouse.database}"
+        self.spark.attach(table.warehouse)
+        return table
+
+    def scan(self, table: Table) -> tuple[float, str]:
+        """Every row and column: seconds, and what was read: a count and two sums of hashes."""
+        digest = "count(*), sum(xxhash64(*) >> 16), sum(xxhash64('salt', *) >> 16)"
+        self.spark.sql(f"REFRESH TABLE {table.sql}")
+        started = time.perf_counter()
+        found = self.spark.sql(f"SELECT {digest} FROM {table.sql}", timeout=TIMEOUT)
+        return time.perf_counter() - started, str(found.rows)
+
+
+def repeated(bench: Bench, made: Table, name: str, work: Callable[[Table], RunDocument | None]) -> Side:
+    side = Side(name)
+    for number in range(2):
+        table = bench.copy(made, f"{made.warehouse.name}{''.join(filter(str.isalnum, name.lower()))}{number}")
+        started = time.perf_counter()
+        document = work(table)
+        side.seconds.append(time.perf_counter() - started if document is None else _seconds(document))
+        side.tables.append(table)
+        side.documents += [document] if document else []
+    return side
+
+
+def rewritten(bench: Bench, table: Table) -> None:
+    """What Iceberg has for it: all data is written anew."""
+    catalog = table.warehouse.name
+    call = f"CALL {catalog}.system.rewrite_data_files(table => '{table.name}', options => map('rewrite-all', 'true'))"
+    bench.spark.sql(call, timeout=TIMEOUT)
+
+
+def converted(table: Table, engine: Engine) -> RunDocument:
+    policy = load("tables.yaml", text="version: 1").effective(f"iceberg:{table.warehouse.name}/{table.name}")
+    order = Order(Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
+    document = care(policy, order, mapper=engine.mapper, exchange=engine.exchange)
+    if document.outcome is not Outcome.VERIFIED:
+        raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
+    return document
+
+
+def _seconds(document: RunDocument) -> float:
+    """Without the gate."""
+    return sum(document.metrics.seconds[stage] for stage in ("plan", "rewrite", "publish"))
+
+
+def conversion(bench: Bench, engine: Engine, size: Size, format_version: int) -> None:
+    made = bench.build(size, format_version)
+    before = bench.copy(made, f"{made.warehouse.name}before")
+    theirs = repeated(bench, made, "rewrite_data_files", lambda table: rewritten(bench, table))
+    ours = repeated(bench, made, "Nightkeep", lambda table: converted(table, engine))
+    print(f"\nv{format_version}, {size}")
+    for side in (theirs, ours):
+        print(f"  {side}")
+    first, best = theirs.seconds[0] / ours.seconds[0], min(theirs.seconds) / min(ours.seconds)
+    print(f"  conversion: {first:.2f} x first, {best:.2f} x best")
+    _costs(ours.documents[0])
+    scans = {name: [bench.scan(table) for _ in range(2)] for name, table in _scanned(before, theirs, ours).items()}
+    for name, found in scans.items():
+        print(f"  Spark's scan {name:22s} {found[0][0]:6.2f} s first, {min(each for each, _ in found):6.2f} s best")
+    old, new = (min(each for each, _ in scans[name]) for name in ("before", "after Nightkeep"))
+    print(f"  scan: {scans['before'][0][0] / scans['after Nightkeep'][0][0]:.2f} x first, {old / new:.2f} x best")
+    print(f"  Spark reads the same rows of all: {len({told for found in scans.values() for _, told in found}) == 1}")
+
+
+def _scanned(before: Table, theirs: Side, ours: Side) -> dict[str, Table]:
+    return {"before": before, "after rewrite": theirs.tables[0], "after Nightkeep": ours.tables[0]}
+
+
+def _costs(document: RunDocument) -> None:
+    spent, peak = document.metrics.seconds, (document.metrics.peak_task_memory or 0) / 2**20
+    steps = ", ".join(f"{stage} {spent[stage]:.2f} s" for stage in ("plan", "rewrite", "publish"))
+    print(f"    {steps}; gate {spent['verify']:.2f} s; peak task memory {peak:.0f} MiB")
+    print(f"    CPU {document.metrics.extra['cpu_seconds']}")
+
+
+def width(bench: Bench, engine: Engine, size: Size, wide: int) -> None:
+    """The same keys in narrow and in wide rows."""
+    print(f"\nv2, {size}, and rows ten times as wide")
+    for each in (size, Size(size.rows, size.upserted, wide)):
+        made = bench.build(each, 2)
+        side = repeated(bench, made, "Nightkeep", lambda table: converted(table, engine))
+        stored = sum(path.stat().st_size for path in made.warehouse.folder.rglob("*.parquet")) / 2**20
+        print(f"  {len(each.columns)} columns, {stored:,.0f} MiB: {side}")
+        _costs(side.documents[0])
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """For this process and what it starts meanwhile."""
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(every)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+def change_file(path: Path, rows: int, keyspace: int, *, seed: int) -> None:
+    """As Generated.java makes them."""
+    random = np.random.default_rng(seed)
+    keys = random.integers(0, keyspace, rows)
+    kinds = np.where(np.arange(rows) % DELETE_EVERY == 0, "DELETE", "INSERT")
+    words = random.integers(0, 2**62, (2, rows))
+    texts = {
+        name: pa.array([f"{name} {key} {a:x}{b:x}" for key, a, b in zip(keys, *words, strict=True)])
+        for name in ("status", "note")
+    }
+    table = pa.table(
+        {
+            "order_id": keys,
+            "customer_id": random.integers(0, 1_000_000, rows),
+            **texts,
+            "bucket_day": (keys % 4).astype(np.int32),
+            "_change_type": pa.array(kinds),
+        }
+    )
+    pq.write_table(table, path, compression="zstd")
+
+
+def upserts(folder: Path, rows: int, batches: int) -> None:
+    """Rows per second of batches into an empty table, on one core; Java's rows are made before its clock starts."""
+    keyspace = 10 * rows
+    theirs, ours = (Warehouse(f"upserts{side}{rows}", folder / f"{side}{rows}").table("db.orders") for side in "jn")
+    with one_core(), IcebergJava(memory="6g", timeout=TIMEOUT, java_options=LONG_RUNNING) as java:
+        for table in (theirs, ours):
+            java.create(table, COLUMNS, Layout(PARTITION))
+        told = [
+            java.generate(theirs, rows, keys=KEYS, keyspace=keyspace, delete_every=DELETE_EVERY, seed=number)
+            for number in range(batches)
+        ]
+    java_seconds = [each["write_seconds"] + each["commit_seconds"] for each in told]
+    uri = f"sqlite:///{ours.warehouse.database}"
+    os.environ[f"PYICEBERG_CATALOG__{ours.warehouse.name.upper()}__URI"] = uri
+    address = Address("iceberg", f"{ours.warehouse.name}/{ours.name}", "orders")
+    seconds: list[float] = []
+    with one_core():
+        for number in range(batches):
+            path = folder / f"{rows}-{number}.parquet"
+            change_file(path, rows, keyspace, seed=number)
+            started = time.perf_counter()
+            done = apply_batch(address, Batch(f"b{number}", (str(path),), Mode.UPSERT, keys=KEYS), Workers())
+            seconds.append(time.perf_counter() - started)
+    print(f"\nupserts, {batches} batches of {rows:,} rows, one core")
+    for name, spent in (("Iceberg Java", java_seconds), ("Nightkeep", seconds)):
+        print(f"  {name:16s} {rows / spent[0]:10,.0f} rows/s first, {rows / min(spent):10,.0f} rows/s best")
+    print(f"  {java_seconds[0] / seconds[0]:.2f} x first, {min(java_seconds) / min(seconds):.2f} x best")
+    _steps(done, seconds[-1])
+
+
+def _steps(done: Applied, seconds: float) -> None:
+    steps = ", ".join(f"{name} {spent * 1000:.0f} ms" for name, spent in done.seconds.items())
+    rest = (seconds - sum(done.seconds.values())) * 1000
+    print(f"    the last batch: {steps}; reading changes, metadata and commit {rest:.0f} ms")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    names = ("pyspark", "pyarrow", "polars", "pyiceberg")
+    print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
+                      "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
+    rows = int(arguments.rows * 1e6)
+    with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as place:
+        folder = Path(place)
+        if "upserts" in arguments.parts:
+            upserts(folder, 400_000, 4)
+            upserts(folder, 20_000, 8)
+        if {"conversion", "width"} & set(arguments.parts):
+            _conversions(folder, rows, arguments.parts)
+
+
+def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
+    with (
+        IcebergJava(memory="6g", timeout=TIMEOUT, java_options=LONG_RUNNING) as java,
+        IcebergSpark(memory="8g", timeout=TIMEOUT, java_options="") as spark,
+        Engine(master="local[2]", task_memory_bytes=2 << 30) as engine,
+    ):
+        bench, started = Bench(folder, java, spark), time.perf_counter()
+        engine.spark()
+        print(f"session start {time.perf_counter() - started:.2f} s, in no ratio")
+        if "conversion" in parts:
+            for format_version in (2, 3):
+                conversion(bench, engine, Size(rows, rows // 200), format_version)
+        if "width" in parts:
+            width(bench, engine, Size(rows // 4, rows // 800), wide=17)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=float, default=4.0, help="millions of rows")
+    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "width"])
+    main(parser.parse_args())
