@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pyiceberg.types import DoubleType, FloatType
 
@@ -22,14 +22,20 @@ NEWEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Either `handled` says what we do, or `refused` what would work instead. `test`: what holds us to it."""
+    """Either `handled` says what we do, or `refused` what would work instead.
 
-    test: str
+    `test`: what holds us to it, if not the test that all handled or all refused ones have.
+    """
+
     handled: str = ""
     refused: str = ""
+    test: str = ""
 
     def __post_init__(self) -> None:
         assert bool(self.handled) != bool(self.refused)
+
+    def proof(self, name: str) -> str:
+        return self.test or f"{_HANDLED if self.handled else _NAME}[{name}]"
 
 
 def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True) -> None:
@@ -84,7 +90,7 @@ def refuse_keys(schema: TableSchema, deletes: Iterable[ContentFile]) -> None:
 
 def document() -> str:
     """The table of features as Markdown."""
-    rows = (f"| {name} | {_verdict(known)} | `{known.test}[{name}]` |" for name, known in FEATURES.items())
+    rows = (f"| {name} | {_verdict(known)} | `{known.proof(name)}` |" for name, known in FEATURES.items())
     return "\n".join((_HEAD, *rows, ""))
 
 
@@ -117,25 +123,21 @@ def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) ->
 def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, str]]:
     number = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
     schemas = [each for each in objects(raw, "schemas", subject=table) if each.get("schema-id") == number]
-    for column, kind in (pair for schema in schemas for pair in _primitives("", schema)):
-        name = re.split(r"[(\[]", kind)[0].strip()
+    for column, field in (pair for schema in schemas for pair in _leaves("", schema)):
+        name = re.split(r"[(\[]", str(field.get("type")))[0].strip()
+        told = f"column {column} is of type {field.get('type')}"
         if not _TYPES.fullmatch(name):
-            yield (
-                f"type {name}" if f"type {name}" in FEATURES else "unknown types",
-                f"column {column} is of type {kind}",
-            )
+            yield f"type {name}" if f"type {name}" in FEATURES else "unknown types", told
+        if name.endswith("_ns") and not {"initial-default", "write-default"}.isdisjoint(field):
+            yield "default values of nanosecond timestamps", told
 
 
-def _primitives(path: str, kind: Any) -> Iterator[tuple[str, str]]:
-    """The primitive types within a type's JSON, each with the path of its column."""
-    if isinstance(kind, str):
-        yield path, kind
-    elif isinstance(kind, dict):
-        for field in _fields(kind):
-            yield from _primitives(f"{path}.{field.get('name')}".lstrip("."), field.get("type"))
-        for part in ("element", "key", "value"):
-            if part in kind:
-                yield from _primitives(f"{path}.{part}", kind[part])
+def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
+    """What a type's JSON has of primitive types: each field or the like, and the path of its column."""
+    parts = ({"name": part, "type": kind[part]} for part in ("element", "key", "value") if part in kind)
+    for field in (*_fields(kind), *parts):
+        column, inner = f"{path}.{field.get('name')}".lstrip("."), field.get("type")
+        yield from _leaves(column, inner) if isinstance(inner, dict) else [(column, field)]
 
 
 def _fields(kind: Raw) -> list[Raw]:
@@ -148,6 +150,7 @@ def _fields(kind: Raw) -> list[Raw]:
 _SUITE: Final = "tests/iceberg/test_iceberg_features.py"
 _NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
 _HANDLED: Final = f"{_SUITE}::test_a_handled_feature_is_read"
+_KEPT: Final = "tests/iceberg/test_iceberg_catalog.py::test_what_metadata_says_beyond_the_commit_is_kept"
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _REWRITE: Final = "rewrite the table's files as Parquet with the engine that wrote them"
 
@@ -159,43 +162,39 @@ _TYPES: Final = re.compile(
 _FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
 
 FEATURES: Final[Mapping[str, Feature]] = {
-    "format version 1": Feature(_NAME, refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')"),
-    "format version 2": Feature(_HANDLED, handled="Read and written"),
-    "format version 3": Feature(_HANDLED, handled="Read and written"),
-    "format versions above 3": Feature(_NAME, refused="use the engine that wrote it"),
-    "format version 3 in catalogs other than REST and SQL": Feature(_NAME, refused="move the table to such a catalog"),
-    "position deletes": Feature(_HANDLED, handled="Applied; in a table of version 3 rewritten as deletion vectors"),
-    "deletion vectors": Feature(_HANDLED, handled="Applied, checked and written, one for each data file"),
-    "equality deletes": Feature(_HANDLED, handled="Applied by sequence number, those of no partition everywhere"),
-    "equality deletes by float or double columns": Feature(_NAME, refused=_ENGINE),
-    "equality deletes by columns that no schema has": Feature(_NAME, refused=_ENGINE),
-    "row lineage": Feature(_HANDLED, handled="Rows keep their ids and the sequence numbers of their last change"),
-    "default values": Feature(_HANDLED, handled="Read where a file lacks the column"),
-    "default values of nanosecond timestamps": Feature(_NAME, refused=_ENGINE),
-    "partition spec evolution": Feature(_HANDLED, handled="Files stay in the partition spec that they were written in"),
-    "schema evolution": Feature(_HANDLED, handled="Columns are read by field id, of files without ids by name mapping"),
-    "transforms of several columns": Feature(_NAME, refused=_ENGINE),
-    "unknown transforms": Feature(_NAME, refused=_ENGINE),
-    "type timestamp_ns": Feature(_HANDLED, handled="Read and written"),
-    "type timestamptz_ns": Feature(_HANDLED, handled="Read and written"),
-    "type variant": Feature(_NAME, refused=_ENGINE),
-    "type geometry": Feature(_NAME, refused=_ENGINE),
-    "type geography": Feature(_NAME, refused=_ENGINE),
-    "type unknown": Feature(_NAME, refused=_ENGINE),
-    "unknown types": Feature(_NAME, refused=_ENGINE),
-    "ORC files": Feature(_NAME, refused=_REWRITE),
-    "Avro files": Feature(_NAME, refused=_REWRITE),
-    "files of other formats": Feature(_NAME, refused=_REWRITE),
-    "encryption": Feature(_NAME, refused=_ENGINE),
-    "files beyond this machine's file system": Feature(
-        _NAME, refused="keep the table on a file system of this machine"
-    ),
-    "files outside the table's folder": Feature(
-        _HANDLED, handled="Read where manifests say, written as properties say"
-    ),
-    "branches and tags": Feature(_HANDLED, handled="Left alone: only the branch main is read and committed to"),
-    "statistics files": Feature(_HANDLED, handled="Kept"),
-    "snapshots without a manifest list": Feature(_NAME, refused="expire snapshots of before the upgrade to version 2"),
+    "format version 1": Feature(refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')"),
+    "format version 2": Feature(handled="Read and written"),
+    "format version 3": Feature(handled="Read and written"),
+    "format versions above 3": Feature(refused="use the engine that wrote it"),
+    "format version 3 in catalogs other than REST and SQL": Feature(refused="move the table to such a catalog"),
+    "position deletes": Feature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
+    "deletion vectors": Feature(handled="Applied, checked and written, one for each data file"),
+    "equality deletes": Feature(handled="Applied by sequence number, those of no partition everywhere"),
+    "equality deletes by float or double columns": Feature(refused=_ENGINE),
+    "equality deletes by columns that no schema has": Feature(refused=_ENGINE),
+    "row lineage": Feature(handled="Rows keep their ids and the sequence numbers of their last change"),
+    "default values": Feature(handled="Read where a file lacks the column"),
+    "default values of nanosecond timestamps": Feature(refused=_ENGINE),
+    "partition spec evolution": Feature(handled="Files stay in the partition spec that they were written in"),
+    "schema evolution": Feature(handled="Columns are read by field id, of files without ids by name mapping"),
+    "transforms of several columns": Feature(refused=_ENGINE),
+    "unknown transforms": Feature(refused=_ENGINE),
+    "type timestamp_ns": Feature(handled="Read and written"),
+    "type timestamptz_ns": Feature(handled="Read and written"),
+    "type variant": Feature(refused=_ENGINE),
+    "type geometry": Feature(refused=_ENGINE),
+    "type geography": Feature(refused=_ENGINE),
+    "type unknown": Feature(refused=_ENGINE),
+    "unknown types": Feature(refused=_ENGINE),
+    "ORC files": Feature(refused=_REWRITE),
+    "Avro files": Feature(refused=_REWRITE),
+    "files of other formats": Feature(refused=_REWRITE),
+    "encryption": Feature(refused=_ENGINE),
+    "files beyond this machine's file system": Feature(refused="keep the table on a file system of this machine"),
+    "files outside the table's folder": Feature(handled="Read where manifests say, written as properties say"),
+    "branches and tags": Feature(handled="Left alone: only the branch main is read and committed to"),
+    "statistics files": Feature(handled="Kept", test=_KEPT),
+    "snapshots without a manifest list": Feature(refused="expire snapshots of before the upgrade to version 2"),
 }
 
 _HEAD: Final = """# Features of Iceberg tables
