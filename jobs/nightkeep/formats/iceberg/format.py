@@ -9,18 +9,25 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg import audit, commit, scan
+from nightkeep.formats.iceberg import audit, commit, scan, wide
 from nightkeep.formats.iceberg.catalog import TableHandle, parse_location
+from nightkeep.formats.iceberg.cluster_columns import require_columns
+from nightkeep.formats.iceberg.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.conflicts import conflicts
 from nightkeep.formats.iceberg.figures import figures
+from nightkeep.formats.iceberg.layout import layout, sample
 from nightkeep.formats.iceberg.live_set import positional_of
+from nightkeep.formats.iceberg.manifest_work import merge_manifests
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load, load_staged
 from nightkeep.formats.iceberg.naming import commit_user
+from nightkeep.formats.iceberg.optimize import pack_files, refuse_unhandled, sort_order_note
 from nightkeep.formats.iceberg.persist_plan import filter_note, persist_deletes, refuse_persisting, streaming_note
 from nightkeep.formats.iceberg.pieces import pieces
 from nightkeep.formats.iceberg.rewrite import rewrite
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
-from nightkeep.protocol import OperationRules, Positions
+from nightkeep.formats.iceberg.sizing import sizes_of
+from nightkeep.layout import Layout
+from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
+from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage, open_storage
 
 
@@ -38,6 +45,9 @@ class IcebergTable:
     @property
     def operations(self) -> Mapping[Operation, OperationRules[IcebergUnit]]:
         return {
+            Operation.OPTIMIZE: OperationRules(
+                (refuse_unhandled, require_columns), (cluster_files, pack_files, merge_manifests), (sort_order_note,)
+            ),
             Operation.PERSIST_DELETES: OperationRules(
                 (refuse_persisting,), (persist_deletes,), (streaming_note, filter_note)
             ),
@@ -68,6 +78,18 @@ class IcebergTable:
 
     def rewrite(self, task: object, run: Run) -> Rewrite:
         return rewrite(self.storage, task, run)
+
+    def survey(self, task: Wide, source: object) -> object:
+        return wide.survey(self.storage, task, source)
+
+    def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
+        return wide.ranged(task, surveys)
+
+    def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        return wide.scatter(self.storage, ranged, source)
+
+    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
+        return wide.gather(self.storage, ranged, part, rows, run=run)
 
     def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
@@ -107,6 +129,15 @@ class IcebergTable:
         self, before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]
     ) -> Mapping[str, object]:
         return figures(before, after, touched)
+
+    def layout(self, snapshot: IcebergSnapshot) -> Layout:
+        return layout(snapshot)
+
+    def sample(self, snapshot: IcebergSnapshot, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
+        return sample(self.storage, snapshot, columns, rows)
+
+    def target_bytes(self, snapshot: IcebergSnapshot, request: Request) -> int:
+        return sizes_of(snapshot, request).target
 
     def commit_user(self, token: str) -> str:
         return commit_user(token)

@@ -49,13 +49,15 @@ def marked_files(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Marke
     return tuple(Marked(file, tuple(by_identity[each] for each in sorted(held[file.path], key=repr))) for file in files)
 
 
-def hidden(storage: Storage, unit: IcebergUnit, files: Sequence[ContentFile]) -> Mapping[str, BitMap64]:
+def hidden(
+    storage: Storage, unit: IcebergUnit, files: Sequence[ContentFile], *, index_bytes: int = INDEX_BYTES
+) -> Mapping[str, BitMap64]:
     """Rows of some of the unit's data files that no reader sees, by path; files without any are left out.
 
     Raises CorruptMetadata and MissingFile naming the delete file, also for positions beyond a file's rows.
     """
     held = positional_rows(storage, marked_files(unit, files))
-    by_keys = equality_rows(storage, unit.schema, probes(unit, files))
+    by_keys = equality_rows(storage, unit.schema, probes(unit, files), index_bytes=index_bytes)
     found = {
         path: BitMap64.union(_NONE, _NONE, *rows.values(), by_keys.get(path, _NONE)) for path, rows in held.items()
     }

@@ -89,6 +89,11 @@ class IcebergSnapshot:
         return self.operation != "replace" and OPERATION_PROPERTY not in self.summary
 
     @cached_property
+    def lightest(self) -> IcebergUnit | None:
+        """The unit with the fewest bytes of data: the cheapest one to prove, where a change is of no unit."""
+        return min(self.units, key=lambda unit: (sum(file.bytes for file in unit.files), unit.key), default=None)
+
+    @cached_property
     def by_key(self) -> Mapping[UnitKey, IcebergUnit]:
         return {unit.key: unit for unit in self.units}
 

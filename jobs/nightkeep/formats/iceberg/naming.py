@@ -19,10 +19,12 @@ OPERATION_PROPERTY: Final = "nightkeep.operation"
 class Naming:
     """Fresh names for one attempt at one unit, or of one writer of changes; no two calls give the same name."""
 
-    def __init__(self, run: Run, key: UnitKey | None = None) -> None:
+    def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
+        """`mark`, without a dash, ends the names: what they tell besides of how the files were written (marks)."""
         unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
         # Tasks of one unit run side by side and know nothing of each other.
         self._before, self._after = "", f"-{MARK}-{run.token}-{unit}-{run.attempt}-{uuid.uuid4().hex[:8]}"
+        self._after += f"-{mark}" if mark else ""
         self._numbers = count()
 
     @classmethod
