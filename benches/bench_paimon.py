@@ -80,7 +80,7 @@ def nightkeep(table: Path, engine: Engine, verify: str) -> RunDocument:
 
 
 def measure(size: Size, folder: Path, *, verify: str) -> None:
-    with PaimonJava(memory="10g", timeout=TIMEOUT) as java:
+    with PaimonJava(memory="10g", timeout=TIMEOUT, java_options=()) as java:
         build(java, folder / "made", size)
         for name in ("theirs", "theirs again", "ours", "ours again"):
             shutil.copytree(folder / "made", folder / name)
@@ -95,7 +95,7 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
         session = time.perf_counter() - started
         ours = nightkeep(folder / "ours", engine, verify)
         again = nightkeep(folder / "ours again", engine, verify)
-    with PaimonJava(memory="10g", timeout=TIMEOUT) as java:
+    with PaimonJava(memory="10g", timeout=TIMEOUT, java_options=()) as java:
         found = java.read_digest(folder / "ours", timeout=TIMEOUT)
     show(
         size,

@@ -1,14 +1,21 @@
 """One Spark session for all tests: starting one takes seconds, and a process can hold only one."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.engines.toolchain import FEW_ROWS, SHORT_LIVED
 
+from nightkeep import session
 from nightkeep.session import spark_session
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Sessions of this process are of small tables; what is submitted from it runs as Spark's defaults have it."""
+    os.environ["SPARK_SUBMIT_OPTS"] = " ".join(SHORT_LIVED)
+    settings = " ".join(f"--conf {name}={value}" for name, value in FEW_ROWS.items())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
     # PySpark leaves the socket that a result came through to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
     # Great Expectations 1.24 imports them.
@@ -17,5 +24,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session(master="local[2]", app_name="nightkeep-tests", task_memory_bytes=1 << 30) as session:
-        yield session
+    settings = {name: FEW_ROWS.get(name, value) for name, value in session._SESSION.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        # They are set once more on a session that is found running.
+        patch.setattr(session, "_SESSION", settings)
+        with spark_session(master="local[2]", app_name="nightkeep-tests", task_memory_bytes=1 << 30) as started:
+            yield started

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.engines.json_lines import JsonLines
 from tests.engines.lake_rows import Rows
-from tests.engines.toolchain import compile_java, fetch_jar, spark_jars
+from tests.engines.toolchain import SHORT_LIVED, compile_java, fetch_jar, spark_jars
 
 DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
@@ -26,8 +26,6 @@ DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 _HOLD_SECONDS = 100.0
 _POLL_SECONDS = 0.02
 _REPOSITORY = Path(__file__).parents[2]
-# Tests run each plan once or twice: the second compiler would cost more than it saves.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class DeltaSpark:
         memory: str = "2g",
         cores: int = 2,
         timeout: float = 180.0,
-        java_options: str = _SHORT_LIVED,
+        java_options: str = " ".join(SHORT_LIVED),
         conf: Mapping[str, str] | None = None,
     ) -> None:
         jars = [str(fetch_jar(DELTA_SPARK)), str(fetch_jar(DELTA_STORAGE))]

@@ -13,11 +13,12 @@ from tests.engines.iceberg_tables import Warehouse
 from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.pypaimon_oracle import PyPaimon
+from tests.engines.toolchain import FEW_ROWS
 
 
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[DeltaSpark]:
-    with DeltaSpark() as engine:
+    with DeltaSpark(conf=FEW_ROWS) as engine:
         yield engine
 
 

@@ -1,7 +1,7 @@
 """Requests -> a long-lived JVM with Paimon Java 2.0.0 -> its answers. Nothing here decodes a table."""
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import pathsep
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from tests.engines.paimon_values import (
     Writer,
     given,
 )
-from tests.engines.toolchain import compile_java, fetch_jar, program, spark_jars
+from tests.engines.toolchain import SHORT_LIVED, compile_java, fetch_jar, program, spark_jars
 
 PAIMON = "org.apache.paimon:paimon-flink-2.0:2.0.0"
 
@@ -31,7 +31,9 @@ PAIMON = "org.apache.paimon:paimon-flink-2.0:2.0.0"
 class PaimonJava:
     """One JVM, with a method per verb of PaimonDriver.java. A failure of Java's is an EngineError."""
 
-    def __init__(self, *, memory: str = "1500m", timeout: float = 120.0) -> None:
+    def __init__(
+        self, *, memory: str = "1500m", timeout: float = 120.0, java_options: Sequence[str] = SHORT_LIVED
+    ) -> None:
         java = program("java", "openjdk-17-jdk-headless")
         jar = str(fetch_jar(PAIMON))
         class_path = (jar, spark_jars())
@@ -40,6 +42,7 @@ class PaimonJava:
         command = [
             java,
             f"-Xmx{memory}",
+            *java_options,
             "-Duser.timezone=UTC",
             f"-Djava.io.tmpdir={self._scratch.name}",
             "-cp",

@@ -12,6 +12,21 @@ from pathlib import Path
 
 import pyspark
 
+# Of a JVM that runs each thing once or twice: the second compiler costs more than it saves, and without it Java makes
+# the code cache so small that a Spark session throws compiled code away as fast as it compiles more.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+
+# Of Spark over a handful of rows: compiling a query, planning it anew after each stage and describing it for a page
+# that nobody sees take longer than running it.
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.ui.explainMode": "simple",
+}
+
 _FETCH_SECONDS = 900
 _COMPILE_SECONDS = 300
 
