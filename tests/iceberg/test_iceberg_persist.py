@@ -386,3 +386,78 @@ def test_a_data_file_of_other_rows_than_its_manifest_counts_is_named(lake: Lake)
     fewer = replace(probe, pairs=tuple((replace(file, rows=8), deletes) for file, deletes in probe.pairs))
     with pytest.raises(CorruptMetadata, match="expected 8 rows, as its manifest counts, found 9"):
         persist(STORAGE, replace(task, probes=(fewer,)), RUN)
+
+
+def test_positions_that_a_file_does_not_have_are_named(lake: Lake) -> None:
+    lake.create()
+    lake.append(grid(0, 9))
+    ((path, _), *_) = lake.visible()
+    for position in (3, 9):
+        lake.commit(lake.java.position_deletes(lake.table, [(path, position)]))
+    ((_, task),) = tasks(lake.snapshot(), lambda unit: True)
+    with pytest.raises(CorruptMetadata, match="expected positions below the 9 rows of .*, found 9"):
+        persist(STORAGE, task, RUN)
+
+
+class History:
+    """Changes in any order. Two of four seeds start partitioned by k and end without, two the other way round."""
+
+    def __init__(self, lake: Lake, seed: int) -> None:
+        self.lake, self.seed, self.random = lake, seed, Random(seed)
+        lake.create(format_version=3 - seed % 2, partition=(("k", "identity"),) if seed % 4 > 1 else ())
+
+    @property
+    def specs(self) -> list[dict[str, Any]]:
+        return list(self.lake.java.metadata(self.lake.table)["partition-specs"])
+
+    def key(self, *names: str) -> list[Any]:
+        values = {"id": self.random.choice([None, *range(6)]), "k": self.random.choice([0, 1]), "v": "x"}
+        return [values[name] for name in names]
+
+    def append(self) -> None:
+        rows = [self.key("id", "k", "v") for _ in range(self.random.randrange(1, 25))]
+        self.lake.append(rows, rows_per_file=self.random.randrange(3, 20))
+
+    def delete(self) -> None:
+        names = self.random.choice([["id"], ["id", "k"], ["id", "k", "v"], ["k", "v"]])
+        spec = self.random.choice(self.specs)
+        partition = [self.random.choice([0, 1])] if spec["fields"] else []
+        self.lake.delete([self.key(*names)], *names, partition=partition, spec_id=spec["spec-id"])
+
+    def mark(self) -> None:
+        java, table, visible = self.lake.java, self.lake.table, sorted(self.lake.visible())
+        places = sorted(self.random.sample(visible, min(len(visible), 3)))
+        if not places:
+            return
+        if java.describe(table)["format_version"] == 3:
+            self.lake.commit(java.vectors(table, places))
+        else:
+            granularity = self.random.choice(["file", "partition"])
+            self.lake.commit(java.position_deletes(table, places, granularity=granularity))
+
+    def evolve(self) -> None:
+        upgrade = {"change": "set_properties", "properties": {"format-version": "3"}}
+        added = {"change": "add_partition_field", "column": "k", "transform": "identity"}
+        removed = {"change": "remove_partition_field", "name": "k"}
+        change = upgrade if len(self.specs) > 1 else removed if self.seed % 4 > 1 else added
+        self.lake.java.alter(self.lake.table, change)
+
+    def convert(self, *, chosen: Every = lambda unit: True) -> None:
+        if list(tasks(self.lake.snapshot(), chosen)):
+            convert(self.lake, chosen=chosen, index_bytes=self.random.choice([1, None]))
+
+    def convert_some(self) -> None:
+        self.convert(chosen=lambda unit: unit.partition.get("k") == 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories(lake: Lake, seed: int) -> None:
+    """Specs, sets of columns, scattered positions, an upgrade, conversions on the way."""
+    history = History(lake, seed)
+    history.append()
+    steps = [history.append] * 5 + [history.delete] * 6 + [history.mark] * 4
+    steps += [history.evolve] * 2 + [history.convert_some]
+    for step in history.random.sample(steps, len(steps)):
+        step()
+    history.convert()
+    require_positions_only(lake)
