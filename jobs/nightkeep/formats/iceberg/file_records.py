@@ -57,7 +57,8 @@ class FileDecoder:
         file = record["data_file"]
         path = _text(file, "file_path")
         raw = self._raw(file)
-        content = Content(file.get("content") or 0)
+        # Manifests of version 1 do not say it.
+        content = Content(file.setdefault("content", 0))
         live = status is not Status.DELETED
         if live and (content is Content.DATA) != (self.manifest.content is ManifestContent.DATA):
             raise ValueError(f"{path}: content {content.name} in a manifest of {self.manifest.content.name}")

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote_plus
+from uuid import UUID
 
 from pyiceberg.table.locations import LocationProvider, ObjectStoreLocationProvider, SimpleLocationProvider
+from pyiceberg.types import UUIDType
 
 from nightkeep.formats.iceberg.manifest_schema import partition_types
 from nightkeep.formats.iceberg.schema import TableSchema
@@ -40,7 +42,8 @@ def _partition_path(schema: TableSchema, spec_id: int, values: Sequence[object])
     parts = []
     fields = zip(schema.spec(spec_id).fields, partition_types(schema, spec_id), values, strict=True)
     for field, kind, value in fields:
-        text = field.transform.to_human_string(kind, value)
+        shown = UUID(bytes=value) if isinstance(kind, UUIDType) and isinstance(value, bytes) else value
+        text = field.transform.to_human_string(kind, shown)
         parts.append(f"{_escaped(field.name)}={_escaped(text)}")
     return "/".join(parts)
 
