@@ -10,6 +10,8 @@ from nightkeep.kernels.changelog import key_codes, resolve
 
 KEYS = {
     "int64": (pa.int64(), st.integers(-3, 3)),
+    "far": (pa.int64(), st.sampled_from([-(2**63), 2**63 - 1, 0, 2**45])),
+    "small": (pa.int16(), st.integers(-2, 2)),
     "string": (pa.string(), st.sampled_from(["", "a", "b", "ab"])),
     "binary": (pa.binary(), st.sampled_from([b"", b"\0", b"a"])),
     "decimal": (pa.decimal128(9, 2), st.decimals(-2, 2, places=2)),
@@ -48,7 +50,9 @@ def test_a_batch_is_what_the_map_makes_of_it(changes: list[tuple[int, bool]], up
 
 
 @given(data=st.data())
-@pytest.mark.parametrize("names", [("int64",), ("string", "int64"), ("decimal", "binary", "bool")])
+@pytest.mark.parametrize(
+    "names", [("int64",), ("far", "small", "int64"), ("string", "int64"), ("decimal", "binary", "bool")]
+)
 def test_codes_are_equal_just_where_keys_are(names: tuple[str, ...], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(*(st.none() | KEYS[name][1] for name in names)), max_size=20))
     columns = list(zip(*rows, strict=True)) or [()] * len(names)

@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import one_array
+from nightkeep.kernels.arrow_buffers import Array, one_array
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 _MOST = np.iinfo(np.int64).max
+_NEAR = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,24 @@ def key_codes(keys: pa.Table) -> Rows:
     codes = np.zeros(keys.num_rows, np.int64)
     number = 1
     for column in keys.itercolumns():
-        encoded = pc.dictionary_encode(one_array(column), null_encoding="encode")
-        assert isinstance(encoded, pa.DictionaryArray)
-        width = len(encoded.dictionary)
-        if width and number > _MOST // width:
+        own, width = _column_codes(one_array(column))
+        if number > _MOST // width:
             _, codes = np.unique(codes, return_inverse=True)
             number = int(codes.max(initial=0)) + 1
-        codes = codes * width + encoded.indices.to_numpy(zero_copy_only=False)
-        number *= max(1, width)
+        codes = codes * width + own
+        number *= width
     return codes.astype(np.int64, copy=False)
+
+
+def _column_codes(column: Array) -> tuple[Rows, int]:
+    """Numbers below a width, at least 1: an integer's own where they are near each other, else its dictionary's."""
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        low, high = (bound.as_py() for bound in pc.min_max(column).values())
+        if high - low < _NEAR:
+            return column.cast(pa.int64()).to_numpy() - low, high - low + 1
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    assert isinstance(encoded, pa.DictionaryArray)
+    return encoded.indices.to_numpy(zero_copy_only=False), max(1, len(encoded.dictionary))
 
 
 def resolve(keys: Rows, writes: Flags, *, upsert: bool) -> Resolved:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType
@@ -63,7 +63,9 @@ def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: Batch) -> T
         _require_partitions_of_keys(schema, keys)
         _require_reach(snapshot)
     operation = uuid.uuid5(_NAMESPACE, f"{snapshot.metadata.get('table-uuid')}\n{batch.batch_id}")
-    return Target(table.storage, schema, batch.mode, keys, operation)
+    # What a batch writes is written anew before long: where the table asks for no level, speed counts.
+    quick = replace(schema, properties={"write.parquet.compression-level": "1", **schema.properties})
+    return Target(table.storage, quick, batch.mode, keys, operation)
 
 
 def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Sequence[Written], *, run: Run) -> Applied:

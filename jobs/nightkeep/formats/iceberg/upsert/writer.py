@@ -33,7 +33,7 @@ from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partitioned
 from nightkeep.formats.iceberg.vectors import VectorWriter
 from nightkeep.formats.iceberg.write import FileWriter, Lineage, WrittenFile
 from nightkeep.kernels.bitmap import Width, from_positions
-from nightkeep.kernels.changelog import Resolved, key_codes, resolve
+from nightkeep.kernels.changelog import key_codes, resolve
 from nightkeep.storage import Storage
 
 Rows = npt.NDArray[np.int64]
@@ -78,6 +78,8 @@ def write_changes(target: Target, number: int, changes: Changes) -> Written:
     naming = Naming.of_writer(number, secrets.randbelow(_ATTEMPTS), target.operation)
     with clock.step("resolve"):
         resolved = _resolved(target, changes)
+        rows = changes.rows.num_rows
+        written, unseen, replaced = (_Chosen(each, rows) for each in resolved)
     with clock.step("partition"):
         partitions = list(partitioned(changes.rows, target.schema.current, target.schema.spec(_spec_id(target))))
     files: list[NewFile] = []
@@ -85,11 +87,11 @@ def write_changes(target: Target, number: int, changes: Changes) -> Written:
     for partition in partitions:
         writer = _PartitionWriter(target, naming, partition, changes)
         with clock.step("data"):
-            data = writer.data(_within(resolved.written, partition))
+            data = writer.data(written.within(partition))
         with clock.step("equality deletes"):
-            files += writer.equality_deletes(_within(resolved.unseen, partition))
+            files += writer.equality_deletes(unseen.within(partition))
         files += [each.file for each in data]
-        hidden += writer.hidden(data, _within(resolved.replaced, partition))
+        hidden += writer.hidden(data, replaced.within(partition))
     with clock.step("position deletes"):
         files += _position_deletes(target, naming, hidden)
     return Written(tuple(files), changes.rows.num_rows, clock.seconds)
@@ -112,19 +114,26 @@ def _spec_id(target: Target) -> int:
     return target.schema.default_spec_id
 
 
-def _resolved(target: Target, changes: Changes) -> Resolved:
+def _resolved(target: Target, changes: Changes) -> tuple[Rows, Rows, Rows]:
+    """Rows written, keys of older rows, and rows replaced."""
     if target.mode is Mode.APPEND:
         nothing = np.zeros(0, np.int64)
-        return Resolved(np.arange(changes.rows.num_rows), nothing, nothing)
+        return np.arange(changes.rows.num_rows), nothing, nothing
     codes = key_codes(changes.rows.select(list(target.keys)))
-    return resolve(codes, changes.writes, upsert=target.mode is Mode.UPSERT)
+    found = resolve(codes, changes.writes, upsert=target.mode is Mode.UPSERT)
+    return found.written, found.unseen, found.replaced
 
 
-def _within(rows: Rows, partition: Partitioned) -> Rows:
-    """Those of ascending `rows` that the partition has."""
-    if len(rows) == 0 or partition.is_everything:
-        return rows
-    return np.intersect1d(rows, partition.rows, assume_unique=True)
+class _Chosen:
+    """Some rows of a batch, ascending: all of them, or those of a partition."""
+
+    def __init__(self, rows: Rows, batch_rows: int) -> None:
+        self._rows = rows
+        self._flags = np.zeros(batch_rows, np.bool_)
+        self._flags[rows] = True
+
+    def within(self, partition: Partitioned) -> Rows:
+        return self._rows if partition.is_everything else partition.rows[self._flags[partition.rows]]
 
 
 class _PartitionWriter:
