@@ -38,7 +38,7 @@ VALUES: list[tuple[str, str, object, object, str]] = [
     ("string", "identity", "null", "null", "%6Eull"),
     ("string", "identity", "a/b=\u00e9\n%", "a/b=\u00e9\n%", "a%2Fb%3D\u00e9%0A%25"),
     ("uuid", "identity", ID.bytes, str(ID), str(ID)),
-    ("fixed[2]", "identity", b"\x00\xff", b"\x00\xff", "00ff"),
+    ("binary", "identity", b"\x00\xff", b"\x00\xff", "00ff"),
     ("binary", "identity", b"", b"", ""),
     ("int", "truncate[10]", 20, 20, "20"),
     ("string", "truncate[2]", "ab", "ab", "ab"),

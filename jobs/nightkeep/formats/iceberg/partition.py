@@ -19,7 +19,6 @@ from pyiceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
-    FixedType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -222,7 +221,6 @@ _OF_TYPE: Final[Mapping[type[IcebergType], Callable[[Any], object]]] = {
     TimestamptzNanoType: _nanos,
     StringType: _exactly(str),
     UUIDType: _uuid,
-    FixedType: _bytes,
     BinaryType: _bytes,
     # Of a source column that no schema has any more.
     UnknownType: lambda value: value if isinstance(value, bytes | str) else str(value),
