@@ -1,8 +1,9 @@
 """Chunks of one new file -> the metrics of its data_file, computed from the data itself.
 
-As ParquetMetrics.java has them: leaves below lists and maps have a size and nothing else. Two differences, both on the
-safe side: bounds of zero are -0.0 below and 0.0 above, as engines differ in whether the two are equal; and floats below
-a struct that is null are counted as null, where Java's writer does not count them at all.
+As ParquetMetrics.java has them: leaves below lists and maps have a size and nothing else. Three differences, all on the
+safe side. Bounds of zero are -0.0 below and 0.0 above, as engines differ in whether the two are equal. With NaN there
+is no upper bound, and of nothing but NaN no count: for Spark NaN is the greatest, and by Java's metrics it would not
+find it among what is above a value. Floats below a struct that is null are counted as null; Java does not count them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class FileStats:
         found: dict[str, dict[int, Any]] = {
             "value_counts": {seen.number: self.rows for seen in self._seen},
             "null_value_counts": {seen.number: seen.nulls for seen in self._seen},
-            "nan_value_counts": {seen.number: seen.nans for seen in self._seen if seen.nans is not None},
+            "nan_value_counts": {seen.number: seen.nans for seen in self._seen if seen.nans not in (None, self.rows)},
             "lower_bounds": {},
             "upper_bounds": {},
         }
@@ -114,11 +115,12 @@ class _Seen:
         """Lower and upper, as the spec serialises single values (Appendix D)."""
         if mode.detail is Detail.COUNTS:
             return None, None
+        top = None if self.nans else self.high
         kind = self.leaf.field.field_type
         # Nothing but texts and binary values is cut: a fixed one is as long as its type says.
         length = mode.length if isinstance(kind, StringType | BinaryType) else None
         low = self.low if self.low is None or length is None else cut(self.low, length)
-        high = self.high if self.high is None or length is None else raised(self.high, length)
+        high = top if top is None or length is None else raised(top, length)
         return _serialised(kind, low), _serialised(kind, high)
 
 

@@ -70,8 +70,10 @@ class FileWriter:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._spec_id, self._values, self._sequence = spec_id, tuple(values), sequence_number
         self._fields = _fields(schema, lineage)
-        self._stored = pa.schema([parquet_field(column) for column in self._fields], metadata=_metadata(schema))
+        self._stored = pa.schema([parquet_field(column) for column in self._fields])
         self._modes, self._settings = StatsModes(schema), _settings(schema)
+        # Java's writer, too, says what schema a file was written with.
+        self._told = {"iceberg.schema": schema.current.model_dump_json()}
         self._group_bytes = _number(schema, "write.parquet.row-group-size-bytes", 128 << 20)
         self._row_bytes: float | None = None
         self._dictionaries: list[str] | None = None
@@ -119,6 +121,7 @@ class FileWriter:
         footers: list[pq.FileMetaData] = []
         settings = {**self._settings, "use_dictionary": self._dictionaries, "metadata_collector": footers}
         with pq.ParquetWriter(sink, self._stored, write_statistics=with_bounds(self._stored), **settings) as writer:
+            writer.add_key_value_metadata(self._told)
             while group.num_rows:
                 writer.write_table(self._as_stored(group), row_group_size=ROW_GROUP_ROWS)
                 stats.add(group)
@@ -152,11 +155,6 @@ def _fields(schema: TableSchema, lineage: Lineage) -> tuple[NestedField, ...]:
     known = tuple(column for column in schema.current.fields if not isinstance(column.field_type, UnknownType))
     carried = schema.has_row_lineage and lineage is Lineage.CARRIED
     return (*known, *LINEAGE.values()) if carried else known
-
-
-def _metadata(schema: TableSchema) -> dict[bytes | str, bytes | str]:
-    """Java's writer, too, says what schema a file was written with."""
-    return {"iceberg.schema": schema.current.model_dump_json()}
 
 
 def _settings(schema: TableSchema) -> Mapping[str, Any]:

@@ -1,0 +1,354 @@
+"""What the gate sees of a unit: position deletes, vectors and equality deletes, by sequence number and scope."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
+from pyroaring import BitMap64
+from tests.engines.iceberg_java import IcebergJava, Layout
+from tests.engines.iceberg_spark import IcebergSpark
+from tests.engines.iceberg_tables import Table, Warehouse
+from tests.iceberg.iceberg_shown import canonical_rows, shown, snapshot_of
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg import scan
+from nightkeep.formats.iceberg.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata import IcebergUnit
+from nightkeep.formats.iceberg.position_deletes import write_positions
+from nightkeep.formats.iceberg.scan import rows, survivors
+from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.vectors import VectorWriter
+from nightkeep.model import UnitKey
+from nightkeep.storage import LocalStorage
+
+NEWEST = (NestedField(1, "a", LongType()), NestedField(2, "b", StringType()), NestedField(3, "d", DoubleType()))
+OLDEST = (NestedField(1, "a", IntegerType()), NestedField(4, "gone", StringType()))
+"""Older files have `a` narrower, no `b` at all, and a column that is dropped by now."""
+
+
+def with_id(name: str, kind: pa.DataType, number: int) -> "pa.Field[Any]":
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+
+FIELDS = {
+    "new": {1: ("a", pa.int64()), 2: ("b", pa.string())},
+    "old": {1: ("a", pa.int32()), 4: ("gone", pa.string())},
+}
+Key = tuple[int | None, str | None, str | None]
+"""Values of a, b and gone, which are the fields 1, 2 and 4."""
+PLACE = {1: 0, 2: 1, 4: 2}
+
+
+@dataclass(frozen=True)
+class Data:
+    sequence: int
+    era: str
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """Of rows equal in the fields `ids`, in files of the columns of `era` and those ids."""
+
+    sequence: int
+    ids: tuple[int, ...]
+    keys: tuple[Key, ...]
+    extra: bool
+
+
+class World:
+    """One unit in a folder, of data files and deletes as they are put there."""
+
+    def __init__(self, folder: str, version: int = 2) -> None:
+        self.storage, self.folder = LocalStorage(folder), Path(folder)
+        current = Schema(*NEWEST)
+        self.schema = TableSchema(
+            "db.t", version, "/t", current, {0: Schema(*OLDEST), 1: current}, {0: PartitionSpec()}, 0, {}
+        )
+        self.files: list[ContentFile] = []
+        self.positional: list[ContentFile] = []
+        self.equality: list[ContentFile] = []
+
+    @property
+    def unit(self) -> IcebergUnit:
+        held = [tuple(files) for files in (self.files, self.positional, self.equality)]
+        return IcebergUnit(UnitKey("", None), {}, 0, (), *held, self.schema)
+
+    def put(self, content: Content, sequence: int, table: pa.Table, **more: Any) -> ContentFile:
+        name = f"f{len(self.files) + len(self.positional) + len(self.equality)}.parquet"
+        pq.write_table(table, self.folder / name, row_group_size=4)
+        size = (self.folder / name).stat().st_size
+        return ContentFile(
+            content, f"/{name}", name, "parquet", 0, (), table.num_rows, size, sequence, sequence, 1, **more
+        )
+
+    def add(self, data: Data) -> None:
+        table = table_of(data.keys, FIELDS[data.era])
+        self.files.append(self.put(Content.DATA, data.sequence, table))
+
+    def delete(self, deletes: Deletes) -> None:
+        wanted = set(deletes.ids) | ({1, 2, 4} if deletes.extra else set())
+        fields = {number: field for era in FIELDS.values() for number, field in era.items() if number in wanted}
+        file = self.put(
+            Content.EQUALITY_DELETES, deletes.sequence, table_of(deletes.keys, fields), equality_ids=deletes.ids
+        )
+        self.equality.append(file)
+
+    def shown(self) -> dict[str, set[int]]:
+        return {name: set(held) for name, held in survivors(self.storage, self.unit).items()}
+
+
+def table_of(keys: Sequence[Key], fields: dict[int, tuple[str, pa.DataType]]) -> pa.Table:
+    schema = pa.schema([with_id(name, kind, number) for number, (name, kind) in fields.items()])
+    columns = [[key[PLACE[number]] for key in keys] for number in fields]
+    return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def twin(data: Sequence[Data], deletes: Sequence[Deletes]) -> list[set[int]]:
+    """Every row against every deleted key."""
+    found = []
+    for file in data:
+        held = FIELDS[file.era].keys()
+        kept = set()
+        for position, row in enumerate(file.keys):
+            known = {number: row[place] if number in held else None for number, place in PLACE.items()}
+            gone = any(
+                all(known[number] == key[PLACE[number]] for number in each.ids)
+                for each in deletes
+                if each.sequence > file.sequence
+                for key in each.keys
+            )
+            kept |= set() if gone else {position}
+        found.append(kept)
+    return found
+
+
+texts = st.sampled_from(["x", "y", None])
+keys = st.lists(st.tuples(st.sampled_from([1, 2, None]), texts, texts), min_size=1, max_size=9).map(tuple)
+sequences = st.integers(1, 4)
+ids = st.sampled_from([(1,), (2,), (4,), (1, 2), (2, 1), (4, 1, 2)])
+
+
+@given(
+    st.lists(st.builds(Data, sequences, st.sampled_from(["new", "old"]), keys), max_size=4),
+    st.lists(st.builds(Deletes, sequences, ids, keys, st.booleans()), max_size=5),
+    st.sampled_from([1, 100, 1 << 20]),
+)
+@settings(max_examples=120, deadline=None)
+def test_equality_deletes_hide_what_comparing_every_row_hides(
+    data: list[Data], deletes: list[Deletes], key_bytes: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "KEY_BYTES", key_bytes)
+        patch.setattr(scan, "LEAST_ROWS", 2)
+        world = World(folder)
+        for file in data:
+            world.add(file)
+        for each in deletes:
+            world.delete(each)
+
+        found = world.shown()
+
+        assert [found[file.name] for file in world.files] == twin(data, deletes)
+
+
+def numbers(sequence: int, count: int) -> Data:
+    return Data(sequence, "new", tuple((number, None, None) for number in range(count)))
+
+
+def test_position_deletes_hold_for_their_own_sequence_number_too(tmp_path: Path) -> None:
+    world = World(str(tmp_path))
+    for sequence in (1, 2, 3):
+        world.add(numbers(sequence, 5))
+    for number, file in enumerate(world.files):
+        new = write_positions(world.storage, f"/d{number}.parquet", file, BitMap64([number]))
+        deletes = ContentFile(
+            Content.POSITION_DELETES, new.path, f"d{number}.parquet", "parquet", 0, (), 1, 1, 2, 2, 1,
+            referenced=file.path,
+        )  # fmt: skip
+        world.positional.append(deletes)
+
+    every = set(range(5))
+    assert list(world.shown().values()) == [every - {0}, every - {1}, every]
+
+
+def test_beside_a_vector_no_position_delete_counts(tmp_path: Path) -> None:
+    world = World(str(tmp_path), version=3)
+    world.add(numbers(1, 5))
+    (file,) = world.files
+    new = write_positions(world.storage, "/d.parquet", file, BitMap64([0]))
+    old = ContentFile(Content.POSITION_DELETES, new.path, "d.parquet", "parquet", 0, (), 1, 1, 2, 2, 1)
+    writer = VectorWriter(world.storage, "/v.puffin")
+    writer.add(file, BitMap64([3, 4]))
+    (made,) = writer.close()
+    raw: Any = made.raw
+    vector = ContentFile(
+        Content.POSITION_DELETES, made.path, "v.puffin", "puffin", 0, (), 2, raw["file_size_in_bytes"], 3, 3, 1,
+        referenced=file.path, content_offset=raw["content_offset"], content_bytes=raw["content_size_in_bytes"],
+    )  # fmt: skip
+
+    world.positional = [old]
+    assert list(world.shown().values()) == [{1, 2, 3, 4}]
+    world.positional = [old, vector]
+    assert list(world.shown().values()) == [{0, 1, 2}]
+
+
+def test_rows_are_the_surviving_ones_with_their_lineage(tmp_path: Path) -> None:
+    world = World(str(tmp_path), version=3)
+    world.add(numbers(1, 9))
+    world.files[0] = replace(world.files[0], first_row_id=50)
+    world.delete(Deletes(2, (1,), ((2, None, None), (8, None, None)), extra=False))
+
+    found = pa.Table.from_batches(rows(world.storage, world.unit, survivors(world.storage, world.unit)))
+
+    assert found.column_names == ["a", "b", "d", "_row_id", "_last_updated_sequence_number"]
+    assert found.column("_row_id").to_pylist() == [50 + n for n in (0, 1, 3, 4, 5, 6, 7)]
+    assert set(found.column("_last_updated_sequence_number").to_pylist()) == {1}
+
+
+def test_counts_that_disagree_are_told(tmp_path: Path) -> None:
+    world = World(str(tmp_path))
+    world.add(numbers(1, 5))
+    world.delete(Deletes(2, (1,), ((2, None, None),), extra=False))
+    (file,), (deletes,) = world.files, world.equality
+
+    world.files = [replace(file, rows=6)]
+    with pytest.raises(CorruptMetadata, match=r"/f0\.parquet: expected 6 rows as its manifest says, found 5 in"):
+        world.shown()
+    world.files, world.equality = [file], [replace(deletes, rows=2)]
+    with pytest.raises(CorruptMetadata, match=r"/f1\.parquet: expected 2 rows as its manifest says, found 1 in"):
+        world.shown()
+
+
+def test_deletes_of_rows_that_there_are_not_are_told(tmp_path: Path) -> None:
+    world = World(str(tmp_path))
+    world.add(numbers(1, 5))
+    (file,) = world.files
+    write_positions(world.storage, "/d.parquet", replace(file, rows=10), BitMap64([7]))
+    world.positional = [ContentFile(Content.POSITION_DELETES, "/d", "d.parquet", "parquet", 0, (), 1, 1, 2, 2, 1)]
+
+    with pytest.raises(CorruptMetadata, match=r"/f0\.parquet: expected deleted positions below its 5 rows, found 7"):
+        world.shown()
+
+
+def test_keys_that_are_floats_are_refused(tmp_path: Path) -> None:
+    world = World(str(tmp_path))
+    world.add(numbers(1, 5))
+    table = pa.table([[1.0]], schema=pa.schema([with_id("d", pa.float64(), 3)]))
+    world.equality = [world.put(Content.EQUALITY_DELETES, 2, table, equality_ids=(3,))]
+
+    with pytest.raises(RefusedTable, match="deletes by equal values of column d, a double"):
+        world.shown()
+
+
+def assert_as_java(java: IcebergJava, table: Table) -> None:
+    assert canonical_rows(shown(table), snapshot_of(table).schema).rows == java.read(table).rows
+
+
+KINDS = (
+    "int",
+    "long",
+    "string",
+    "date",
+    "timestamptz",
+    "decimal(20, 3)",
+    "uuid",
+    "fixed[3]",
+    "binary",
+    "boolean",
+    "time",
+)
+
+
+def key_value(kind: str, random: Random) -> Any:
+    number = random.randrange(4)
+    return {
+        "int": number, "long": number << 40, "string": f"k{number}", "boolean": number % 2 == 0,
+        "date": f"2026-01-0{number + 1}", "timestamptz": f"1969-12-31T23:59:5{number}.000001Z",
+        "decimal(20, 3)": f"-{number}.125", "uuid": f"0000000{number}-677c-4bbd-a479-3f349cb785e7",
+        "fixed[3]": f"00000{number}", "binary": "00" * number, "time": f"0{number}:00:00.000001",
+    }[kind] if random.random() < 0.8 else None  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "seed"), [(2, 1), (2, 2), (3, 3), (3, 4)])
+def test_histories_of_changes_are_read_as_in_java(
+    iceberg_java: IcebergJava, iceberg: Warehouse, version: int, seed: int
+) -> None:
+    random, table = Random(seed), iceberg.table()
+    keys = random.sample(KINDS, 3)
+    columns = [(f"k{number}", kind) for number, kind in enumerate(keys)] + [("part", "int"), ("v", "int")]
+    partition = (("part", "identity"),) if seed % 2 else ()
+    iceberg_java.create(table, columns, Layout(partition=partition, format_version=version))
+
+    def row() -> list[Any]:
+        return [*[key_value(kind, random) for kind in keys], random.randrange(2), random.randrange(100)]
+
+    for number in range(8):
+        if random.random() < 0.4:
+            iceberg_java.append(table, [row() for _ in range(6)])
+        else:
+            changes = [(random.choice(["+I", "+U", "-D"]), row()) for _ in range(6)]
+            iceberg_java.cdc(table, changes, keys=("k0", "k1", "part") if number % 2 else ("k0", "part"))
+        assert_as_java(iceberg_java, table)
+
+
+def test_deletes_of_an_unpartitioned_spec_hold_for_every_partition(
+    iceberg_java: IcebergJava, iceberg: Warehouse
+) -> None:
+    table = iceberg.table()
+    iceberg_java.create(table, [("id", "int"), ("p", "int")])
+    iceberg_java.append(table, [[1, 1], [2, 2], [3, 3]])
+    iceberg_java.alter(table, {"change": "add_partition_field", "column": "p", "transform": "identity"})
+    iceberg_java.append(table, [[1, 1], [2, 2], [3, 3]])
+    own = iceberg_java.equality_deletes(table, [{"id": 2}], keys=["id"], partition=[2], spec_id=1)
+    everywhere = iceberg_java.equality_deletes(table, [{"id": 3}], keys=["id"], spec_id=0)
+    iceberg_java.commit(table, own, everywhere)
+
+    assert_as_java(iceberg_java, table)
+    assert shown(table).column("id").to_pylist() == [1, 2, 1]
+
+
+def test_a_key_that_is_renamed_and_widened_still_deletes(iceberg_java: IcebergJava, iceberg: Warehouse) -> None:
+    table = iceberg.table()
+    iceberg_java.create(table, [("id", "int"), ("v", "int")])
+    iceberg_java.append(table, [[1, 1], [3, 3]])
+    iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"id": 1}], keys=["id"]))
+    iceberg_java.alter(
+        table,
+        {"change": "change_type", "name": "id", "type": "long"},
+        {"change": "rename_column", "name": "id", "to": "key"},
+    )
+    iceberg_java.append(table, [[2**40, 4]])
+    iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"key": 2**40}], keys=["key"]))
+
+    assert_as_java(iceberg_java, table)
+    assert shown(table).column("key").to_pylist() == [3]
+
+
+def test_a_dropped_key_still_deletes(
+    iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, iceberg: Warehouse
+) -> None:
+    table = iceberg.table()
+    iceberg_java.create(table, [("id", "int"), ("code", "string")])
+    iceberg_java.append(table, [[1, "a"], [2, "b"], [3, None]])
+    iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"code": "b"}, {"code": None}], keys=["code"]))
+    iceberg_java.alter(
+        table,
+        {"change": "drop_column", "name": "code"},
+        {"change": "add_column", "name": "code", "type": "string"},
+    )
+
+    assert shown(table).to_pylist() == [{"id": 1, "code": None}]
+    # Java's generic reader fails, as it looks in the current schema alone; Spark's looks in all.
+    assert iceberg_spark.read(table).rows == ((1, None),)
