@@ -180,7 +180,7 @@ def _kept_versions(raw: Raw, subject: str) -> int:
 
 def refs(raw: Raw, *, subject: str) -> Mapping[str, Raw]:
     """Branches and tags by name. Raises CorruptMetadata."""
-    found = raw.get("refs") or {}
+    found = {} if raw.get("refs") is None else raw["refs"]
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         raise CorruptMetadata(f"{subject}: refs", "an object of objects", reprlib.repr(found))
     return found
@@ -188,7 +188,7 @@ def refs(raw: Raw, *, subject: str) -> Mapping[str, Raw]:
 
 def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
     """The table's properties. Raises CorruptMetadata."""
-    found = raw.get("properties") or {}
+    found = {} if raw.get("properties") is None else raw["properties"]
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise CorruptMetadata(f"{subject}: properties", "an object of texts", reprlib.repr(found))
     return found
@@ -196,7 +196,7 @@ def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
 
 def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
     """A list of objects; empty where it is missing. Raises CorruptMetadata."""
-    found = raw.get(name) or []
+    found = [] if raw.get(name) is None else raw[name]
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise CorruptMetadata(f"{subject}: {name}", "a list of objects", reprlib.repr(found))
     return found
