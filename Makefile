@@ -52,9 +52,11 @@ nightly: export SPARK_LOCAL_IP := 127.0.0.1
 nightly: export NIGHTKEEP_RETRY_DELAY_SECONDS := 1
 nightly: export NIGHTKEEP_WAREHOUSE := $(WORK)/warehouse
 nightly: export NIGHTKEEP_REPORTS := $(WORK)/reports
+nightly: export PYICEBERG_CATALOG__LAKE__URI := sqlite:///$(WORK)/warehouse/iceberg/catalog.db
 nightly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
 nightly: environment  ## copy the samples, run the nightly DAG over them once, print what it did
 	@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon samples/delta $(WORK)/warehouse/
+	@$(BIN)/python -m samples.iceberg_places samples/iceberg $(WORK)/warehouse/iceberg
 	@echo "preparing Airflow (SQLite in .work/airflow)"
 	@airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
 	@echo "running the nightly DAG (log in .work/nightly.log)"
@@ -87,9 +89,10 @@ bench-iceberg: environment  ## conversion of deletes against iceberg-spark, upse
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
 
-samples: environment  ## write samples/ again with Paimon Java and delta-spark
+samples: environment  ## write samples/ again with Paimon Java, delta-spark and Iceberg Java
 	$(BIN)/python -m samples.make_samples
 	$(BIN)/python -m samples.make_delta_samples
+	$(BIN)/python -m samples.make_iceberg_samples
 
 clean:  ## everything that was made here
 	rm -rf .work .venv .uv

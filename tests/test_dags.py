@@ -134,7 +134,7 @@ def test_only_what_care_left_unchecked_is_checked(night: DagRun) -> None:
 def test_a_night_over_the_samples_is_one_session_for_each_format() -> None:
     policy = load(ROOT / "dags/tables.yaml")
     formats = [{policy.effective(name).address.format for name in group} for group in groups(policy)]
-    assert formats == [{"paimon"}, {"delta"}]
+    assert formats == [{"paimon"}, {"delta"}, {"iceberg"}]
 
 
 def test_the_page_has_every_table_and_its_settled_outcome(airflow: Airflow, night: DagRun) -> None:

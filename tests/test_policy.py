@@ -660,9 +660,12 @@ def test_the_nightly_policy_names_the_sample_tables(monkeypatch: pytest.MonkeyPa
     assert [(t.name, t.address.location) for t in loaded.tables] == [
         *((f"shop.{name}", f"{ROOT}/.work/warehouse/paimon/shop.db/{name}") for name in paimon),
         *((f"lake.{name}", f"{ROOT}/.work/warehouse/delta/shop.db/{name}") for name in delta),
+        *((f"stream.{name}", f"lake/shop.{name}") for name in ("orders", "customers")),
     ]
     assert loaded.effective("shop.orders").settings.operations == (Operation.UPGRADE,)
     assert loaded.effective("lake.clicks").settings.operations == (Operation.OPTIMIZE,)
+    both = (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
+    assert loaded.effective("stream.orders").settings.operations == both
     moved = load(ROOT / "dags/tables.yaml", environ={"NIGHTKEEP_WAREHOUSE": "/mnt/w"})
     assert moved.tables[0].address.location == "/mnt/w/paimon/shop.db/orders"
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from samples.iceberg_places import place
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -25,7 +26,13 @@ def examples() -> list[tuple[str, str]]:
 def test_an_example_prints_what_the_readme_shows(command: str, printed: str, tmp_path: Path) -> None:
     for name in ("paimon", "delta"):
         shutil.copytree(ROOT / "samples" / name, tmp_path / name)
-    environ = {"NIGHTKEEP_WAREHOUSE": str(tmp_path), "PATH": str(COMMAND.parent), "HOME": str(tmp_path)}
+    place(ROOT / "samples" / "iceberg", tmp_path / "iceberg")
+    environ = {
+        "NIGHTKEEP_WAREHOUSE": str(tmp_path),
+        "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{tmp_path}/iceberg/catalog.db",
+        "PATH": str(COMMAND.parent),
+        "HOME": str(tmp_path),
+    }
 
     done = subprocess.run(
         [COMMAND, *shlex.split(command)[1:]],
