@@ -13,7 +13,8 @@ from nightkeep.session import spark_session
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sessions of this process are of small tables; what is submitted from it runs as Spark's defaults have it."""
-    os.environ["SPARK_SUBMIT_OPTS"] = " ".join(SHORT_LIVED)
+    for java in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+        os.environ[java] = " ".join(SHORT_LIVED)
     settings = " ".join(f"--conf {name}={value}" for name, value in FEW_ROWS.items())
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
     # PySpark leaves the socket that a result came through to the garbage collector.

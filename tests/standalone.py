@@ -19,6 +19,8 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from tests.engines.toolchain import SHORT_LIVED
+
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 SPARK_CLASS = Path(sys.executable).with_name("spark-class")
@@ -72,7 +74,12 @@ def standalone(
 
 def submit(cluster: Standalone, script: Path, *arguments: str, conf: Mapping[str, str] | None = None) -> str:
     """Run a Python script on the cluster, in client mode; its standard output, once it ended well."""
-    options = {"spark.log.level": "WARN", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
+    options = {
+        "spark.log.level": "WARN",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.executor.extraJavaOptions": " ".join(SHORT_LIVED),
+    }
     settings = [x for key, value in (options | dict(conf or {})).items() for x in ("--conf", f"{key}={value}")]
     command = [str(SPARK_SUBMIT), "--master", cluster.master, *settings, str(script), *arguments]
     environ = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

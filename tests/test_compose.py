@@ -16,7 +16,6 @@ from typing import Any
 import pyspark
 import pytest
 import yaml
-from tests.standalone import standalone, submit
 
 ROOT = Path(__file__).parents[1]
 IMAGE_ROOT = "/opt/nightkeep"
@@ -201,25 +200,6 @@ def test_image_copies_what_exists_and_its_context_lets_it_through() -> None:
     }
     assert set(sources) == allowed
     assert SERVICES["scheduler"]["build"] == {"context": ".", "dockerfile": "docker/Dockerfile"}
-
-
-def test_a_job_runs_on_every_worker_of_a_cluster_of_processes(tmp_path: Path) -> None:
-    job = tmp_path / "job.py"
-    job.write_text(
-        "import json, os, time\n"
-        "from pyspark.sql import SparkSession\n"
-        "def place(rows):\n"
-        "    time.sleep(1)  # long enough for the other worker to get a task\n"
-        "    yield os.getcwd()\n"
-        "context = SparkSession.builder.getOrCreate().sparkContext\n"
-        "print(json.dumps(context.parallelize(range(4), 4).mapPartitions(place).collect()))\n"
-    )
-    with standalone(tmp_path / "cluster", workers=2) as cluster:
-        places = json.loads(submit(cluster, job).splitlines()[-1])
-    assert {Path(place).relative_to(tmp_path / "cluster").parts[0] for place in places} == {
-        "worker-0",
-        "worker-1",
-    }
 
 
 def _substituted(mounts: list[str]) -> list[str]:

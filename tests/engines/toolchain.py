@@ -14,7 +14,14 @@ import pyspark
 
 # Of a JVM that runs each thing once or twice: the second compiler costs more than it saves, and without it Java makes
 # the code cache so small that a Spark session throws compiled code away as fast as it compiles more.
-SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+# The bytes of released jars need no proof either.
+SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
 
 # Of Spark over a handful of rows: compiling a query, planning it anew after each stage and describing it for a page
 # that nobody sees take longer than running it.
