@@ -17,8 +17,9 @@ from tests.engines.iceberg_tables import Table, Warehouse
 from tests.engines.rest_faults import RestFaults, When
 from tests.iceberg.catalog_world import MACHINE, configure, handle_of, loaded, next_snapshot
 
-from nightkeep.errors import AddressError, CorruptMetadata, Unreachable
-from nightkeep.formats.iceberg import sql_commit
+from nightkeep.errors import AddressError, CorruptMetadata, RefusedTable, Unreachable
+from nightkeep.formats.iceberg import catalog as catalogs
+from nightkeep.formats.iceberg import sql_commit, update_commit
 from nightkeep.formats.iceberg.catalog import open_catalog, parse_location
 
 COLUMNS = (("id", "long"), ("name", "string"))
@@ -135,7 +136,7 @@ def test_a_view_is_no_table(iceberg_java: IcebergJava, lake: Warehouse) -> None:
         handle_of(table).load()
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\x1f\x8bzz", gzip.compress(b"1"), b"\xff\xfe"])
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\x1f\x8bzz", gzip.compress(b"1", mtime=0), b"\xff\xfe"])
 def test_metadata_that_is_none_is_corrupt(iceberg_java: IcebergJava, lake: Warehouse, data: bytes) -> None:
     table = made(iceberg_java, lake.table())
     table.metadata.write_bytes(data)
@@ -290,7 +291,38 @@ def test_the_first_snapshot_of_a_table(iceberg_java: IcebergJava, lake: Warehous
     assert [list(row) for row in iceberg_java.read(table).rows] == ROWS
 
 
+def test_a_database_of_the_first_layout_will_do(iceberg_java: IcebergJava, lake: Warehouse) -> None:
+    """JdbcCatalog's jdbc.schema-version V0, its default: no column tells tables from views."""
+    table = made(iceberg_java, lake.table())
+    with closing(sqlite3.connect(lake.database)) as connection:
+        connection.execute("ALTER TABLE iceberg_tables DROP COLUMN iceberg_type")
+    assert commits(handle_of(table), next_snapshot(table.document()))
+    assert loaded(table).version == 7
+
+
 # Catalogs that keep metadata themselves
+
+
+def test_other_catalogs_take_tables_of_the_second_version(
+    iceberg_java: IcebergJava, lake: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyiceberg's own commit, as Hive's and Glue's catalogs do it."""
+    table, third = made(iceberg_java, lake.table()), made(iceberg_java, lake.table("db.u"), 3)
+    monkeypatch.setattr(catalogs, "SqlCatalog", type(None))
+    handle = handle_of(table)
+    raw, _ = handle.load()
+    snapshot = next_snapshot(raw)
+    assert commits(handle, snapshot) and handle.visible(7)
+    assert not commits(handle, {**snapshot, "snapshot-id": 8})
+    assert not update_commit.commit(
+        open_catalog(lake.name), open_catalog(lake.name).load_table(handle.identifier), raw,
+        snapshot={**snapshot, "snapshot-id": 8},
+    )  # fmt: skip
+    assert [list(row) for row in iceberg_java.read(table).rows] == ROWS
+    with pytest.raises(RefusedTable, match="format version 3 in catalogs other than REST and SQL"):
+        loaded(third)
+    with pytest.raises(AddressError, match="expected a table"):
+        handle_of(lake.table("db.none")).load()
 
 
 @pytest.fixture
@@ -350,6 +382,19 @@ def test_a_lost_answer_leaves_the_outcome_open(
     with pytest.raises(OSError, match="expected the catalog's answer to a commit"):
         commits(handle, next_snapshot(raw))
     assert handle.visible(7) == (when is When.AFTER)
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(
+    iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(update_commit, "PATIENCE", (5, 0.5))
+    faults, warehouse = server
+    made(iceberg_java, Table(Warehouse(warehouse.name, warehouse.folder), "db.t"))
+    handle = handle_of(warehouse.table())
+    raw, _ = handle.load()
+    with faults.paused(when=When.AFTER), pytest.raises(OSError, match="Read timed out"):
+        commits(handle, next_snapshot(raw))
+    assert handle.visible(7)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

@@ -133,6 +133,8 @@ def _connect(name: str, settings: dict[str, Any]) -> Catalog:
         raise AddressError(f"catalog {name}: expected settings that pyiceberg takes, found {failure}") from failure
     if isinstance(opened, SqlCatalog):
         sql_commit.wait_for_others(opened)
+    if isinstance(opened, RestCatalog):
+        update_commit.limit_waiting(opened)
     return opened
 
 

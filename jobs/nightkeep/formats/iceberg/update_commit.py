@@ -9,7 +9,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
@@ -37,8 +38,18 @@ from pyiceberg.table.update import (
 from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.iceberg.table_metadata import MAIN, Raw, decode, head, refs
 
-SILENT = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
+SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
 """Failures that leave open what became of a request: of the server, of a proxy, of the connection."""
+
+
+PATIENCE: Final = (30, 300)
+"""Seconds to connect, and between two bytes of an answer; pyiceberg waits for a server as long as it lives."""
+
+
+def limit_waiting(catalog: RestCatalog) -> None:
+    """Let requests fail that are not answered: their outcome is open then, and the night goes on."""
+    session = catalog._session
+    session.request = partial(session.request, timeout=PATIENCE)  # type: ignore[method-assign]
 
 
 def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
@@ -118,4 +129,4 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
     return requirements, (AddSnapshotUpdate(snapshot=added), reference)
 
 
-_RETENTION = frozenset({"max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"})
+_RETENTION: Final = frozenset({"max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"})
