@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -26,9 +26,10 @@ from pyiceberg.types import (
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_tables import Table, Warehouse, array, mapping
 from tests.engines.iceberg_tables import struct as structs
-from tests.iceberg.iceberg_shown import STORAGE, only_unit
+from tests.iceberg.iceberg_shown import STORAGE, only_unit, snapshot_of
 
 from nightkeep.formats.iceberg.columns import FileReader
+from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.leaves import StatsModes, leaves
 from nightkeep.formats.iceberg.naming import Naming
 from nightkeep.formats.iceberg.schema import TableSchema
@@ -37,6 +38,8 @@ from nightkeep.formats.iceberg.write import FileWriter
 from nightkeep.model import Run
 
 RUN = Run("run", "0123456789ab", 1, 0)
+RESERVED = 2_147_483_447
+"""Field ids above are not of columns."""
 MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 COLUMNS = [
     ("b", "boolean"), ("i", "int"), ("l", "long"), ("f", "float"), ("d", "double"), ("dec9", "decimal(9, 2)"),
@@ -85,10 +88,10 @@ def value(kind: Any, random: Random) -> Any:
 
 
 def told(raw: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
-    """By field id, whoever tells it; bounds as hex."""
+    """By field id, of the table's own columns, whoever tells it; bounds as hex."""
     found: dict[str, dict[int, Any]] = {}
     for name in MAPS:
-        values = {int(number): each for number, each in (raw[name] or {}).items()}
+        values = {int(number): each for number, each in (raw[name] or {}).items() if int(number) < RESERVED}
         found[name] = {number: each.hex() if isinstance(each, bytes) else each for number, each in values.items()}
     return found
 
@@ -101,17 +104,20 @@ def safer(found: dict[str, dict[int, Any]]) -> dict[str, dict[int, Any]]:
     return {**found, "upper_bounds": highs, "nan_value_counts": counts}
 
 
-def rewritten(table: Table) -> tuple[list[dict[str, Any]], list[Any]]:
-    """What our writer tells of each file's rows, and the files as their manifests have them."""
-    unit = only_unit(table)
-    names = [field.name for field in unit.schema.current.fields]
+def rewritten(table: Table) -> list[tuple[list[dict[str, Any]], tuple[ContentFile, ...]]]:
+    """What we tell of each file's rows, and the files as their manifests have them, by unit."""
     found = []
-    for file in unit.files:
-        stats = FileStats(tuple(unit.schema.current.fields), StatsModes(unit.schema))
-        for batch in FileReader(STORAGE, unit.schema, file).batches(names, batch_rows=3):
-            stats.add(batch)
-        found.append(stats.metrics())
-    return found, list(unit.files)
+    for unit in snapshot_of(table).units:
+        fields = tuple(unit.schema.current.fields)
+        ours = []
+        for file in unit.files:
+            stats = FileStats(fields, StatsModes(unit.schema))
+            reader = FileReader(STORAGE, unit.schema, file)
+            for batch in reader.batches([field.name for field in fields], batch_rows=3):
+                stats.add(batch)
+            ours.append(stats.metrics())
+        found.append((ours, unit.files))
+    return found
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -121,10 +127,19 @@ def test_metrics_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse
     rows = [{name: value(kind, random) for name, kind in COLUMNS} for _ in range(12)]
     iceberg_java.append(table, rows, rows_per_file=4)
 
-    ours, files = rewritten(table)
+    ((ours, files),) = rewritten(table)
 
     assert len(files) == 3
     for metrics, file in zip(ours, files, strict=True):
+        assert told(metrics) == safer(told(file.raw))
+
+
+@pytest.mark.parametrize("name", ["types_v3", "transforms_v3", "upserts_v3", "merge_on_read_v2", "merge_on_read_v3"])
+def test_metrics_are_those_of_files_that_engines_wrote(golden: Callable[[str], Table], name: str) -> None:
+    pairs = [pair for metrics, files in rewritten(golden(name)) for pair in zip(metrics, files, strict=True)]
+
+    assert pairs
+    for metrics, file in pairs:
         assert told(metrics) == safer(told(file.raw))
 
 
@@ -145,7 +160,7 @@ def test_modes_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse, 
     iceberg_java.create(table, COLUMNS, Layout(format_version=3, properties=properties))
     iceberg_java.append(table, [{name: value(kind, random) for name, kind in COLUMNS} for _ in range(6)])
 
-    ours, (file,) = rewritten(table)
+    ((ours, (file,)),) = rewritten(table)
 
     assert told(ours[0]) == safer(told(file.raw))
     unit = only_unit(table)
