@@ -1,8 +1,7 @@
 """What a staged snapshot says, as Java reads it: entries, numbers, row ids, totals; and which deletes it lets go."""
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -11,78 +10,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engines.iceberg_java import IcebergJava
-from tests.engines.iceberg_tables import Table, Warehouse
-from tests.iceberg.iceberg_caring import DAYS, Kept, care_for, changed, configured, opened, row, token
-from tests.iceberg.iceberg_laid_anew import a_run, laid_anew, nothing_but_manifests
+from tests.iceberg.iceberg_caring import DAYS, Kept, care_for, opened, row, token
+from tests.iceberg.iceberg_laid_anew import a_run, nothing_but_manifests
+from tests.iceberg.iceberg_lake import Lake, kept_table
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg import commit
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, ManifestContent, NewFile
 from nightkeep.formats.iceberg.edits import IcebergEdit, Intent, Target
-from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.live_set import Edits, change_of, retired_positional
 from nightkeep.formats.iceberg.manifest_merge import worth_merging
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.summary import totals
-from nightkeep.model import Candidate, Operation, Outcome, Rewrite, Run, UnitKey
+from nightkeep.model import Operation, Outcome, UnitKey
 
-LINEAGE = ["id", "day", "note", "_row_id", "_last_updated_sequence_number"]
 FIRST = UnitKey(f"day={DAYS[0]}")
-
-
-@dataclass(frozen=True)
-class Lake:
-    """One table, for Java and for us."""
-
-    java: IcebergJava
-    table: Table
-    version: int
-
-    @property
-    def ours(self) -> IcebergTable:
-        return opened(self.table)
-
-    def laid_anew(self, run: Run, days: Sequence[str] = DAYS, **how: Any) -> tuple[IcebergSnapshot, list[Rewrite]]:
-        snapshot = self.ours.snapshot()
-        units = [snapshot.by_key[UnitKey(f"day={day}")] for day in days]
-        return snapshot, [laid_anew(self.ours, snapshot, unit, run, **how) for unit in units]
-
-    def commit(self, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
-        """On the newest snapshot, once it is found to be without fault."""
-        table, head = self.ours, self.ours.snapshot()
-        candidate = table.stage(head, rewrites, run)
-        staged = table.staged(candidate)
-        faults = table.faults(head, staged, candidate.units)
-        for unit in (head.by_key[key] for key in candidate.units):
-            faults += table.unit_faults(unit, staged.by_key[unit.key])
-        assert not faults
-        assert table.commit(candidate)
-        return candidate
-
-    def shown(self) -> Counter[tuple[Any, ...]]:
-        """Rows as Java reads them, with their lineage where they have one."""
-        columns = LINEAGE if self.version == 3 else LINEAGE[:3]
-        return Counter(map(tuple, self.java.read(self.table, columns=columns).rows))
-
-    def entries(self, **wanted: Any) -> list[dict[str, Any]]:
-        found = self.java.entries(self.table)
-        return [each for each in found if all(each[name] == value for name, value in wanted.items())]
 
 
 @pytest.fixture(scope="module", params=[2, 3])
 def kept(
     request: pytest.FixtureRequest, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Kept, int]]:
-    warehouse = Warehouse(f"commit{request.param}", tmp_path_factory.mktemp("commit"))
-    with configured(warehouse):
-        table = warehouse.table("shop.events")
-        changed(iceberg_java, table, version=request.param)
-        yield Kept.of(table), request.param
+) -> Iterator[Kept]:
+    yield from kept_table(iceberg_java, tmp_path_factory.mktemp("commit"), version=request.param)
 
 
 @pytest.fixture
-def lake(kept: tuple[Kept, int], iceberg_java: IcebergJava) -> Lake:
-    return Lake(iceberg_java, kept[0].put_back(), kept[1])
+def lake(kept: Kept, iceberg_java: IcebergJava) -> Lake:
+    return Lake(iceberg_java, kept.put_back())
 
 
 # What it says
@@ -332,8 +286,8 @@ def test_equality_deletes_go_once_nothing_needs_them(hand_made: IcebergSnapshot,
 
 
 @pytest.fixture(scope="module")
-def hand_made(kept: tuple[Kept, int]) -> IcebergSnapshot:
-    return opened(kept[0].put_back()).snapshot()
+def hand_made(kept: Kept) -> IcebergSnapshot:
+    return opened(kept.put_back()).snapshot()
 
 
 def content_file(

@@ -15,6 +15,7 @@ import org.apache.iceberg.SnapshotUpdate;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.iceberg.util.ContentFileUtil;
 
 /** Written files until they are committed, and the commit of several handles of them at once. */
 final class Commits {
@@ -130,8 +131,23 @@ final class Commits {
             delta.validateFromSnapshot(request.get("base").asLong());
             delta.validateNoConflictingDataFiles();
             delta.validateNoConflictingDeleteFiles();
+            // As Spark's DELETE: what new positions speak of must still be there.
+            delta.validateDataFilesExist(targets(handles));
         }
         return delta;
+    }
+
+    private static List<CharSequence> targets(List<Pending> handles) {
+        List<CharSequence> found = new ArrayList<>();
+        for (Pending handle : handles) {
+            for (DeleteFile delete : handle.deletes()) {
+                CharSequence target = ContentFileUtil.referencedDataFile(delete);
+                if (target != null) {
+                    found.add(target);
+                }
+            }
+        }
+        return found;
     }
 
     private static RewriteFiles rewrite(Table table, List<Pending> handles, Live live, JsonNode request) {

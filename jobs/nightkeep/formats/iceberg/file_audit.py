@@ -25,6 +25,7 @@ from nightkeep.storage import Storage
 
 BATCH_ROWS = 65_536
 _FIELD_ID = b"PARQUET:field_id"
+_LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
 def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
@@ -80,19 +81,15 @@ def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
     """By id: what readers do not find they take for null, or for a default."""
     wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
     found = {_id(field): field for field in stored}
-    unknown = sorted(str(number) for number in found.keys() - wanted.keys() - _lineage(schema))
+    unknown = sorted(str(number) for number in found.keys() - wanted.keys() - _LINEAGE)
     missing = [field.name for number, field in wanted.items() if number not in found]
     if unknown or missing or len(found) < len(stored):
         yield f"columns {', '.join(stored.names)}; missing {missing}, field ids not of the schema {unknown}"
-    if schema.has_row_lineage and not found.keys() >= _lineage(schema):
+    if schema.has_row_lineage and not found.keys() >= _LINEAGE:
         yield "no ids of its rows, expected those that they had"
     for number in wanted.keys() & found.keys():
         if _ids(found[number]) != _ids(wanted[number]):
             yield f"column {wanted[number].name}: field ids {_ids(found[number])}, expected {_ids(wanted[number])}"
-
-
-def _lineage(schema: TableSchema) -> set[int | None]:
-    return {field.field_id for field in LINEAGE.values()} if schema.has_row_lineage else set()
 
 
 def _ids(field: Any) -> tuple[Any, ...]:

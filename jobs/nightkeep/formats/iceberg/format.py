@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from nightkeep.formats.iceberg.persist_plan import filter_note, persist_deletes,
 from nightkeep.formats.iceberg.pieces import pieces
 from nightkeep.formats.iceberg.rewrite import rewrite
 from nightkeep.formats.iceberg.sizing import sizes_of
+from nightkeep.formats.iceberg.table_metadata import Raw, head
 from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
@@ -55,10 +56,13 @@ class IcebergTable:
 
     def snapshot(self, version: int | None = None, *, read_as: IcebergSnapshot | None = None) -> IcebergSnapshot:
         """Columns may change without a new version: one that is read as another has the columns of that."""
-        return load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
+        found = load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
+        return found if read_as is None else _comparable(found, found.raw)
 
     def staged(self, candidate: Candidate) -> IcebergSnapshot:
-        return load_staged(self.address, self.handle, candidate.metadata)
+        found = load_staged(self.address, self.handle, candidate.metadata)
+        known = head(found.metadata, subject=found.metadata_location).snapshots
+        return _comparable(found, known.get(candidate.parent_version, found.raw))
 
     def survivors(self, unit: IcebergUnit, view: View) -> Positions:
         """Both views show the same: a reader applies every delete."""
@@ -151,6 +155,14 @@ class IcebergTable:
     def discard(self, names: Sequence[str]) -> None:
         for name in names:
             self.storage.delete(name)
+
+
+def _comparable(snapshot: IcebergSnapshot, base: Raw) -> IcebergSnapshot:
+    """Rows without their ids where `base` is older than row lineage: they get their first ids with our commit."""
+    if not snapshot.schema.has_row_lineage or "first-row-id" in base or not base:
+        return snapshot
+    plain = replace(snapshot.schema, format_version=2)
+    return replace(snapshot, units=tuple(replace(unit, schema=plain) for unit in snapshot.units))
 
 
 @contextmanager

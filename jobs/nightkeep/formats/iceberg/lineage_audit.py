@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot
+from nightkeep.formats.iceberg.table_metadata import objects
 
 _Span = tuple[int, int, str]
 """First id, the one behind the last, and the file."""
@@ -23,15 +24,26 @@ def row_id_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterat
     if not isinstance(first, int) or not isinstance(added, int) or added < 0:
         yield f"first-row-id {first} and added-rows {added}, expected numbers"
         return
-    # Others' branches take ids as well: only what the table has given away by now counts.
-    if parent.next_row_id is None or first < parent.next_row_id:
-        yield f"first-row-id {first}, expected the table's next, {parent.next_row_id}"
+    given = _given(parent, candidate.sequence_number)
+    if first < given:
+        yield f"first-row-id {first}, expected the table's next, {given}"
     known = {file.path: file for file in _data(parent)}
-    fresh = [file for file in _data(candidate) if file.path not in known]
+    # Files from before row lineage are given ids by the next commit, too (spec, "Row Lineage for Upgraded Tables").
+    fresh = [f for f in _data(candidate) if f.path not in known or known[f.path].first_row_id is None]
     missing = [file.path for file in fresh if file.first_row_id is None]
     yield from (f"{path}: no first row id" for path in missing)
     spans = [(f.first_row_id, f.first_row_id + f.rows, f.path) for f in fresh if f.first_row_id is not None]
     yield from _span_faults(sorted(spans), first, first + added)
+
+
+def _given(parent: IcebergSnapshot, sequence_number: int) -> int:
+    """The ids that snapshots of any branch have taken, but for those that came after the candidate was staged.
+
+    Those make it lose the race for its version, which is no fault of its.
+    """
+    snapshots = objects(parent.metadata, "snapshots", subject=parent.metadata_location)
+    older = (each for each in snapshots if each.get("sequence-number", 0) < sequence_number)
+    return max((each.get("first-row-id", 0) + each.get("added-rows", 0) for each in older), default=0)
 
 
 def _data(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
