@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from tests.engines.iceberg_java import IcebergJava, Layout, Written
-from tests.engines.iceberg_tables import Column, Table, Warehouse
+from tests.engines.iceberg_tables import Column, Table, Warehouse, struct
 from tests.engines.json_lines import EngineError
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.commit import commit, stage
 from nightkeep.formats.iceberg.conflicts import conflicts
 from nightkeep.formats.iceberg.hidden_rows import hidden
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.persist import Persisted, persist
-from nightkeep.formats.iceberg.persist_plan import PersistTask, persist_deletes
+from nightkeep.formats.iceberg.persist_plan import PersistTask, persist_deletes, refuse_persisting
 from nightkeep.model import Address, Operation, Request, Rewrite, Run, TaskCost
 from nightkeep.storage import LocalStorage
 
@@ -228,6 +228,18 @@ def test_key_columns_that_changed(lake: Lake, version: int) -> None:
     require_positions_only(lake)
 
 
+def test_keys_within_structs_are_refused(lake: Lake) -> None:
+    """Java takes a null struct for another key than a struct of null, unlike the specification; and it hides every
+    row from those who do not ask for the struct (DeleteFilter.fileProjection)."""
+    lake.create([("id", "long"), ("s", struct(("k", "int")))])
+    lake.append([[1, {"k": 1}], [2, {"k": None}], [3, None]])
+    lake.delete([[{"k": None}]], "s.k")
+    assert lake.java.read(lake.table).column("id") == (1, 3)
+    assert lake.java.read(lake.table, columns=["id"]).rows == ()
+    with pytest.raises(RefusedTable, match="equality deletes by k, a field within another"):
+        refuse_persisting(lake.snapshot(), REQUEST)
+
+
 @VERSIONS
 def test_a_key_column_that_was_dropped_still_deletes(lake: Lake, version: int) -> None:
     """The specification asks for it; Java reads no such table (DeleteFilter.fileProjection), until it is converted."""
@@ -395,7 +407,7 @@ def test_positions_that_a_file_does_not_have_are_named(lake: Lake) -> None:
     for position in (3, 9):
         lake.commit(lake.java.position_deletes(lake.table, [(path, position)]))
     ((_, task),) = tasks(lake.snapshot(), lambda unit: True)
-    with pytest.raises(CorruptMetadata, match="expected positions below the 9 rows of .*, found 9"):
+    with pytest.raises(CorruptMetadata, match=r"expected positions below the 9 rows of .*, found 9"):
         persist(STORAGE, task, RUN)
 
 

@@ -29,13 +29,13 @@ from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.model import Address, Operation, Request, UnitKey
 from nightkeep.protocol import Work
 
-ID, NAME, UNIQUE, HALF, NESTED = 1, 2, 3, 4, 5
+ID, NAME, UNIQUE, HALF, NESTED, INNER = 1, 2, 3, 4, 5, 6
 FIELDS = (
     NestedField(ID, "id", LongType()),
     NestedField(NAME, "name", StringType()),
     NestedField(UNIQUE, "unique", UUIDType()),
     NestedField(HALF, "half", DoubleType()),
-    NestedField(NESTED, "nested", StructType(NestedField(6, "inner", LongType()))),
+    NestedField(NESTED, "nested", StructType(NestedField(INNER, "inner", LongType()))),
 )
 REQUEST = Request(Operation.PERSIST_DELETES, now_ms=0)
 
@@ -299,7 +299,11 @@ def test_a_task_holds_a_part_of_its_memory_in_keys() -> None:
 
 
 def test_columns_without_one_meaning_of_equal_are_refused() -> None:
-    for number, message in ((HALF, "float or double"), (NESTED, "by column nested of type struct")):
+    for number, message in (
+        (HALF, "float or double"),
+        (INNER, "by inner, a field within another"),
+        (NESTED, "by nested, a struct<.*>, of which readers differ"),
+    ):
         with pytest.raises(RefusedTable, match=message):
             refuse_persisting(snapshot(unit([data("f")], [by_keys("d", keys=(number,))])), REQUEST)
     refuse_persisting(snapshot(unit([data("f")], [by_keys("d", keys=(ID, NAME, UNIQUE))])), REQUEST)
