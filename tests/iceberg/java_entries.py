@@ -93,7 +93,7 @@ def _partition(kind: IcebergType, value: Any) -> Any:
         return str(UUID(bytes=value))
     if isinstance(value, float) and (value != value or str(value) == "-0.0"):
         return "NaN" if value != value else "-0.0"
-    return str(value) if isinstance(value, Decimal) else _hex(value)
+    return f"{value:f}" if isinstance(value, Decimal) else _hex(value)
 
 
 def _zone(kind: IcebergType) -> str:

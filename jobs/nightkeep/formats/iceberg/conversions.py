@@ -44,7 +44,7 @@ def to_bytes(kind: IcebergType, value: object) -> bytes:
         raise ValueError(f"bounds of type {kind}: expected a primitive type")
     try:
         return form.pack(kind, value)
-    except (struct.error, TypeError, AttributeError, ArithmeticError, UnicodeError) as failure:
+    except (struct.error, TypeError, AttributeError, ArithmeticError, ValueError) as failure:
         raise ValueError(f"{value!r:.80}: expected a value of {kind}, found {failure}") from failure
 
 

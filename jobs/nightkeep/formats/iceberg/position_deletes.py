@@ -69,6 +69,7 @@ def write_positions(storage: Storage, location: str, data_file: ContentFile, bit
     name = storage_name(location)
     with storage.create(name) as sink:
         with pq.ParquetWriter(sink, _SCHEMA, **_WRITING) as writer:
+            writer.add_key_value_metadata({"delete-type": "position"})
             for start in range(0, len(bitmap), _BATCH_ROWS):
                 writer.write_batch(_batch(data_file.path, bitmap[start : start + _BATCH_ROWS]))
         size = sink.tell()
@@ -87,8 +88,7 @@ def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field[Any]:
 
 
 _SCHEMA: Final = pa.schema(
-    [_field(_PATH, pa.dictionary(pa.int32(), pa.string()), PATH_FIELD), _field(_POSITION, pa.int64(), POSITION_FIELD)],
-    metadata={"delete-type": "position"},
+    [_field(_PATH, pa.dictionary(pa.int32(), pa.string()), PATH_FIELD), _field(_POSITION, pa.int64(), POSITION_FIELD)]
 )
 # Positions ascend: deltas of them take a bit or two, a dictionary of them as much as they.
 _WRITING: Final[Mapping[str, Any]] = {

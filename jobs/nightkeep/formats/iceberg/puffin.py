@@ -64,9 +64,11 @@ def read_blob(storage: Storage, name: str, *, offset: int, file_bytes: int) -> t
         with open(storage.local_path(name), "rb") as source:
             _require_size(name, source, file_bytes)
             footer = _footer(name, source, file_bytes)
-            blob = next((each for each in footer.blobs if each.offset == offset), None)
-            if blob is None:
+            # A blob without bytes begins where the next one does.
+            there = [each for each in footer.blobs if each.offset == offset]
+            if not there:
                 raise CorruptMetadata(name, f"a blob at offset {offset}", "none in the footer")
+            blob = max(there, key=lambda each: each.length)
             source.seek(offset)
             return blob, source.read(blob.length)
     except FileNotFoundError:
