@@ -1,13 +1,16 @@
 """Tables by recipe, as fixtures."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from samples.iceberg_places import Move, current_metadata
 from tests.engines.iceberg_java import IcebergJava
-from tests.engines.iceberg_spark import IcebergSpark
+from tests.engines.iceberg_python import pyiceberg_catalog
 from tests.engines.iceberg_tables import Table, Warehouse
-from tests.iceberg.golden_tables import RECIPES
+from tests.iceberg.golden_tables import GOLDEN, RECIPES, WRITTEN_IN
 
 settings.register_profile("iceberg", deadline=None)
 settings.load_profile("iceberg")
@@ -44,6 +47,17 @@ def make(iceberg: Warehouse, iceberg_java: IcebergJava, request: pytest.FixtureR
 
 
 @pytest.fixture
-def spark_of_iceberg(request: pytest.FixtureRequest) -> Callable[[], IcebergSpark]:
-    """iceberg-spark, begun when it is first called for."""
-    return lambda: request.getfixturevalue("iceberg_spark")
+def golden(iceberg: Warehouse) -> Made:
+    """A table of GOLDEN by name, moved into this test's catalog: no engine is begun for it."""
+
+    def table(name: str) -> Table:
+        folder: Path = iceberg.folder / "db" / name
+        shutil.copytree(GOLDEN / name / "table", folder)
+        Move(iceberg.folder, WRITTEN_IN, iceberg.folder).run()
+        found = iceberg.table(f"db.{name}")
+        with pyiceberg_catalog(iceberg) as catalog:
+            catalog.create_namespace_if_not_exists("db")
+            catalog.register_table(found.name, f"file:{current_metadata(folder)}")
+        return found
+
+    return table

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.engines.iceberg_java import IcebergJava
@@ -45,3 +46,31 @@ def _recipes() -> dict[str, Recipe]:
 
 
 RECIPES: Mapping[str, Recipe] = _recipes()
+
+GOLDEN = Path(__file__).parent / "golden"
+WRITTEN_IN = Path("/var/tmp/nightkeep-golden")
+"""The warehouse that the bytes in GOLDEN name; it need not be there."""
+
+KEPT = (
+    "transforms_v2", "transforms_v3", "partition_types_v2", "types_v3", "odd_paths_v2", "evolved_v2",
+    "specs_deleted_v2", "upserts_of_two_keys_v2", "upserts_v3", "changelog_v2", "mixed_keys_v2", "null_keys_v3",
+    "positions", "vectors", "vectors_named_parquet", "upgraded", "lineage", "refs_v2", "statistics_v3", "history_v2",
+    "merge_on_read_v2", "merge_on_read_v3",
+)  # fmt: skip
+"""Recipes whose bytes are in GOLDEN."""
+
+NOT_READ_BY_JAVA = {"dropped_key": "1.12.0: Cannot find required field for ID 3; Spark reads it"}
+NOT_READ_BY_DUCKDB = {
+    "avro_data": "refuses the format",
+    "orc_data": "refuses the format",
+    "nanoseconds": "has no timestamptz_ns",
+    "odd_paths": "1.5.5 fails on deletes in a null partition",
+    "widened_key": "1.5.5 fails on deletes of the narrower type",
+    "defaulted_key": "1.5.5 takes null for the default of a key",
+    "dropped_key": "1.5.5 crashes",
+}
+"""What is known of engines, by recipe without its version."""
+
+
+def known(about: Mapping[str, str], name: str) -> bool:
+    return name.removesuffix("_v2").removesuffix("_v3") in about
