@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -74,10 +75,12 @@ def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]
 
 @contextmanager
 def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
+    """What the catalog answers to requests of this thread: others use the same session."""
     answers: list[bytes] = []
+    thread = get_ident()
 
     def hear(response: Any, *_: Any, **__: Any) -> None:
-        if response.ok:
+        if response.ok and get_ident() == thread:
             answers.append(response.content)
 
     hooks = catalog._session.hooks["response"]
