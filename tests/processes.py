@@ -12,7 +12,8 @@ from typing import Any
 
 SECONDS = 60
 PROCESS = multiprocessing.get_context("forkserver")
-PROCESS.set_forkserver_preload(["pytest", "tests.delta.delta_breaking", "tests.paimon.breaking"])
+_BREAKING = ("tests.delta.delta_breaking", "tests.iceberg.iceberg_breaking", "tests.paimon.breaking")
+PROCESS.set_forkserver_preload(["pytest", *_BREAKING])
 
 
 class Child:

@@ -1,0 +1,41 @@
+"""Care that breaks on the way, at the catalog too. Apart from tests, so that a process of its own starts at once."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+from tests.breaking import breaking as breaking_of
+from tests.engines.iceberg_tables import Table
+from tests.faults import Fuse, Moment, Point, kill
+from tests.iceberg.iceberg_caring import care_for, configure
+
+from nightkeep.formats.iceberg import format as iceberg_format
+from nightkeep.formats.iceberg import sql_commit
+
+SWAP = "swap"
+"""The step at which the catalog learns of the new metadata."""
+
+
+@contextmanager
+def breaking(fuse: Fuse) -> Iterator[None]:
+    swapped = sql_commit._swapped
+
+    def swap(catalog: Any, identifier: tuple[str, ...], *, old: str, new: str) -> bool:
+        fuse.pass_on(Point(Moment.BEFORE, SWAP, new))
+        done = swapped(catalog, identifier, old=old, new=new)
+        fuse.pass_on(Point(Moment.AFTER, SWAP, new))
+        return done
+
+    with breaking_of(iceberg_format, fuse), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sql_commit, "_swapped", swap)
+        yield
+
+
+def care_and_die(pipe: Connection, table: Table, run_id: str, at: int) -> None:
+    configure(table.warehouse)
+    with breaking(Fuse(at, kill)):
+        care_for(table, run_id=run_id)
+    os._exit(1)
