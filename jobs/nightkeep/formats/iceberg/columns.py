@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.iceberg.conform import conform, constant, place_of
+from nightkeep.formats.iceberg.conform import conform, constant, places
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.name_mapping import ArrowField, with_ids
 from nightkeep.formats.iceberg.schema import TableSchema
@@ -43,6 +44,10 @@ def every_column(schema: TableSchema) -> tuple[str, ...]:
     """The names of the current columns in their order, then of what row lineage keeps of a row."""
     names = tuple(field.name for field in schema.current.fields)
     return (*names, *LINEAGE) if schema.has_row_lineage else names
+
+
+_Held = tuple[tuple[int, ...], range, pa.DataType]
+"""Places that lead to a field of the file, the Parquet columns that hold it, and its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class FileReader:
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self._fields = with_ids(list(self._parquet.schema_arrow), schema, subject=self.subject)
+        self._by_name = {field.name: field for field in schema.current.fields}
+        self._columns_held = self._columns_of_file()
         self._constants = _identities(schema, file)
         self.rows: int = footer.num_rows
 
@@ -206,25 +213,20 @@ class FileReader:
     def _column(self, name: str) -> _Column:
         if self._schema.has_row_lineage and name in LINEAGE:
             return self._located(name, LINEAGE[name])
-        found = [field for field in self._schema.current.fields if field.name == name]
-        if not found:
+        if name not in self._by_name:
             raise CorruptMetadata(f"{self._schema.table}: column {name}", "a column of the current schema", "none")
-        return self._located(name, found[0])
+        return self._located(name, self._by_name[name])
 
     def _located(self, name: str, field: NestedField) -> _Column:
         """The column with where the file has it: at the top, or within structs."""
+        held = self._columns_held.get(field.field_id)
+        return _Column(name, field, *(held or (None, range(0), pa.null())))
+
+    def _columns_of_file(self) -> Mapping[int, _Held]:
         try:
-            path = _path(self._fields, field.field_id)
+            return dict(_below_structs(self._fields, (), 0))
         except ValueError as failure:
-            raise CorruptMetadata(f"{self.subject} column {field.name}", "one field", str(failure)) from failure
-        if path is None:
-            return _Column(name, field, None, range(0), pa.null())
-        first, fields, held = 0, self._fields, pa.null()
-        for place in path:
-            first += sum(_width(before.type) for before in fields[:place])
-            held = fields[place].type
-            fields = _fields_of(held)
-        return _Column(name, field, path, range(first, first + _width(held)), held)
+            raise CorruptMetadata(self.subject, "fields with an id each", str(failure)) from failure
 
 
 def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
@@ -240,20 +242,14 @@ def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
     return {field.source_id: value for field, value in pairs if str(field.transform) == "identity"}
 
 
-def _path(fields: list[ArrowField], number: int) -> tuple[int, ...] | None:
-    """Places that lead to the field of this id, through structs only."""
-    at = place_of(fields, number)
-    if at is not None:
-        return (at,)
+def _below_structs(fields: Sequence[ArrowField], above: tuple[int, ...], leaf: int) -> Iterator[tuple[int, _Held]]:
+    """Fields that have an id, at the top or below structs, of which the first leaf is `leaf`."""
+    starts = list(accumulate((_width(field.type) for field in fields), initial=leaf))
+    for number, place in places(fields).items():
+        yield number, ((*above, place), range(starts[place], starts[place + 1]), fields[place].type)
     for place, field in enumerate(fields):
-        below = _path(_fields_of(field.type), number)
-        if below is not None:
-            return (place, *below)
-    return None
-
-
-def _fields_of(kind: pa.DataType) -> list[ArrowField]:
-    return list(kind) if isinstance(kind, pa.StructType) else []
+        if isinstance(field.type, pa.StructType):
+            yield from _below_structs(list(field.type), (*above, place), starts[place])
 
 
 def _below(array: Array, held: pa.DataType, places: Sequence[int]) -> Array:

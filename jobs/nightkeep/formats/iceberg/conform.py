@@ -5,7 +5,7 @@ Spec, "Schema Evolution" and "Column Projection". Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, cast
 from uuid import UUID
@@ -41,12 +41,14 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
     return _leaf(array, arrow_type(wanted))
 
 
-def place_of(fields: list[ArrowField], number: int) -> int | None:
-    """Where the field of this id is. Raises ValueError for two of them."""
-    found = [place for place, field in enumerate(fields) if field_id(field) == number]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} fields with id {number}")
-    return found[0] if found else None
+def places(fields: Iterable[ArrowField]) -> dict[int, int]:
+    """Where the field of each id is. Raises ValueError for two of one id."""
+    found: dict[int, int] = {}
+    for place, field in enumerate(fields):
+        number = field_id(field)
+        if number is not None and found.setdefault(number, place) != place:
+            raise ValueError(f"two fields with id {number}")
+    return found
 
 
 def constant(value: object, kind: pa.DataType, rows: int) -> Array:
@@ -69,9 +71,9 @@ def rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
 
 def _struct(array: pa.StructArray, held: pa.DataType, wanted: StructType, fill: Fill) -> Array:
     there = [held.field(place) for place in range(held.num_fields)]
-    children = []
+    place_of, children = places(there), []
     for field in wanted.fields:
-        at = place_of(there, field.field_id)
+        at = place_of.get(field.field_id)
         if at is None:
             children.append(fill(field, len(array)))
         else:
