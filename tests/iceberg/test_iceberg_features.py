@@ -80,7 +80,7 @@ OWN = {"outside": outside, "moments": moments}
 
 def test_every_feature_is_proven() -> None:
     assert WRITTEN.keys() == {name for name, feature in FEATURES.items() if feature.handled and not feature.test}
-    assert REFUSALS.keys() == {name for name, feature in FEATURES.items() if feature.refused}
+    assert REFUSALS.keys() == {name for name, feature in FEATURES.items() if feature.refused and not feature.test}
     for name, feature in FEATURES.items():
         file, _, test = feature.proof(name).partition("::")
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()

@@ -151,6 +151,9 @@ _SUITE: Final = "tests/iceberg/test_iceberg_features.py"
 _NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
 _HANDLED: Final = f"{_SUITE}::test_a_handled_feature_is_read"
 _KEPT: Final = "tests/iceberg/test_iceberg_catalog.py::test_what_metadata_says_beyond_the_commit_is_kept"
+_NESTED_KEYS: Final = (
+    "tests/iceberg/test_iceberg_persist_plan.py::test_columns_without_one_meaning_of_equal_are_refused"
+)
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _REWRITE: Final = "rewrite the table's files as Parquet with the engine that wrote them"
 
@@ -172,6 +175,9 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "equality deletes": Feature(handled="Applied by sequence number, those of no partition everywhere"),
     "equality deletes by float or double columns": Feature(refused=_ENGINE),
     "equality deletes by columns that no schema has": Feature(refused=_ENGINE),
+    "equality deletes by structs or fields within them": Feature(
+        refused="delete by columns of primitive types", test=_NESTED_KEYS
+    ),
     "row lineage": Feature(handled="Rows keep their ids and the sequence numbers of their last change"),
     "default values": Feature(handled="Read where a file lacks the column"),
     "default values of nanosecond timestamps": Feature(refused=_ENGINE),
