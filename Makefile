@@ -66,7 +66,7 @@ nightly: environment  ## copy the samples, run the nightly DAG over them once, p
 
 # --- proof ---------------------------------------------------------------------------------------------------
 
-test: environment  ## the whole suite, two files at a time
+test: environment  ## the whole suite, two files at a time (tests/both_ends.py says which)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: environment  ## ruff and mypy

@@ -1,5 +1,6 @@
 """Fixtures every test may ask for."""
 
+from tests.both_ends import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from tests.engines.fixtures import (
     delta_spark,
     iceberg,
@@ -23,6 +24,8 @@ __all__ = [
     "lakes",
     "paimon_java",
     "pypaimon",
+    "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_xdist_make_scheduler",
     "spark",
 ]
