@@ -2,11 +2,13 @@
 metadata is written anew: table metadata, manifest lists, manifests, position deletes and the footers of Puffin files.
 
 Sizes of the files so written are put right where manifests tell them; sums in snapshots' summaries stay as they were.
+Manifests in snappy or zstd are not handled.
 
 Run from the repository: python -m samples.iceberg_places samples/iceberg FOLDER
 copies the samples to FOLDER with FOLDER/catalog.db, a SQLite catalog named `lake`, for pyiceberg, Spark and Java.
 """
 
+import gzip
 import json
 import shutil
 import struct
@@ -133,7 +135,10 @@ class Move:
         self._resized(path)
 
     def _document(self, path: Path) -> None:
-        path.write_text(json.dumps(self._texts(json.loads(path.read_text())), separators=(",", ":")), encoding="utf-8")
+        packed = path.name.endswith(".gz.metadata.json")
+        content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+        rewritten = json.dumps(self._texts(json.loads(content)), separators=(",", ":")).encode()
+        path.write_bytes(gzip.compress(rewritten, mtime=0) if packed else rewritten)
 
     def _texts(self, value: Any) -> Any:
         if isinstance(value, Mapping):

@@ -1,4 +1,8 @@
-"""Rows as pyiceberg reads them. It refuses tables with equality deletes, and reads deletion vectors of v3."""
+"""Rows as pyiceberg reads them, in this process. It refuses tables with equality deletes, and reads vectors of v3.
+
+Its Avro decoder trusts what it reads: a manifest of partitions by a fixed column, which Java writes with lengths that
+their schema does not have, ends the process.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

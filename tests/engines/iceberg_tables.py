@@ -1,5 +1,6 @@
 """What tests call a catalog, a table and its columns, for the catalogs that engines share: SQLite files and REST."""
 
+import gzip
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +86,8 @@ class Table:
 
     def document(self) -> dict[str, Any]:
         """The current metadata file's JSON."""
-        document: dict[str, Any] = json.loads(self.metadata.read_bytes())
+        content, packed = self.metadata.read_bytes(), self.metadata.name.endswith(".gz.metadata.json")
+        document: dict[str, Any] = json.loads(gzip.decompress(content) if packed else content)
         return document
 
 

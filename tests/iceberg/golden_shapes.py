@@ -51,6 +51,35 @@ def plain(java: IcebergJava, table: Table, version: int) -> None:
         java.append(table, days(range(start, start + 4)))
 
 
+def first_version(java: IcebergJava, table: Table) -> None:
+    """Without sequence numbers."""
+    java.create(table, ORDERS, Layout(BY_DAY, 1))
+    java.append(table, days(range(4)))
+    java.append(table, days(range(4, 8)))
+
+
+def from_first_version(java: IcebergJava, table: Table) -> None:
+    """Files of the first version are of sequence number 0 in the second; then deletes of both kinds."""
+    first_version(java, table)
+    java.alter(table, {"change": "set_properties", "properties": {"format-version": "2"}})
+    changes = [("+I", order(1, 2, "new")), ("+I", order(1, 2, "newer")), ("-D", order(2, 1))]
+    java.cdc(table, changes, keys=("id", "day"))
+
+
+def codecs(java: IcebergJava, table: Table, version: int) -> None:
+    """Manifests and metadata under each compression that Iceberg has for them."""
+    java.create(table, ORDERS, Layout(format_version=version))
+    for number, codec in enumerate(("uncompressed", "gzip", "snappy", "zstd")):
+        properties = {"write.manifest.compression-codec": codec, "write.avro.compression-codec": codec}
+        java.alter(table, {"change": "set_properties", "properties": properties})
+        java.append(table, [order(number)])
+    java.alter(
+        table,
+        {"change": "set_properties", "properties": {"write.metadata.compression-codec": "gzip"}},
+    )
+    java.append(table, [order(9)])
+
+
 def types(java: IcebergJava, table: Table, version: int) -> None:
     java.create(table, TYPES, Layout(format_version=version))
     java.append(table, TYPE_ROWS)

@@ -63,12 +63,14 @@ NOT_READ_BY_JAVA = {"dropped_key": "1.12.0: Cannot find required field for ID 3;
 NOT_READ_BY_DUCKDB = {
     "avro_data": "refuses the format",
     "orc_data": "refuses the format",
+    "codecs": "1.5.5 ends on manifests in zstd",
     "nanoseconds": "has no timestamptz_ns",
     "odd_paths": "1.5.5 fails on deletes in a null partition",
     "widened_key": "1.5.5 fails on deletes of the narrower type",
     "defaulted_key": "1.5.5 takes null for the default of a key",
     "dropped_key": "1.5.5 crashes",
 }
+NOT_READ_BY_PYICEBERG = {"codecs": "needs a package for snappy"}
 """What is known of engines, by recipe without its version."""
 
 
