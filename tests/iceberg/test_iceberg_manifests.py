@@ -480,14 +480,15 @@ def data(tmp_path: Path) -> bytes:
 
 def test_no_truncated_manifest_is_read(tmp_path: Path, data: bytes) -> None:
     assert len(read_manifest(STORAGE, put(tmp_path, data), table_schema("/t"))) == 1
-    for length in range(len(data)):
+    # Most of it is the schema's text.
+    for length in (*range(0, len(data) - 300, 31), *range(len(data) - 300, len(data))):
         with pytest.raises(CorruptMetadata, match=r"h\.avro"):
             read_manifest(STORAGE, put(tmp_path, data[:length]), table_schema("/t"))
 
 
 def test_flipped_bits_are_found_or_change_a_value(tmp_path: Path, data: bytes) -> None:
     refused = 0
-    for bit in range(0, 8 * len(data), 3):
+    for bit in (*range(0, 8 * len(data) - 2_400, 239), *range(8 * len(data) - 2_400, 8 * len(data), 3)):
         changed = bytearray(data)
         changed[bit // 8] ^= 1 << bit % 8
         try:
