@@ -114,6 +114,25 @@ def test_engines_read_what_we_write(
     assert iceberg_spark.read(table).rows == iceberg_java.read(table).rows
 
 
+def test_java_finds_rows_by_our_bloom_filters(iceberg_java: IcebergJava, iceberg: Warehouse) -> None:
+    table = iceberg.table()
+    columns = [("n", "long"), ("st", struct(("t", "string"))), ("plain", "int"), ("b", "boolean")]
+    enabled = "write.parquet.bloom-filter-enabled.column."
+    properties = {f"{enabled}{name}": "true" for name in ("n", "st.t", "b", "gone")}
+    iceberg_java.create(table, columns, Layout(properties=properties))
+    iceberg_java.append(table, [[2 * number, {"t": f"t{number}"}, number, True] for number in range(100)])
+    unit = only_unit(table)
+    writer = FileWriter(STORAGE, unit.schema, Naming(RUN), spec_id=0, values=())
+    (file,) = writer.write([shown(table)], rows_per_file=100)
+    committed(table, [file])
+
+    group = pq.read_metadata(f"/{file.name}").row_group(0)
+    assert [group.column(at).bloom_filter_offset is not None for at in range(4)] == [True, True, False, False]
+    for value, found in ((40, (20,)), (41, ())):
+        where = {"type": "eq", "term": "n", "value": value}
+        assert iceberg_java.read(table, where=where).column("plain") == found
+
+
 def test_spark_finds_nan_and_zeros_by_filters(
     iceberg_java: IcebergJava, iceberg: Warehouse, iceberg_spark: IcebergSpark
 ) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.types import NestedField, UnknownType
+from pyiceberg.types import BooleanType, NestedField, UnknownType
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.columns import LINEAGE
 from nightkeep.formats.iceberg.conform import stored
 from nightkeep.formats.iceberg.content_files import Content, NewFile
-from nightkeep.formats.iceberg.leaves import StatsModes
+from nightkeep.formats.iceberg.leaves import StatsModes, leaves_of
 from nightkeep.formats.iceberg.naming import Naming
 from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.places import data_location
@@ -34,6 +34,8 @@ _CODECS: Final = {name: name for name in ("none", "snappy", "gzip", "zstd", "bro
 _DEFAULT_LEVELS: Final = {"zstd": 3}
 """What Java's zstd takes where no level is set; Arrow would take 1."""
 _LEVELLED: Final = frozenset({"gzip", "zstd", "brotli"})
+N = TypeVar("N", int, float)
+_BLOOM: Final = "write.parquet.bloom-filter-"
 UNSORTED: Final = 0
 """The sort order id of files in no order that the table declares (spec, "Sorting")."""
 
@@ -119,7 +121,12 @@ class FileWriter:
         if self._dictionaries is None:
             self._dictionaries = with_dictionaries(group.select(self.columns))
         footers: list[pq.FileMetaData] = []
-        settings = {**self._settings, "use_dictionary": self._dictionaries, "metadata_collector": footers}
+        settings = {
+            **self._settings,
+            "use_dictionary": self._dictionaries,
+            "bloom_filter_options": _bloom_filters(self._schema, self._fields, group.num_rows),
+            "metadata_collector": footers,
+        }
         with pq.ParquetWriter(sink, self._stored, write_statistics=with_bounds(self._stored), **settings) as writer:
             writer.add_key_value_metadata(self._told)
             while group.num_rows:
@@ -176,11 +183,24 @@ def _settings(schema: TableSchema) -> Mapping[str, Any]:
     }
 
 
-def _number(schema: TableSchema, key: str, default: int) -> int:
+def _bloom_filters(schema: TableSchema, fields: Sequence[NestedField], rows: int) -> dict[str, Any] | None:
+    """Of the columns that the table's properties name; `rows` is about how many values differ, unless they tell."""
+    found: dict[str, Any] = {}
+    for leaf in (leaf for column in fields for leaf in leaves_of(column)):
+        name = ".".join(leaf.path)
+        enabled = schema.properties.get(f"{_BLOOM}enabled.column.{name}", "").lower() == "true"
+        # As in Java, lists, maps and booleans have none.
+        if enabled and leaf.ordered and not isinstance(leaf.field.field_type, BooleanType):
+            ndv = _number(schema, f"{_BLOOM}ndv.column.{name}", rows)
+            found[name] = {"ndv": ndv, "fpp": _number(schema, f"{_BLOOM}fpp.column.{name}", 0.01)}
+    return found or None
+
+
+def _number(schema: TableSchema, key: str, default: N) -> N:
+    """A property of the default's type. Raises CorruptMetadata."""
     text = schema.properties.get(key)
-    if text is None:
-        return default
     try:
-        return int(text)
+        return default if text is None else type(default)(text)
     except ValueError:
-        raise CorruptMetadata(f"{schema.table}: table property {key}", "a whole number", text) from None
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise CorruptMetadata(f"{schema.table}: table property {key}", kind, str(text)) from None
