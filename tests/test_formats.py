@@ -170,7 +170,7 @@ class FormatContract:
 
     def test_an_unknown_operation_is_refused_with_those_that_exist(self, world: World) -> None:
         unknown = next(operation for operation in Operation if operation not in world.table.operations)
-        with pytest.raises(RefusedTable, match=f"operation {unknown} .* operations that do: {world.operation}"):
+        with pytest.raises(RefusedTable, match=f"operation {unknown} .* operations that do: .*{world.operation}"):
             plan(world.table, world.table.snapshot(), Request(unknown, NOW_MS))
 
     def test_what_a_task_needs_survives_pickling(self, world: World) -> None:
