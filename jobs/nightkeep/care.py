@@ -41,7 +41,7 @@ from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinishe
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.verify import verify
 
-PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro")
+PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro", "pyiceberg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,8 @@ def _work(
         told = tuple(unit for each in ended for unit in unit_results(each))
         log.facts |= {"units": (*told, *unfinished(found, told)), **_commits(ended)}
     if not ended:
-        return log.document(Outcome.UNCHANGED, f"no row where {shortened(found.rows or '')}", units=())
+        why_not = "everything is as it should be" if found.rows is None else f"no row where {shortened(found.rows)}"
+        return log.document(Outcome.UNCHANGED, why_not, units=())
     return _ended(log, table, base, ended)
 
 
@@ -192,15 +193,16 @@ def _batch(
     log: _Log, table: Table[Any], base: Snapshot[Any], part: Plan, *,
     run: Run, workers: _Workers, earlier: Collection[int],
 ) -> Batch | None:  # fmt: skip
-    """None where rows were to go and no row was found."""
+    """None where rows were to go and no row was found, or where a commit would change nothing."""
     with log.stage("rewrite"):
         rewrites = execute(table, part, run, mapper=workers.mapper, exchange=workers.exchange)
     if part.rows is not None and not any(rewrite.rows_marked for rewrite in rewrites):
         return None
     with log.stage("verify"):
         candidate = table.stage(base, rewrites, run)
-        level = log.policy.settings.verify
-        checked = verify(table, part, rewrites, candidate, level=level, mapper=workers.mapper)
+        if not candidate.units:
+            return None
+        checked = verify(table, part, rewrites, candidate, level=log.policy.settings.verify, mapper=workers.mapper)
     if isinstance(checked, Mismatch):
         return Batch(rewrites, checked, None, candidate.staged)
     with log.stage("publish"):
@@ -265,8 +267,7 @@ def _found(log: _Log, table: Table[Any], earlier: Sequence[Committed]) -> RunDoc
 
 
 def _run(order: Order) -> Run:
-    token = run_token(order.run_id, order.operation)
-    return Run(order.run_id, token, _attempt(), time.time_ns() // 1_000_000)
+    return Run(order.run_id, run_token(order.run_id, order.operation), _attempt(), time.time_ns() // 1_000_000)
 
 
 def _attempt() -> str:

@@ -141,7 +141,10 @@ class Writes(Protocol[U]):
         """Do one task: write data and vectors, reference them nowhere."""
 
     def stage(self, parent: Snapshot[U], rewrites: Sequence[Rewrite], run: Run) -> Candidate:
-        """Write every byte of a new version on top of `parent`, except the one that makes it visible."""
+        """Write every byte of a new version on top of `parent`, except the one that makes it visible.
+
+        Where the rewrites change nothing of `parent`, nothing is written, and the candidate has no units.
+        """
 
     def staged(self, candidate: Candidate) -> Snapshot[U]:
         """The candidate decoded from its staged bytes, as a reader would decode a published version."""

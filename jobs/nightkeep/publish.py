@@ -39,19 +39,24 @@ def publish(table: Table[U], verified: Verified, run: Run, *, earlier: Collectio
         return Conflicted(_all(rewrites, f"version {verified.plan.version} is gone: {expired}"))
     proven = _changes(table, planned, staged)
     dropped: tuple[tuple[UnitKey, str], ...] = ()
+    is_stale = False
     for _ in range(MAX_ATTEMPTS):
         head = table.snapshot()
         lost = _lost(table, planned, head, rewrites, run=run, earlier=earlier)
-        if lost or head.version != candidate.parent_version:
+        if lost or is_stale or head.version != candidate.parent_version:
             dropped += lost
             rewrites = _without(rewrites, lost)
             _discard(table, candidate, rewrites)
             if not rewrites:
                 return Conflicted(dropped)
             candidate = table.stage(head, rewrites, run)
+            if not candidate.units:
+                return Conflicted(dropped + _all(rewrites, "others did it meanwhile"))
             _require(table, head, candidate, proven=proven)
         if _commit(table, candidate):
             return Committed(candidate.version, candidate.parent_version, candidate.units, dropped)
+        # What others take need not be a version: another branch of the table may have the candidate's numbers.
+        is_stale = True
     _discard(table, candidate, ())
     return Conflicted(dropped + _all(rewrites, f"lost {MAX_ATTEMPTS} races in a row"))
 

@@ -39,6 +39,9 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite]
     edits = edits_of(rewrites)
     change, place = change_of(parent, edits), _place(storage, parent, run)
     merges, intent = any(edit.rewrites_manifests for edit in edits.every), edits.every[0].intent
+    if not (change.removed or change.added or merges):
+        # All that was found is that keys hide nothing, in a scope of which other parts are still to be looked at.
+        return Candidate(parent.table, parent.version, parent.version, "", (), units=())
     told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
     name, written = _write(place, change, told, merges=merges)
     return Candidate(
