@@ -1,6 +1,7 @@
 """What Java commits between our plan and our commit: what costs us a partition, and what Java may commit after ours."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,22 @@ from tests.iceberg.iceberg_lake import Lake, kept_table
 from tests.unlucky_tables import Overtaken
 
 from nightkeep.execute import execute
-from nightkeep.model import Committed, Conflicted, Operation, Outcome, Request, Run, UnitKey, Verified, VerifyLevel
+from nightkeep.formats.iceberg.conflicts import edits_of
+from nightkeep.formats.iceberg.content_files import Content
+from nightkeep.formats.iceberg.edits import IcebergEdit
+from nightkeep.formats.iceberg.live_set import change_of
+from nightkeep.model import (
+    Committed,
+    Conflicted,
+    Operation,
+    Outcome,
+    Request,
+    Rewrite,
+    Run,
+    UnitKey,
+    Verified,
+    VerifyLevel,
+)
 from nightkeep.plan import plan
 from nightkeep.publish import publish
 from nightkeep.tasks import inline
@@ -226,3 +242,28 @@ def test_a_retry_finds_its_commit_below_others(lake: Lake) -> None:
         len([s for s in lake.table.document()["snapshots"] if token("ours") in s["summary"].get("nightkeep.run", "")])
         == 1
     )
+
+
+def test_deletes_stay_for_rows_that_others_moved_after_we_looked_at_them(lake: Lake) -> None:
+    """A file that no key hides a row of is compacted with what we never saw settled: its deletes are still needed."""
+    run = a_run()
+    checked = converted(lake, run)
+    table, planned = lake.ours, lake.ours.snapshot(checked.plan.version)
+    head = lake.ours.snapshot()
+    unit = head.by_key[UnitKey(f"day={DAYS[0]}")]
+    rewrites = [rewrite for rewrite in checked.rewrites if rewrite.key == unit.key]
+    targets = {target.path for rewrite in rewrites for target in edit_of(rewrite).targets}
+    settled = {path for rewrite in rewrites for path in edit_of(rewrite).settled} - targets
+    assert settled
+    moved = replace(next(file for file in unit.files if file.path in settled), path="moved", name="moved")
+    left = tuple(file for file in unit.files if file.path not in settled)
+    others = replace(unit, files=(*left, moved))
+    after = replace(head, units=tuple(others if each.key == unit.key else each for each in head.units))
+    assert not table.conflicts(planned, after, rewrites)
+    removed = change_of(after, edits_of(rewrites)).removed
+    assert not [file for file in removed if file.content is Content.EQUALITY_DELETES]
+
+
+def edit_of(rewrite: Rewrite) -> IcebergEdit:
+    assert isinstance(rewrite.edit, IcebergEdit)
+    return rewrite.edit

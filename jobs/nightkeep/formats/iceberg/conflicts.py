@@ -86,13 +86,15 @@ def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Re
 
 
 def _inputs_lost(before: IcebergUnit, after: IcebergUnit | None, edits: Edits) -> str | None:
-    inputs = edits.removed_data | edits.folded.keys() | edits.settled
+    inputs = edits.removed_data | edits.folded.keys()
     live = {file.path for file in after.files} if after is not None else set()
     gone = sorted(inputs - live)
     if gone or after is None:
         return f"{', '.join(gone) or 'the partition'} is gone"
+    # Of files that only were looked at nothing depends once they are gone: what came of their rows is not settled.
     held = [positional_of(side) for side in (before, after)]
-    marked = sorted(path for path in inputs if held[0].get(path) != held[1].get(path))
+    looked_at = inputs | (edits.settled & live)
+    marked = sorted(path for path in looked_at if held[0].get(path) != held[1].get(path))
     if marked:
         return f"other position deletes for {', '.join(marked)}"
     known = {delete.identity for delete in before.positional}
