@@ -5,6 +5,7 @@ Iceberg table spec, "Manifests", "Manifest Lists"; field numbers are the spec's.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -128,7 +129,7 @@ class Manifest:
     existing_rows: int
     deleted_rows: int
     partitions: tuple[Mapping[str, object], ...] | None = field(default=None, hash=False)
-    key_metadata: bytes | None = None
+    key_metadata: builtins.bytes | None = None
     first_row_id: int | None = None
 
     @property
