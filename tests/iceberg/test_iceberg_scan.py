@@ -361,12 +361,10 @@ def test_a_dropped_key_still_deletes(
     iceberg_java.create(table, [("id", "int"), ("code", "string")])
     iceberg_java.append(table, [[1, "a"], [2, "b"], [3, None]])
     iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"code": "b"}, {"code": None}], keys=["code"]))
-    iceberg_java.alter(
-        table,
-        {"change": "drop_column", "name": "code"},
-        {"change": "add_column", "name": "code", "type": "string"},
-    )
+    iceberg_java.alter(table, {"change": "drop_column", "name": "code"})
 
-    assert shown(table).to_pylist() == [{"id": 1, "code": None}]
     # Java's generic reader fails, as it looks in the current schema alone; Spark's looks in all.
-    assert iceberg_spark.read(table).rows == ((1, None),)
+    assert iceberg_spark.read(table).rows == canonical_rows(shown(table), snapshot_of(table).schema).rows == ((1,),)
+    # Two columns of one name are too many for Spark.
+    iceberg_java.alter(table, {"change": "add_column", "name": "code", "type": "string"})
+    assert shown(table).to_pylist() == [{"id": 1, "code": None}]
