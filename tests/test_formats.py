@@ -749,6 +749,8 @@ def kept_shop(
 
 
 class TestIceberg(FormatContract):
+    operation = Operation.PERSIST_DELETES
+
     @pytest.fixture
     def shop(self, kept_shop: iceberg_caring.Kept) -> Shop:
         return kept_shop.put_back()
@@ -758,7 +760,7 @@ class TestIceberg(FormatContract):
         more = [iceberg_caring.row(DAYS[0], number) for number in range(1000, 1010)]
         return World(
             address=iceberg_caring.address(shop),
-            operation=Operation.PERSIST_DELETES,
+            operation=self.operation,
             append=lambda: iceberg_java.append(shop, more) and None,
             expire=lambda version: iceberg_java.expire(shop, snapshots=[version]) and None,
             contents=lambda: iceberg_caring.contents(shop),
@@ -771,6 +773,10 @@ class TestIceberg(FormatContract):
         world.published(a_run())
         assert iceberg_java.read(shop) == wanted
         assert not [task for task in iceberg_java.tasks(shop) for each in task["deletes"] if each["content"] == 2]
+
+
+class TestIcebergPacked(TestIceberg):
+    operation = Operation.OPTIMIZE
 
 
 def delta_rows(table: Table[Any]) -> list[tuple[Any, ...]]:
