@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "check.py")
@@ -166,9 +169,17 @@ def airflow_home(home: Path, tables: Iterable[str], *, delta: Iterable[str] = ()
     return Airflow(home, {**outside, **ours})
 
 
-def with_database(airflow: Airflow) -> Airflow:
-    """The same, with its database and the pool of the Spark tasks."""
+@pytest.fixture(scope="session")
+def airflow_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of Airflow's as it makes it, with the pool of the Spark tasks; to be copied."""
+    airflow = airflow_home(tmp_path_factory.mktemp("database"), ())
     for command in (("db", "migrate"), ("pools", "set", "nightkeep_spark", "1", "Spark")):
         done = airflow.call("airflow", *command)
         assert done.returncode == 0, done.stderr
+    return airflow.home / "airflow.db"
+
+
+def with_database(airflow: Airflow, database: Path) -> Airflow:
+    """The same, with a copy of the database."""
+    shutil.copy(database, airflow.home / "airflow.db")
     return airflow

@@ -1,5 +1,6 @@
 """Fixtures every test may ask for."""
 
+from tests.airflow_home import airflow_database
 from tests.both_ends import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from tests.engines.fixtures import (
     delta_spark,
@@ -15,6 +16,7 @@ from tests.engines.fixtures import (
 from tests.spark_fixtures import pytest_configure, spark
 
 __all__ = [
+    "airflow_database",
     "delta_spark",
     "iceberg",
     "iceberg_java",

@@ -35,8 +35,10 @@ PATHS = [
 ]
 
 
-def test_pages_are_for_those_who_may_read_the_dag_and_stay_in_their_folder(airflow: Airflow) -> None:
-    with_database(airflow)
+def test_pages_are_for_those_who_may_read_the_dag_and_stay_in_their_folder(
+    airflow: Airflow, airflow_database: Path
+) -> None:
+    with_database(airflow, airflow_database)
     reports = airflow.home / "reports"
     (reports / "pages").mkdir(parents=True, exist_ok=True)
     (reports / "pages/index.html").write_text("index")
