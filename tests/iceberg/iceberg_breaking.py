@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
+from tests.breaking import Ours, pause, paused
 from tests.breaking import breaking as breaking_of
 from tests.engines.iceberg_tables import Table
 from tests.faults import Fuse, Moment, Point, kill
@@ -32,6 +33,16 @@ def breaking(fuse: Fuse) -> Iterator[None]:
     with breaking_of(iceberg_format, fuse), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sql_commit, "_swapped", swap)
         yield
+
+
+def care_and_pause(pipe: Connection, table: Table, run_id: str, stage: str, settings: dict[str, object]) -> None:
+    configure(table.warehouse)
+    pause(pipe, lambda: care_for(table, run_id=run_id, **settings), iceberg_format, stage)
+
+
+def waiting(table: Table, *, before: str = "publish", run_id: str = "ours") -> AbstractContextManager[Ours]:
+    """A run in a process of its own, which waits before the stage."""
+    return paused(care_and_pause, table, run_id, before, {})  # type: ignore[arg-type]
 
 
 def care_and_die(pipe: Connection, table: Table, run_id: str, at: int) -> None:

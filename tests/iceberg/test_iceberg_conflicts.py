@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.engines.iceberg_java import IcebergJava
 from tests.engines.json_lines import EngineError
+from tests.iceberg.iceberg_breaking import waiting
 from tests.iceberg.iceberg_caring import DAYS, Kept, care_for, contents, row, token
 from tests.iceberg.iceberg_laid_anew import a_run
 from tests.iceberg.iceberg_lake import Lake, kept_table
@@ -228,6 +229,37 @@ def test_positions_of_a_file_that_we_rewrote_are_rejected(lake: Lake) -> None:
     shown = lake.java.read(lake.table)
     with pytest.raises(EngineError):
         lake.java.commit(lake.table, deletes, base=base)
+    assert lake.java.read(lake.table) == shown
+
+
+# Several of us
+
+
+@pytest.mark.parametrize("other", ["ours", "another run"])
+@pytest.mark.parametrize("before", ["execute", "publish"])
+def test_of_two_of_us_one_commits(lake: Lake, before: str, other: str) -> None:
+    """Two runs, and two attempts of one run whose scheduler took the first for dead."""
+    shown, known = lake.java.read(lake.table), contents(lake.table).keys()
+    snapshots = len(lake.table.document()["snapshots"])
+    with waiting(lake.table, before=before) as first, waiting(lake.table, before=before, run_id=other) as second:
+        first.release()
+        second.release()
+        documents = [first.document(), second.document()]
+    assert sorted(document["outcome"] for document in documents) == [Outcome.CONFLICTED, Outcome.VERIFIED]
+    assert len(lake.table.document()["snapshots"]) == snapshots + 1
+    assert lake.java.read(lake.table) == shown
+    live = {manifest.name for manifest in lake.ours.snapshot().manifests}
+    live |= {file.name for unit in lake.ours.snapshot().units for file in (*unit.files, *unit.positional)}
+    fresh = {name for name in contents(lake.table).keys() - known if not name.endswith(".metadata.json")}
+    assert {name for name in fresh - live if "/snap-" not in name} == set()
+
+
+def test_what_java_commits_while_we_wait_is_kept(lake: Lake) -> None:
+    with waiting(lake.table) as ours:
+        lake.java.cdc(lake.table, [("-D", row(DAYS[0], 1)), ("+U", row(DAYS[1], 2, "late"))], keys=["id", "day"])
+        shown = lake.java.read(lake.table)
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
     assert lake.java.read(lake.table) == shown
 
 
