@@ -145,6 +145,12 @@ def test_scheduler_and_worker_see_the_tables_at_the_same_place() -> None:
     assert SERVICES["scheduler"]["environment"]["NIGHTKEEP_WAREHOUSE"] == "/warehouse"
 
 
+def test_catalogs_are_told_where_the_tables_are() -> None:
+    """pyiceberg looks there for .pyiceberg.yaml; only drivers ask catalogs, and they run in the scheduler."""
+    environment = SERVICES["scheduler"]["environment"]
+    assert environment["PYICEBERG_HOME"] == environment["NIGHTKEEP_WAREHOUSE"]
+
+
 def test_pages_are_served_from_where_the_scheduler_writes_them() -> None:
     reports = SERVICES["scheduler"]["environment"]["NIGHTKEEP_REPORTS"]
     assert all(f"reports:{reports}" in SERVICES[name]["volumes"] for name in ("scheduler", "apiserver"))
