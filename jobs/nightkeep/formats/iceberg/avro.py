@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
@@ -205,15 +206,24 @@ def _read(data: bytes, names: Names, *, subject: str) -> Iterator[Record]:
     codec = CODECS.get(meta.pop(_CODEC_KEY, b"null").decode())
     if codec is None:
         raise CorruptMetadata(subject, f"a codec of {', '.join(CODECS)}", "another one")
-    schema = json.loads(meta.pop(_SCHEMA_KEY))
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
-    items = _array_of(renamed(schema, names))
+    items = _items(meta.pop(_SCHEMA_KEY), frozenset(names.by_id.items()), frozenset(names.by_name.items()))
+    if items is None:
+        raise CorruptMetadata(subject, "a record schema", "another one")
     while body.tell() < len(data):
         block = _decode(_BLOCK, body)
         if block["sync"] != header["sync"]:
             raise CorruptMetadata(subject, f"sync marker {header['sync'].hex()}", block["sync"].hex())
         yield from _block_records(items, block["count"], codec.unpack(block["content"]), subject=subject)
+
+
+# The manifests of a table have a schema or two, and reading one takes longer than a small manifest.
+@lru_cache(maxsize=64)
+def _items(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> Schema | None:
+    """What a block's records are decoded by; None for a schema of no records."""
+    told = json.loads(schema)
+    if not isinstance(told, dict) or told.get("type") != "record":
+        return None
+    return _array_of(renamed(told, Names(dict(by_id), dict(by_name))))
 
 
 def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -> list[Record]:
