@@ -11,16 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_tables import Column, Table, Warehouse
 from tests.iceberg.catalog_world import address_of, configure, loaded
 
 from nightkeep.apply import Workers, apply_batch, apply_job
 from nightkeep.errors import RefusedTable, UnknownOutcome, UsageError
+from nightkeep.exchange import SparkExchange
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.upsert import sink
 from nightkeep.formats.iceberg.upsert.batch import Batch, Distribution, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied
+from nightkeep.session import SparkMapper
 
 COLUMNS: Sequence[Column] = (
     ("id", "long", True),
@@ -55,7 +58,7 @@ class Pair:
 
     def apply(self, batch_id: str, changes: Changed, mode: Mode, keys: tuple[str, ...], **more: Any) -> Applied:
         """Ours alone."""
-        files = more.pop("files", 1)
+        files, workers = more.pop("files", 1), more.pop("workers", Workers())
         paths = []
         for number in range(files):
             path = self.folder / f"{batch_id}-{number}.jsonl"
@@ -63,7 +66,7 @@ class Pair:
             path.write_text("".join(json.dumps({**row, "_change_type": kind}) + "\n" for kind, row in part))
             paths.append(str(path))
         batch = Batch(batch_id, tuple(paths), mode, keys=keys, **more)
-        return apply_batch(address_of(self.ours), batch, Workers())
+        return apply_batch(address_of(self.ours), batch, workers)
 
     def both(self, batch_id: str, changes: Changed, mode: Mode, keys: tuple[str, ...], **more: Any) -> Applied:
         done = self.apply(batch_id, changes, mode, keys, **more)
@@ -235,6 +238,22 @@ def test_several_writers(pair: Pair, distribution: Distribution) -> None:
         changes.sort(key=lambda change: change[1]["id"])
     done = pair.both("b", changes, Mode.UPSERT, ("id",), files=2, writers=2, distribution=distribution)
     assert done.files["data"] == 2
+
+
+@pytest.mark.parametrize("distribution", [Distribution.HASH, Distribution.NONE])
+def test_writers_on_spark(pair: Pair, spark: SparkSession, distribution: Distribution) -> None:
+    """The same rows as of one writer, whose changes of a key keep their order through Spark's exchange."""
+    pair.make(Layout((("id", "bucket[2]"),)))
+    changes = [("+I", row(number % 7, name=str(number))) for number in range(40)]
+    if distribution is Distribution.NONE:
+        changes.sort(key=lambda change: change[1]["id"] >= 4)
+        cut = sum(change[1]["id"] < 4 for change in changes)
+        changes = changes[: min(cut, len(changes) - cut)] + changes[-min(cut, len(changes) - cut) :]
+    workers = Workers(SparkMapper(spark), SparkExchange(spark))
+    more = {"files": 2, "writers": 2, "distribution": distribution, "workers": workers}
+    done = pair.both("b", changes, Mode.UPSERT, ("id",), **more)
+    names = {each["file_path"].rpartition("/")[2][:5] for each in pair.live(pair.ours, 0)}
+    assert names == {"00000", "00001"} and done.rows == len(changes)
 
 
 def test_rows_are_appended_without_keys(pair: Pair) -> None:
