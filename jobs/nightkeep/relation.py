@@ -112,7 +112,7 @@ def comparable(value: Column, kind: T.DataType) -> Column:
     return value.cast("string") if isinstance(kind, T.FloatType | T.DoubleType) else value
 
 
-_FORMATS = {"delta": "nightkeep.formats.delta.relation", "paimon": "nightkeep.formats.paimon.relation"}
+_FORMATS = {name: f"nightkeep.formats.{name}.relation" for name in ("delta", "iceberg", "paimon")}
 
 
 def open_relation(address: Address, spark: SparkSession) -> Relation:

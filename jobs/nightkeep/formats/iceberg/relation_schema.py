@@ -1,0 +1,202 @@
+"""A table's columns -> what Spark reads of data files by field id, and each column as the check compares it.
+
+Our mapping to Arrow has no part in this. A time of day and a moment of nanoseconds are longs; uuid and fixed are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.errors import RefusedTable
+
+ROW_ID: Final = NestedField(2147483540, "_row_id", LongType())
+LAST_UPDATED: Final = NestedField(2147483539, "_last_updated_sequence_number", LongType())
+"""Columns of row lineage, by their reserved ids (spec, "Reserved Field IDs")."""
+
+_PARQUET_ID: Final = "parquet.field.id"
+_JSON: Final[Mapping[str, str]] = {"ignoreNullFields": "false"}
+
+Names = Mapping[int, str]
+"""Names of columns in a file without field ids, nested ones too, by the ids that the name mapping gives them."""
+Filling = Callable[[NestedField, Column], Column]
+"""A field's value in a file -> the value that readers see of it, where the file may lack the field."""
+
+
+def stored_name(field: NestedField) -> str:
+    """What a field is called in frames of stored rows: a table's own names may clash, and change."""
+    return f"f{field.field_id}"
+
+
+def spark_type(kind: IcebergType) -> T.DataType:
+    """The type Spark holds values in, with ids for names in structs. Raises RefusedTable for one it cannot read."""
+    return _type(kind, lambda field: T.StructField(stored_name(field), spark_type(field.field_type)))
+
+
+def read_schema(fields: Sequence[NestedField], names: Names | None) -> T.StructType:
+    """What to ask Spark's Parquet reader for: columns by field id; with `names`, by name."""
+
+    def told(field: NestedField) -> T.StructField:
+        kind = _type(field.field_type, told)
+        if names is None:
+            return T.StructField(stored_name(field), kind, metadata={_PARQUET_ID: field.field_id})
+        return T.StructField(names.get(field.field_id, f"nightkeep-{field.field_id}"), kind)
+
+    return T.StructType([told(field) for field in fields])
+
+
+def compared_type(kind: IcebergType) -> T.DataType:
+    """What values are compared as; a nested one is text."""
+    return spark_type(kind) if kind.is_primitive else T.StringType()
+
+
+def compared(value: Column, kind: IcebergType, filling: Filling) -> Column:
+    """A value as it is compared. A nested one is JSON of everything in it: Spark cannot hash or group maps.
+
+    A map is its entries in stored order; floats, times, decimals and bytes are text that loses nothing.
+    """
+    return value if kind.is_primitive else F.to_json(_exact(value, kind, filling), dict(_JSON))
+
+
+def leaves(fields: Sequence[NestedField]) -> Iterator[tuple[NestedField, Column]]:
+    """Columns that may have statistics, with their stored values: those of primitive type, within structs too."""
+    for field in fields:
+        yield from _leaves(field, F.col(stored_name(field)))
+
+
+def typed(value: Column, kind: IcebergType) -> Column:
+    """A value that metadata has, in the type that values of a column have."""
+    match kind:
+        case DateType():
+            return F.date_from_unix_date(value.cast("int"))
+        case TimestamptzType():
+            return F.timestamp_micros(value)
+        case TimestampType():
+            # The session's time zone is UTC.
+            return F.timestamp_micros(value).cast("timestamp_ntz")
+        case _:
+            return value.cast(spark_type(kind))
+
+
+def literal(value: object, kind: IcebergType) -> Column:
+    """A default as metadata has it."""
+    return typed(F.lit(_plain(value)), kind)
+
+
+def values_array(values: Sequence[object], kind: IcebergType) -> pa.Array[Any]:
+    """Values as metadata has them (dates and times as numbers), to be typed once Spark has them."""
+    plain = [_plain(value) for value in values]
+    if isinstance(kind, DecimalType):
+        return pa.array(plain, pa.decimal128(kind.precision, kind.scale))
+    return pa.array(plain, _CARRIED.get(type(kind), pa.int64()))
+
+
+def _plain(value: object) -> Any:
+    return value.bytes if isinstance(value, UUID) else value
+
+
+def _type(kind: IcebergType, told: Callable[[NestedField], T.StructField]) -> T.DataType:
+    match kind:
+        case StructType():
+            return T.StructType([told(field) for field in kind.fields])
+        case ListType():
+            return T.ArrayType(_type(kind.element_type, told))
+        case MapType():
+            return T.MapType(_type(kind.key_type, told), _type(kind.value_type, told))
+        case DecimalType():
+            return T.DecimalType(kind.precision, kind.scale)
+    if type(kind) not in _PRIMITIVES:
+        raise RefusedTable("table", f"values of type {kind} cannot be read back in Spark", "check them by its engine")
+    return _PRIMITIVES[type(kind)]
+
+
+def _leaves(field: NestedField, value: Column) -> Iterator[tuple[NestedField, Column]]:
+    if isinstance(field.field_type, StructType):
+        for inner in field.field_type.fields:
+            yield from _leaves(inner, value.getField(stored_name(inner)))
+    elif field.field_type.is_primitive:
+        yield field, value
+
+
+def _exact(value: Column, kind: IcebergType, filling: Filling) -> Column:
+    match kind:
+        case StructType():
+            members = (_member(value, field, filling).alias(field.name) for field in kind.fields)
+            return F.when(value.isNotNull(), F.struct(*members))
+        case ListType():
+            return F.transform(value, lambda each: _exact(each, kind.element_type, filling))
+        case MapType():
+            return F.transform(F.map_entries(value), lambda entry: _entry(entry, kind, filling))
+        case BooleanType() | IntegerType() | LongType() | StringType():
+            return value
+        case BinaryType() | FixedType() | UUIDType():
+            return F.hex(value)
+        case _:
+            return value.cast("string")
+
+
+def _member(value: Column, field: NestedField, filling: Filling) -> Column:
+    return _exact(filling(field, value.getField(stored_name(field))), field.field_type, filling)
+
+
+def _entry(entry: Column, kind: MapType, filling: Filling) -> Column:
+    key, item = _exact(entry["key"], kind.key_type, filling), _exact(entry["value"], kind.value_type, filling)
+    return F.struct(key.alias("key"), item.alias("value"))
+
+
+_PRIMITIVES: Final[Mapping[type[IcebergType], T.DataType]] = {
+    BooleanType: T.BooleanType(),
+    IntegerType: T.IntegerType(),
+    LongType: T.LongType(),
+    FloatType: T.FloatType(),
+    DoubleType: T.DoubleType(),
+    DateType: T.DateType(),
+    TimeType: T.LongType(),
+    TimestampType: T.TimestampNTZType(),
+    TimestamptzType: T.TimestampType(),
+    TimestampNanoType: T.LongType(),
+    TimestamptzNanoType: T.LongType(),
+    StringType: T.StringType(),
+    UUIDType: T.BinaryType(),
+    FixedType: T.BinaryType(),
+    BinaryType: T.BinaryType(),
+}
+_CARRIED: Final[Mapping[type[IcebergType], pa.DataType]] = {
+    BooleanType: pa.bool_(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    StringType: pa.string(),
+    UUIDType: pa.binary(),
+    FixedType: pa.binary(),
+    BinaryType: pa.binary(),
+}
+"""As what Arrow carries values to Spark; all others are whole numbers."""
