@@ -1,5 +1,6 @@
 """Tables that Iceberg Java wrote, along a curve: the same rows for Java, which then skips files."""
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
@@ -13,6 +14,7 @@ from tests.iceberg import iceberg_caring
 from tests.iceberg.optimized_lake import OptimizedLake, by, request
 
 from nightkeep.advise import advise
+from nightkeep.cli import main
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.marks import clustered_mark, cube_of, packed_mark, run_of
 from nightkeep.formats.iceberg.naming import Naming
@@ -233,6 +235,30 @@ def test_advice_comes_true(lake: OptimizedLake) -> None:
     after = advise(lake.opened, lake.snapshot, asked, target_bytes=target)
     assert after.read_share_before == pytest.approx(found.read_share_after, abs=0.15)
     assert lake.opened.target_bytes(lake.snapshot, request()) == 512 << 20
+
+
+def test_the_command_advises(lake: OptimizedLake, capsys: pytest.CaptureFixture[str]) -> None:
+    filled(lake)
+    with pytest.raises(SystemExit) as ended:
+        main(["advise", str(iceberg_caring.address(lake.table)), "--target-size", "10KB", "--json"])
+    assert ended.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["version"] == lake.snapshot.version
+    assert found["clustering"]["columns"] and found["read_share_after"] < found["read_share_before"]
+
+
+@pytest.mark.parametrize("partitioned", ["true", "false"])
+def test_layouts_for_object_stores_keep_marks(lake: OptimizedLake, partitioned: str) -> None:
+    target = filled(
+        lake,
+        properties={
+            "write.object-storage.enabled": "true",
+            "write.object-storage.partitioned-paths": partitioned,
+        },
+    )
+    clustering = by("small", "name")
+    lake.night(clustering=clustering, target_size=target)
+    assert not lake.plan(clustering=clustering, target_bytes=target).units
 
 
 def test_a_mark_is_read_from_the_name_it_was_written_to() -> None:

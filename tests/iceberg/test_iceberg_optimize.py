@@ -191,6 +191,22 @@ def test_a_filter_selects_partitions(lake: OptimizedLake) -> None:
     assert lake.summary()["nightkeep.where"] == "k = 3 or k = 4"
 
 
+@VERSIONS
+def test_several_commits_of_one_run(lake: OptimizedLake, version: int) -> None:
+    """A delete that holds everywhere goes with the last file that is older than it."""
+    lake.create(format_version=version, **BY_K)
+    lake.append(grid(0, 28), rows_per_file=2)
+    lake.java.alter(lake.table, {"change": "remove_partition_field", "name": "k"})
+    lake.delete([[5], [6], [7]], "id")
+    done = lake.night(commit_size=1)
+    assert len(done.commits) == 7
+    held = [
+        sum(e["content"] == 2 and e["status"] != 2 for e in lake.java.entries(lake.table, snapshot=each.version))
+        for each in done.commits
+    ]
+    assert held == [1] * 6 + [0]
+
+
 def test_schema_changes_are_followed(lake: OptimizedLake) -> None:
     """Renamed, promoted, added with a default, dropped."""
     lake.create(format_version=3)

@@ -32,7 +32,7 @@ def advise(
     opened = open_table(chosen.address)
     if Operation.OPTIMIZE not in opened.operations:
         feature = f"{chosen.address.format} tables are not clustered"
-        raise RefusedTable(chosen.address.name, feature, "delta tables are")
+        raise RefusedTable(chosen.address.name, feature, "delta and iceberg tables are")
     asked, judged = _asked(queries), cast(Advisable, opened)
     snapshot = opened.snapshot()
     found = advise_on(judged, snapshot, asked, target_bytes=judged.target_bytes(snapshot, _request(chosen)))

@@ -16,8 +16,11 @@ from typing import Final
 from nightkeep.formats.iceberg.naming import MARK
 from nightkeep.model import Curve
 
-_MARKED: Final = re.compile(rf"\d+-{MARK}-([^-]+)-([^-]+)-.+-(p[0-9]+|c[0-9a-f]{{16}})\.parquet")
-"""The run's token, its unit, the mark; before the mark an attempt and a number at random, which has eight digits."""
+_MARKED: Final = re.compile(rf"(?:^|-)\d+-{MARK}-([^-]+)-([^-]+)-.+-(p[0-9]+|c[0-9a-f]{{16}})\.parquet$")
+"""The run's token, its unit, the mark; before the mark an attempt and a number at random, which has eight digits.
+
+Layouts for object stores may put a hash before the name.
+"""
 
 
 def packed_mark(target_bytes: int) -> str:
@@ -48,5 +51,5 @@ def cube_of(path: str, mark: str) -> str | None:
 
 
 def _found(path: str, mark: str) -> re.Match[str] | None:
-    found = _MARKED.fullmatch(path.rpartition("/")[2])
+    found = _MARKED.search(path.rpartition("/")[2])
     return found if found is not None and found[3] == mark else None
