@@ -7,6 +7,7 @@ import pytest
 from tests.engines.iceberg_java import IcebergJava
 from tests.engines.iceberg_spark import IcebergSpark
 from tests.engines.iceberg_tables import Warehouse
+from tests.engines.json_lines import EngineError
 from tests.iceberg import iceberg_caring
 from tests.iceberg.optimized_lake import COLUMNS, OptimizedLake, by, grid, request
 
@@ -111,6 +112,18 @@ def test_worn_files_are_purged_and_empty_ones_removed(lake: OptimizedLake, versi
     assert first in live and second not in live and third not in live and len(live) == 2
     assert [len(task["deletes"]) for task in lake.java.tasks(lake.table)].count(1) == 1 == len(lake.live(1))
     assert lake.night(**settings).outcome is Outcome.UNCHANGED
+
+
+def test_positions_that_are_told_twice_do_not_empty_a_file(lake: OptimizedLake) -> None:
+    lake.create()
+    lake.append(grid(0, 10))
+    (path,) = (each["file_path"] for each in lake.live())
+    for _ in range(2):
+        lake.commit(lake.java.position_deletes(lake.table, [(path, n) for n in range(6)], granularity="file"))
+    (placed,) = (each for unit in lake.snapshot.units for each in placed_files(unit))
+    assert (placed.rows, placed.deleted_rows, placed.deletes) == (10, 9, 2)
+    lake.night()
+    assert [each["record_count"] for each in lake.live()] == [4] and lake.live(1) == []
 
 
 def test_a_partition_of_which_nothing_is_left_goes(lake: OptimizedLake) -> None:
@@ -281,6 +294,27 @@ def published_over(lake: OptimizedLake, meanwhile: Callable[[], Any]) -> Committ
     done = publish(table, checked, run)
     assert lake.shown() == expected
     return done
+
+
+@VERSIONS
+def test_javas_compaction_and_ours_never_both_win(lake: OptimizedLake, version: int) -> None:
+    lake.create(format_version=version)
+    lake.append(grid(0, 20), rows_per_file=5)
+    theirs = lake.java.begin_rewrite(lake.table, options={"rewrite-all": "true"})
+    lake.delete([[3]], "id")
+    lake.night()
+    before = lake.shown()
+    with pytest.raises(EngineError, match="Missing required files to delete"):
+        lake.java.commit_rewrite(lake.table, theirs)
+    assert lake.shown() == before
+    lake.append(grid(20, 30))
+    done = published_over(
+        lake,
+        lambda: lake.java.commit_rewrite(
+            lake.table, lake.java.begin_rewrite(lake.table, options={"rewrite-all": "true"})
+        ),
+    )
+    assert isinstance(done, Conflicted)
 
 
 def test_positions_by_others_cost_the_unit(lake: OptimizedLake) -> None:
