@@ -164,6 +164,19 @@ def test_files_are_what_iceberg_s_writer_makes_them(pair: Pair) -> None:
     assert done.files == {"data": 2, "position_deletes": 1, "equality_deletes": 2}
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_data_files_roll_at_their_target(pair: Pair, version: int) -> None:
+    """Rows that the batch replaces later may be in any of its files, and each file has its own position deletes."""
+    pair.make(Layout((), version, {"write.target-file-size-bytes": "8192"}))
+    chance = random.Random(version)
+    names = [f"{chance.getrandbits(128):x}" for _ in range(3_000)]
+    changes = [("+I", row(number % 2_000, name=name)) for number, name in enumerate(names)]
+    done = pair.both("b", changes, Mode.UPSERT, ("id",))
+    files = pair.live(pair.ours, 0)
+    assert len(files) > 3 and sum(each["record_count"] for each in files) == 3_000
+    assert done.files["position_deletes"] == len({each["referenced_data_file"] for each in pair.live(pair.ours, 1)}) > 1
+
+
 def test_a_replayed_batch_changes_nothing(pair: Pair) -> None:
     pair.make(Layout())
     first = pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",))
