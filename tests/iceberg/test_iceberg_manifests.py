@@ -27,8 +27,9 @@ from tests.iceberg.iceberg_shown import STORAGE, snapshot_of
 from tests.iceberg.java_entries import entry_shown, manifest_shown
 from tests.iceberg.next_snapshots import SNAPSHOT_ID, NextSnapshot
 
+from nightkeep.encodings import avro_codecs, avro_container
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
-from nightkeep.formats.iceberg import avro, avro_codecs
+from nightkeep.formats.iceberg import avro
 from nightkeep.formats.iceberg.avro import read_records, write_records
 from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list, write_manifest_list
@@ -251,7 +252,7 @@ def _with_properties(after: NextSnapshot, properties: dict[str, str]) -> Any:
 
 def test_an_unknown_codec_is_asked_for_by_name() -> None:
     with pytest.raises(UsageError, match=r"write\.avro\.compression-codec: expected one of .*, found lzo"):
-        avro_codecs.codec_of({"write.avro.compression-codec": "lzo"})
+        avro.codec_of({"write.avro.compression-codec": "lzo"})
 
 
 def test_equality_ids_are_ints_and_the_header_says_what_java_asks_for(make: Callable[[str], Table]) -> None:
@@ -564,7 +565,7 @@ def test_a_block_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch, tm
         assert len(list(read_records(whole, names, subject="subject"))) == 1 << 16
         with monkeypatch.context() as patch:
             patch.setattr(avro_codecs, "MAX_BLOCK_BYTES", 1 << 12)
-            patch.setattr(avro, "MAX_BLOCK_BYTES", 1 << 12)
+            patch.setattr(avro_container, "MAX_BLOCK_BYTES", 1 << 12)
             with pytest.raises(CorruptMetadata, match="subject"):
                 list(read_records(whole, names, subject="subject"))
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from tests.paimon.contents import opened
 
-from nightkeep.formats.paimon.avro import Record, read_container, write_container
+from nightkeep.encodings.avro_container import Record
+from nightkeep.formats.paimon.avro import read_container, write_container
 from nightkeep.formats.paimon.binary_row import decode_row, encode_row
 from nightkeep.formats.paimon.deletes import read_vectors, vector_kind
 from nightkeep.formats.paimon.entries import ADD, DELETE

@@ -14,8 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.paimon import golden
 
+from nightkeep.encodings.avro_container import Record, Schema
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon.avro import Container, Record, Schema, read_container, write_container
+from nightkeep.formats.paimon.avro import Container, read_container, write_container
 from nightkeep.formats.paimon.binary_row import decode_row
 from nightkeep.formats.paimon.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
 from nightkeep.formats.paimon.types import parse_type

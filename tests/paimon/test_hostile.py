@@ -14,7 +14,8 @@ from tests.engines.paimon_values import Compaction, Writer
 from tests.paimon.contents import SAMPLES, contents, files, opened
 from tests.paimon.upgrade import upgrade
 
-from nightkeep.formats.paimon.avro import Record, read_container, write_container
+from nightkeep.encodings.avro_container import Record
+from nightkeep.formats.paimon.avro import read_container, write_container
 from nightkeep.model import Outcome
 from nightkeep.report import RunDocument
 

@@ -15,8 +15,9 @@ from tests.engines.pypaimon_oracle import PyPaimon
 from tests.engines.random_history import random_history
 from tests.paimon.upgrade import upgrade
 
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon import audit, commit
-from nightkeep.formats.paimon.avro import Record, read_container, write_container
+from nightkeep.formats.paimon.avro import read_container, write_container
 
 SHOP = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"
 SAMPLES = ("orders", "customers", "positions", "stock", "events_input")

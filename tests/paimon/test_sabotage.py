@@ -19,8 +19,9 @@ from tests.paimon.sabotage import Act, Staged
 from tests.paimon.upgrade import upgrade
 
 from nightkeep import care
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon import metadata
-from nightkeep.formats.paimon.avro import Container, Record, read_container, write_container
+from nightkeep.formats.paimon.avro import Container, read_container, write_container
 from nightkeep.model import Candidate, Outcome, Plan
 from nightkeep.report import RunDocument
 from nightkeep.storage import Storage

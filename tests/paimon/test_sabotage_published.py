@@ -15,8 +15,9 @@ from tests.paimon.upgrade import upgrade
 
 from nightkeep import care
 from nightkeep.check import CheckReport, CheckRequest, check
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon import metadata
-from nightkeep.formats.paimon.avro import Container, Record
+from nightkeep.formats.paimon.avro import Container
 from nightkeep.model import Address, Candidate, Fingerprint, Outcome, Plan, TaskCost, UnitProof, Verified, VerifyLevel
 from nightkeep.report import CheckStatus
 from nightkeep.storage import Storage

@@ -6,24 +6,23 @@ bytes. No logical type is applied: values are what Avro stores, decimals and UUI
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
-import fastavro
-from fastavro.schema import SchemaParseException, UnknownType
-
-from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro_codecs import CODECS, FAILURES, MAX_BLOCK_BYTES, Codec
-
-Record: TypeAlias = dict[str, Any]
-Schema: TypeAlias = dict[str, Any]
+from nightkeep.encodings.avro_codecs import CODECS, Codec
+from nightkeep.encodings.avro_container import (
+    Header,
+    Record,
+    Schema,
+    array_of,
+    container_bytes,
+    open_container,
+    well_formed,
+)
+from nightkeep.errors import CorruptMetadata, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,12 @@ def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]
     Raises CorruptMetadata naming `subject` where the bytes are no such file; a file that is cut exactly between two
     blocks cannot be told from a shorter one.
     """
-    try:
-        yield from _read(data, names, subject=subject)
-    except _MALFORMED as error:
-        found = f"{type(error).__name__}: {error}"
-        raise CorruptMetadata(subject, "an Avro object container file", f"{found:.300}") from error
+    with well_formed(subject):
+        container = open_container(data, CODECS, subject=subject)
+        items = _items(container.schema, frozenset(names.by_id.items()), frozenset(names.by_name.items()))
+        if items is None:
+            raise CorruptMetadata(subject, "a record schema", "another one")
+        yield from container.records(items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +62,25 @@ def write_records(records: Iterable[Record], layout: Layout) -> bytes:
 
     Raises ValueError or TypeError for a record that the schema does not hold.
     """
-    text = json.dumps(layout.schema, separators=(",", ":"))
-    # A marker from what is written, not from a random source, makes a file a function of what it holds.
-    sync = hashlib.blake2b(repr(layout.metadata).encode() + text.encode(), digest_size=_SYNC_BYTES).digest()
-    meta = {_CODEC_KEY: layout.codec.name, _SCHEMA_KEY: text, **layout.metadata}
-    header = {"magic": _MAGIC, "meta": {key: value.encode() for key, value in meta.items()}, "sync": sync}
-    items = _array_of(renamed(layout.schema, layout.names))
-    parts, pending = [_encode(_HEADER, header)], iter(records)
-    while block := list(islice(pending, _BLOCK_RECORDS)):
-        # Avro writes an array as its length, its items and a closing zero: between those, a block's content.
-        content = _encode(items, block)[len(_encode(_LONG, len(block))) : -1]
-        parts.append(_encode(_BLOCK, {"count": len(block), "content": layout.codec.pack(content), "sync": sync}))
-    return b"".join(parts)
+    items = array_of(renamed(layout.schema, layout.names))
+    metadata = {key: value.encode() for key, value in layout.metadata.items()}
+    return container_bytes(records, items, layout.codec, Header(layout.schema, metadata))
+
+
+def codec_of(properties: Mapping[str, str]) -> Codec:
+    """The codec that a table asks for its manifests to be written with; gzip, which is deflate, where it does not.
+
+    Java's manifests follow the first of these properties, pyiceberg's the other. Raises UsageError for a codec that
+    Iceberg does not name.
+    """
+    for key in ("write.manifest.compression-codec", "write.avro.compression-codec"):
+        value = properties.get(key)
+        if value is not None:
+            name = _OF_PROPERTY.get(value.lower())
+            if name is None:
+                raise UsageError(f"table property {key}: expected one of {', '.join(_OF_PROPERTY)}, found {value}")
+            return CODECS[name]
+    return CODECS["deflate"]
 
 
 def renamed(schema: Schema, names: Names) -> Schema:
@@ -147,73 +154,7 @@ def _fixed_names(kind: Any) -> Iterator[str]:
 
 _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
-_MAGIC: Final = b"Obj\x01"
-_SYNC_BYTES: Final = 16
-_SCHEMA_KEY: Final = "avro.schema"
-_CODEC_KEY: Final = "avro.codec"
-# Java's blocks are of 64 KB; an entry takes about a hundred bytes for every four columns.
-_BLOCK_RECORDS: Final = 256
-
-_LONG: Final = fastavro.parse_schema("long")
-_SYNC: Final = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}
-_HEADER: Final = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "Header",
-        "fields": [
-            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": len(_MAGIC)}},
-            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-            {"name": "sync", "type": _SYNC},
-        ],
-    }
-)
-_BLOCK: Final = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "Block",
-        "fields": [
-            {"name": "count", "type": "long"},
-            {"name": "content", "type": "bytes"},
-            {"name": "sync", "type": _SYNC},
-        ],
-    }
-)
-
-# Everything that fastavro and the codecs raise on bytes or schemas that are not what they claim to be.
-_MALFORMED: Final = (
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
-    StopIteration,
-    struct.error,
-    SchemaParseException,
-    UnknownType,
-    *FAILURES,
-)
-
-
-def _read(data: bytes, names: Names, *, subject: str) -> Iterator[Record]:
-    body = io.BytesIO(data)
-    header = _decode(_HEADER, body)
-    if header["magic"] != _MAGIC:
-        raise CorruptMetadata(subject, f"magic {_MAGIC!r}", repr(header["magic"]))
-    meta: dict[str, bytes] = header["meta"]
-    codec = CODECS.get(meta.pop(_CODEC_KEY, b"null").decode())
-    if codec is None:
-        raise CorruptMetadata(subject, f"a codec of {', '.join(CODECS)}", "another one")
-    items = _items(meta.pop(_SCHEMA_KEY), frozenset(names.by_id.items()), frozenset(names.by_name.items()))
-    if items is None:
-        raise CorruptMetadata(subject, "a record schema", "another one")
-    while body.tell() < len(data):
-        block = _decode(_BLOCK, body)
-        if block["sync"] != header["sync"]:
-            raise CorruptMetadata(subject, f"sync marker {header['sync'].hex()}", block["sync"].hex())
-        yield from _block_records(items, block["count"], codec.unpack(block["content"]), subject=subject)
+_OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "snappy", "zstd": "zstandard"}
 
 
 # The manifests of a table have a schema or two, and reading one takes longer than a small manifest.
@@ -223,29 +164,4 @@ def _items(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[
     told = json.loads(schema)
     if not isinstance(told, dict) or told.get("type") != "record":
         return None
-    return _array_of(renamed(told, Names(dict(by_id), dict(by_name))))
-
-
-def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -> list[Record]:
-    # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
-    if not 0 <= count <= len(content) < MAX_BLOCK_BYTES:
-        raise CorruptMetadata(subject, f"records in a block of {len(content)} bytes", f"{count} records")
-    array = io.BytesIO(_encode(_LONG, count) + content + (b"\0" if count else b""))
-    records: list[Record] = _decode(items, array)
-    if len(records) != count or array.read(1):
-        raise CorruptMetadata(subject, f"{count} records in the block", "bytes of more")
-    return records
-
-
-def _array_of(schema: Schema) -> Schema:
-    return cast("Schema", fastavro.parse_schema({"type": "array", "items": schema}))
-
-
-def _decode(schema: Any, data: io.BytesIO) -> Any:
-    return fastavro.schemaless_reader(data, schema, None)
-
-
-def _encode(schema: Any, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, schema, value, strict=True)
-    return out.getvalue()
+    return array_of(renamed(told, Names(dict(by_id), dict(by_name))))

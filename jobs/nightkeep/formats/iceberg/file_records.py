@@ -14,8 +14,8 @@ from uuid import UUID
 from pyiceberg.types import DecimalType, IcebergType, UUIDType
 from pyiceberg.utils.decimal import decimal_required_bytes
 
+from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro import Record
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, Entry, Manifest, ManifestContent, Status
 from nightkeep.formats.iceberg.conversions import decimal_of, unscaled_of
 from nightkeep.formats.iceberg.manifest_schema import MAPS, file_fields, partition_key, partition_types

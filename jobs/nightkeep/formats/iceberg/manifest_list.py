@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from nightkeep.encodings.avro_codecs import CODECS
+from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro import Layout, Names, Record, read_records, write_records
-from nightkeep.formats.iceberg.avro_codecs import CODECS
+from nightkeep.formats.iceberg.avro import Layout, Names, read_records, write_records
 from nightkeep.formats.iceberg.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.manifest_schema import list_names, list_schema
 from nightkeep.formats.iceberg.paths import storage_name

@@ -34,8 +34,9 @@ from pyiceberg.types import (
 )
 from pyiceberg.utils.decimal import decimal_required_bytes
 
+from nightkeep.encodings.avro_container import Schema
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.iceberg.avro import Names, Schema
+from nightkeep.formats.iceberg.avro import Names
 from nightkeep.formats.iceberg.schema import TableSchema
 
 

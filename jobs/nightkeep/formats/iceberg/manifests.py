@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro import Layout, Record, read_records, write_records
-from nightkeep.formats.iceberg.avro_codecs import codec_of
+from nightkeep.formats.iceberg.avro import Layout, codec_of, read_records, write_records
 from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
 from nightkeep.formats.iceberg.file_records import FileDecoder, FileEncoder
 from nightkeep.formats.iceberg.manifest_schema import entry_names, entry_schema, partition_types

@@ -8,26 +8,25 @@ which no time zone can shift on its way through us.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import struct
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-import fastavro
 import zstandard
 from fastavro.schema import SchemaParseException, UnknownType
 
+from nightkeep.encodings.avro_codecs import CODECS, Codec
+from nightkeep.encodings.avro_container import (
+    Header,
+    Record,
+    Schema,
+    array_of,
+    container_bytes,
+    open_container,
+    well_formed,
+)
 from nightkeep.errors import CorruptMetadata
-
-Record: TypeAlias = dict[str, Any]
-Schema: TypeAlias = dict[str, Any]
-
-# Far above what any writer puts in a block, far below what would hurt: a bound on hostile compression.
-MAX_BLOCK_BYTES: Final = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,13 @@ def read_container(data: bytes, *, subject: str) -> Container:
     Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks cannot be
     told from a shorter one: compare its size with what metadata says.
     """
-    try:
-        return _read(data, subject=subject)
-    except _MALFORMED as error:
-        found = f"{type(error).__name__}: {error}"
-        raise CorruptMetadata(subject, "an Avro object container file", found) from error
+    with well_formed(subject):
+        container = open_container(data, _CODECS, subject=subject)
+        schema = json.loads(container.schema)
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
+        records = tuple(container.records(_items(schema)))
+    return Container(schema, container.codec.name, records, container.metadata)
 
 
 def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec: str = "zstandard") -> bytes:
@@ -67,36 +68,7 @@ def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec:
     name = _CODEC_NAMES.get(codec.lower(), codec.lower())
     if name not in _CODECS:
         raise ValueError(f"Avro codec: expected one of {', '.join(_CODECS)}, found {codec}")
-    compress = _CODECS[name].compress
-    text = json.dumps(schema, separators=(",", ":")).encode()
-    # A marker from the schema, not from a random source, makes a file a function of what it holds.
-    sync = hashlib.blake2b(text, digest_size=_SYNC_BYTES).digest()
-    meta = {_CODEC_KEY: name.encode(), _SCHEMA_KEY: text}
-    items = _array_of(schema)
-    pending = list(records)
-    parts = [_encode(_HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})]
-    for start in range(0, len(pending), _BLOCK_RECORDS):
-        block = pending[start : start + _BLOCK_RECORDS]
-        # Avro writes an array as its length, its items and a closing zero: between those, a block's content.
-        content = _encode(items, block)[len(_encode(_LONG, len(block))) : -1]
-        parts.append(_encode(_BLOCK, {"count": len(block), "content": compress(content), "sync": sync}))
-    return b"".join(parts)
-
-
-def _inflate(content: bytes) -> bytes:
-    # Avro's deflate has neither header nor checksum (negative window bits).
-    return zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, MAX_BLOCK_BYTES)
-
-
-def _deflate(content: bytes) -> bytes:
-    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return packer.compress(content) + packer.flush()
-
-
-def _unzstd(content: bytes) -> bytes:
-    # Java's frames do not state their size, so only the streaming form reads them.
-    with zstandard.ZstdDecompressor().stream_reader(content) as stream:
-        return stream.read(MAX_BLOCK_BYTES)
+    return container_bytes(records, _items(schema), _CODECS[name], Header(schema, {}))
 
 
 def _zstd(content: bytes) -> bytes:
@@ -104,125 +76,20 @@ def _zstd(content: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=1).compress(content)
 
 
-def _same(content: bytes) -> bytes:
-    return content
-
-
-@dataclass(frozen=True, slots=True)
-class _Codec:
-    compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
-
-
-_CODECS: Final[Mapping[str, _Codec]] = {
-    "null": _Codec(_same, _same),
-    "deflate": _Codec(_deflate, _inflate),
-    "zstandard": _Codec(_zstd, _unzstd),
+_CODECS: Final[Mapping[str, Codec]] = {
+    "null": CODECS["null"],
+    "deflate": CODECS["deflate"],
+    "zstandard": replace(CODECS["zstandard"], pack=_zstd),
 }
 # The spelling of Paimon's manifest.compression option.
 _CODEC_NAMES: Final[Mapping[str, str]] = {"zstd": "zstandard", "none": "null"}
 
 
-_MAGIC: Final = b"Obj\x01"
-_SYNC_BYTES: Final = 16
-_SCHEMA_KEY: Final = "avro.schema"
-_CODEC_KEY: Final = "avro.codec"
-# Avro's default block is 64 KB; a few hundred bytes make a manifest entry.
-_BLOCK_RECORDS: Final = 256
-
-_LONG: Final = fastavro.parse_schema("long")
-_SYNC: Final = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}
-_HEADER: Final = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "Header",
-        "fields": [
-            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": len(_MAGIC)}},
-            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-            {"name": "sync", "type": _SYNC},
-        ],
-    }
-)
-_BLOCK: Final = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "Block",
-        "fields": [
-            {"name": "count", "type": "long"},
-            {"name": "content", "type": "bytes"},
-            {"name": "sync", "type": _SYNC},
-        ],
-    }
-)
-
-# Everything that fastavro, zlib and zstandard raise on bytes or schemas that are not what they claim to be.
-_MALFORMED: Final = (
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
-    StopIteration,
-    struct.error,
-    zlib.error,
-    zstandard.ZstdError,
-    SchemaParseException,
-    UnknownType,
-)
-
-
-def _read(data: bytes, *, subject: str) -> Container:
-    body = io.BytesIO(data)
-    header = _decode(_HEADER, body)
-    if header["magic"] != _MAGIC:
-        raise CorruptMetadata(subject, f"magic {_MAGIC!r}", repr(header["magic"]))
-    meta: dict[str, bytes] = header["meta"]
-    codec = meta.pop(_CODEC_KEY, b"null").decode()
-    if codec not in _CODECS:
-        raise CorruptMetadata(subject, f"a codec of {', '.join(_CODECS)}", codec)
-    schema = json.loads(meta.pop(_SCHEMA_KEY))
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
-    items = _array_of(schema)
-    records: list[Record] = []
-    while body.tell() < len(data):
-        block = _decode(_BLOCK, body)
-        if block["sync"] != header["sync"]:
-            raise CorruptMetadata(subject, f"sync marker {header['sync'].hex()}", block["sync"].hex())
-        content = _CODECS[codec].decompress(block["content"])
-        records += _block_records(items, block["count"], content, subject=subject)
-    return Container(schema, codec, tuple(records), meta)
-
-
-def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -> list[Record]:
-    # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
-    if not 0 <= count <= len(content) < MAX_BLOCK_BYTES:
-        raise CorruptMetadata(subject, f"records in a block of {len(content)} bytes", f"{count} records")
-    array = io.BytesIO(_encode(_LONG, count) + content + (b"\0" if count else b""))
-    records: list[Record] = _decode(items, array)
-    if len(records) != count or array.read(1):
-        raise CorruptMetadata(subject, f"{count} records in the block", "bytes of more")
-    return records
-
-
-def _array_of(schema: Schema) -> Schema:
+def _items(schema: Schema) -> Schema:
     try:
-        return cast("Schema", fastavro.parse_schema({"type": "array", "items": _without_logical_types(schema)}))
+        return array_of(_without_logical_types(schema))
     except (SchemaParseException, UnknownType) as error:
         raise ValueError(f"Avro schema: {error}") from error
-
-
-def _decode(schema: Any, data: io.BytesIO) -> Any:
-    return fastavro.schemaless_reader(data, schema, None)
-
-
-def _encode(schema: Any, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
-    return out.getvalue()
 
 
 def _without_logical_types(schema: Any) -> Any:

@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
-from nightkeep.formats.paimon.avro import Record
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.entries import ADD, DELETE, decoding
 from nightkeep.formats.paimon.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata import VECTORS_INDEX, Bucket, PaimonSnapshot

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 
 from pyroaring import BitMap64
 
-from nightkeep.formats.paimon.avro import Record
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.entries import ADD
 from nightkeep.formats.paimon.metadata import VECTORS_INDEX, Bucket
 from nightkeep.formats.paimon.naming import Naming

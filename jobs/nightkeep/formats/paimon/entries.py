@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.paimon.avro import Container, Record, read_container
+from nightkeep.formats.paimon.avro import Container, read_container
 from nightkeep.storage import Storage
 
 ADD, DELETE = 0, 1

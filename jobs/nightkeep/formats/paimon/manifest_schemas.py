@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from nightkeep.formats.paimon.avro import Schema
+from nightkeep.encodings.avro_container import Schema
 
 # ManifestFileMeta, version 2.
 MANIFEST_LIST_VERSION: Final = 2

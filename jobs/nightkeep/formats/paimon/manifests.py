@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nightkeep.formats.paimon.avro import Record, Schema, write_container
+from nightkeep.encodings.avro_container import Record, Schema
+from nightkeep.formats.paimon.avro import write_container
 from nightkeep.formats.paimon.binary_row import decode_row, encode_row, sort_key
 from nightkeep.formats.paimon.entries import ADD, decoding
 from nightkeep.formats.paimon.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
+from nightkeep.encodings.avro_container import Record, Schema
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.paimon.avro import Container, Record, Schema
+from nightkeep.formats.paimon.avro import Container
 from nightkeep.formats.paimon.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.paths import partition_path

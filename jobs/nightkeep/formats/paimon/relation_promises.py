@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nightkeep.formats.paimon.avro import Record
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata import Schemas
 from nightkeep.formats.paimon.relation_scan import ROW_BITS, StoredFile

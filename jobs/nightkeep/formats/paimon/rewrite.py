@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from nightkeep.formats.paimon.avro import Record
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.columns import KIND, RETRACT_KINDS, SEQUENCE, FileReader, key_columns
 from nightkeep.formats.paimon.deletes import read_vectors, vector_file
 from nightkeep.formats.paimon.gather import Source, gather

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.paimon.avro import Record
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.binary_row import encode_row
 from nightkeep.formats.paimon.columns import KEY_PREFIX, SEQUENCE
 from nightkeep.formats.paimon.schema import Field, TableSchema, option_bool, option_int, option_map

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.formats.paimon.avro import Record
+from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.binary_row import encode_row
 from nightkeep.formats.paimon.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
 from nightkeep.formats.paimon.metadata import Bucket

@@ -1,4 +1,4 @@
-"""Blocks of an Avro container, packed and unpacked: the codecs that Iceberg's Avro.Codec names, each bounded."""
+"""Blocks of an Avro container, packed and unpacked: each codec is bounded."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Final
 
 import pyarrow as pa
 import zstandard
-
-from nightkeep.errors import UsageError
 
 # Far above what any writer puts in a block, far below what would hurt: a bound on hostile compression.
 MAX_BLOCK_BYTES: Final = 1 << 28
@@ -26,22 +24,6 @@ class Codec:
     name: str
     pack: Callable[[bytes], bytes]
     unpack: Callable[[bytes], bytes]
-
-
-def codec_of(properties: Mapping[str, str]) -> Codec:
-    """The codec that a table asks for its manifests to be written with; gzip, which is deflate, where it does not.
-
-    Java's manifests follow the first of these properties, pyiceberg's the other. Raises UsageError for a codec that
-    Iceberg does not name.
-    """
-    for key in ("write.manifest.compression-codec", "write.avro.compression-codec"):
-        value = properties.get(key)
-        if value is not None:
-            name = _OF_PROPERTY.get(value.lower())
-            if name is None:
-                raise UsageError(f"table property {key}: expected one of {', '.join(_OF_PROPERTY)}, found {value}")
-            return CODECS[name]
-    return CODECS["deflate"]
 
 
 def _inflate(content: bytes) -> bytes:
@@ -111,4 +93,3 @@ CODECS: Final[Mapping[str, Codec]] = {
         Codec("zstandard", _zstd, _unzstd),
     )
 }
-_OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "snappy", "zstd": "zstandard"}

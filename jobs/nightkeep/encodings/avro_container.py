@@ -1,0 +1,179 @@
+"""Avro object container bytes <-> records (Avro specification, "Object Container Files"); schemas are the caller's.
+
+A record is a plain dict by field name, a union the value of its branch. Every block is bounded, and holds the records
+that it counts, no more and no fewer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, TypeAlias, cast
+
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+
+from nightkeep.encodings.avro_codecs import FAILURES, MAX_BLOCK_BYTES, Codec
+from nightkeep.errors import CorruptMetadata
+
+Record: TypeAlias = dict[str, Any]
+Schema: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself: the schema as it stands there, and what is neither the schema nor the codec."""
+
+    schema: Schema
+    metadata: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContainer:
+    """A container whose header is read: the text of its schema, and what is neither the schema nor the codec."""
+
+    subject: str
+    schema: bytes
+    codec: Codec
+    metadata: Mapping[str, bytes]
+    _sync: bytes
+    _blocks: bytes
+
+    def records(self, items: Schema) -> Iterator[Record]:
+        """Every record in order, decoded a block at a time; `items` is `array_of` the schema as the reader sees it.
+
+        Use it within `well_formed`. A file cut exactly between two blocks cannot be told from a shorter one.
+        """
+        body = io.BytesIO(self._blocks)
+        while body.tell() < len(self._blocks):
+            block = _decode(_BLOCK, body)
+            if block["sync"] != self._sync:
+                raise CorruptMetadata(self.subject, f"sync marker {self._sync.hex()}", block["sync"].hex())
+            content = self.codec.unpack(block["content"])
+            yield from _block_records(items, block["count"], content, subject=self.subject)
+
+
+def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) -> StoredContainer:
+    """Read the header of a file whose blocks are of one of these codecs. Use it within `well_formed`."""
+    body = io.BytesIO(data)
+    header = _decode(_HEADER, body)
+    if header["magic"] != _MAGIC:
+        raise CorruptMetadata(subject, f"magic {_MAGIC!r}", repr(header["magic"]))
+    meta: dict[str, bytes] = header["meta"]
+    name = meta.pop(_CODEC_KEY, b"null").decode()
+    if name not in codecs:
+        raise CorruptMetadata(subject, f"a codec of {', '.join(codecs)}", f"{name:.80}")
+    return StoredContainer(subject, meta.pop(_SCHEMA_KEY), codecs[name], meta, header["sync"], body.read())
+
+
+@contextmanager
+def well_formed(subject: str) -> Iterator[None]:
+    """Raise CorruptMetadata naming `subject` for whatever fastavro and the codecs raise on bytes or schemas."""
+    try:
+        yield
+    except _MALFORMED as error:
+        found = f"{type(error).__name__}: {error}"
+        raise CorruptMetadata(subject, "an Avro object container file", f"{found:.300}") from error
+
+
+def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: Codec, header: Header) -> bytes:
+    """A whole file; records are taken and encoded a block at a time. Equal arguments give equal bytes.
+
+    `items` is `array_of` the schema by which records are encoded. A field that a record lacks takes the default
+    there. Raises ValueError for one without, ValueError or TypeError for what the schema does not hold.
+    """
+    text = json.dumps(header.schema, separators=(",", ":")).encode()
+    meta = {_CODEC_KEY: codec.name.encode(), _SCHEMA_KEY: text, **header.metadata}
+    # A marker from what is written, not from a random source, makes a file a function of what it holds.
+    sync = hashlib.blake2b(repr(header.metadata).encode() + text, digest_size=_SYNC_BYTES).digest()
+    parts, pending = [_encode(_HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})], iter(records)
+    while block := list(islice(pending, _BLOCK_RECORDS)):
+        # Avro writes an array as its length, its items and a closing zero: between those, a block's content.
+        content = _encode(items, block)[len(_encode(_LONG, len(block))) : -1]
+        parts.append(_encode(_BLOCK, {"count": len(block), "content": codec.pack(content), "sync": sync}))
+    return b"".join(parts)
+
+
+def array_of(schema: Schema) -> Schema:
+    """What a block's records are encoded by. Raises fastavro's SchemaParseException and UnknownType."""
+    return cast("Schema", fastavro.parse_schema({"type": "array", "items": schema}))
+
+
+_MAGIC: Final = b"Obj\x01"
+_SYNC_BYTES: Final = 16
+_SCHEMA_KEY: Final = "avro.schema"
+_CODEC_KEY: Final = "avro.codec"
+# Java's blocks are of 64 KB; an entry of a manifest takes some hundred bytes.
+_BLOCK_RECORDS: Final = 256
+
+_LONG: Final = fastavro.parse_schema("long")
+_SYNC: Final = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}
+_HEADER: Final = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "Header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": len(_MAGIC)}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": _SYNC},
+        ],
+    }
+)
+_BLOCK: Final = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "Block",
+        "fields": [
+            {"name": "count", "type": "long"},
+            {"name": "content", "type": "bytes"},
+            {"name": "sync", "type": _SYNC},
+        ],
+    }
+)
+
+# Everything that fastavro and the codecs raise on bytes or schemas that are not what they claim to be.
+_MALFORMED: Final = (
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+    struct.error,
+    SchemaParseException,
+    UnknownType,
+    *FAILURES,
+)
+
+
+def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -> list[Record]:
+    # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
+    if not 0 <= count <= len(content) < MAX_BLOCK_BYTES:
+        raise CorruptMetadata(subject, f"records in a block of {len(content)} bytes", f"{count} records")
+    array = io.BytesIO(_encode(_LONG, count) + content + (b"\0" if count else b""))
+    records: list[Record] = _decode(items, array)
+    if len(records) != count or array.read(1):
+        raise CorruptMetadata(subject, f"{count} records in the block", "bytes of more")
+    return records
+
+
+def _decode(schema: Any, data: io.BytesIO) -> Any:
+    try:
+        return fastavro.schemaless_reader(data, schema, None)
+    except StopIteration as error:
+        # A generator would turn it into a RuntimeError.
+        raise EOFError("no more bytes") from error
+
+
+def _encode(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
+    return out.getvalue()
