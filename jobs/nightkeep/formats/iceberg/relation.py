@@ -134,7 +134,7 @@ class IcebergRelation:
             for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
             if file.identity not in known and not file.is_vector
         ]
-        found = misstated(self._spark, self._schema, fresh, deletes)
+        found = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
         return {units[place]: count for place, count in found.items()}
 
     @property

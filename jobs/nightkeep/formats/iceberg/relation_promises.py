@@ -5,6 +5,7 @@ Iceberg's statistics are of all rows of a file, those that deletes hide included
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -19,26 +20,28 @@ from pyspark.sql import functions as F
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.conversions import from_bytes
 from nightkeep.formats.iceberg.relation_deletes import PATH, POSITION
-from nightkeep.formats.iceberg.relation_scan import StoredFile, read_files
-from nightkeep.formats.iceberg.relation_schema import leaves, typed, values_array
+from nightkeep.formats.iceberg.relation_scan import Columns, StoredFile, alike, read_files
+from nightkeep.formats.iceberg.relation_schema import Names, leaves, typed, values_array
 from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.storage import Storage
 
 _COUNTS: Final = {"value_counts": "values", "null_value_counts": "nulls", "nan_value_counts": "nans"}
 _BOUNDS: Final = {"lower_bounds": "low", "upper_bounds": "high"}
 
 
 def misstated(
-    spark: SparkSession, schema: TableSchema, files: Sequence[StoredFile], deletes: Sequence[StoredFile]
-) -> Mapping[int, int]:
+    spark: SparkSession, storage: Storage, schema: TableSchema, files: Sequence[StoredFile],
+    deletes: Sequence[StoredFile],
+) -> Mapping[int, int]:  # fmt: skip
     """By place of the unit: columns of data files and of position delete files for which statistics do not hold.
 
     A wrong number of rows counts as one column more.
     """
-    found: dict[int, int] = {}
-    for group, fields in ((files, schema.current.fields), (deletes, (PATH, POSITION))):
-        if group:
-            for unit, wrong in _wrong(spark, group, fields):
-                found[unit] = found.get(unit, 0) + wrong
+    found: Counter[int] = Counter()
+    for group in alike(storage, Columns(schema), files):
+        found.update(_wrong(spark, [file for file, _ in group], schema.current.fields, group[0][1].names))
+    if deletes:
+        found.update(_wrong(spark, deletes, (PATH, POSITION), None))
     return found
 
 
@@ -100,12 +103,12 @@ class _Leaf:
 
 
 def _wrong(
-    spark: SparkSession, files: Sequence[StoredFile], fields: Sequence[NestedField]
-) -> Iterator[tuple[int, int]]:
-    """Places of units, and how many columns of their files are misstated."""
+    spark: SparkSession, files: Sequence[StoredFile], fields: Sequence[NestedField], names: Names | None
+) -> Mapping[int, int]:
+    """How many columns of their files are misstated, by place of the unit."""
     told = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
     held = [file.file for file in files]
-    read, paths = read_files(spark, held, fields)
+    read, paths = read_files(spark, held, fields, names)
     seen = read.groupBy("file_path").agg(
         F.count(F.lit(1)).alias("counted"), *(column for leaf in told for column in leaf.seen())
     )
@@ -113,8 +116,8 @@ def _wrong(
     stated = stated.withColumn("physical", F.coalesce("counted", F.lit(0)))
     faults = [F.col("physical") != F.col("rows"), *(leaf.is_wrong() for leaf in told)]
     total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in faults))
-    for row in stated.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0").collect():
-        yield row["unit"], row["wrong"]
+    wrong = stated.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
+    return {row["unit"]: row["wrong"] for row in wrong.collect()}
 
 
 def _stated(spark: SparkSession, files: Sequence[StoredFile], paths: Sequence[str], told: Sequence[_Leaf]) -> DataFrame:

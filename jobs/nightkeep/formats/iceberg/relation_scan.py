@@ -6,7 +6,7 @@ What manifests say of a file comes from a small frame, joined by the file's path
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
@@ -146,15 +146,22 @@ def compared_schema(schema: TableSchema, *, tracks: bool) -> T.StructType:
 
 def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]) -> Stored:
     """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
+    frames = [_group(spark, columns, group) for group in alike(storage, columns, files)]
+    frame = reduce(DataFrame.unionByName, frames)
+    position = F.shiftleft(F.col("file_number").cast("long"), ROW_BITS).bitwiseOR(F.col("row_index"))
+    return Stored(columns, frame.withColumn("position", position))
+
+
+def alike(
+    storage: Storage, columns: Columns, files: Sequence[StoredFile]
+) -> Iterable[Sequence[tuple[StoredFile, Shape]]]:
+    """Files with their shapes, in groups that are read at once: of all with ids, and of those with the same names."""
     found = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
     groups: dict[object, list[tuple[StoredFile, Shape]]] = {}
     for pair in zip(files, found, strict=True):
         names = pair[1].names
         groups.setdefault(None if names is None else frozenset(names.items()), []).append(pair)
-    frames = [_group(spark, columns, group) for group in groups.values()]
-    frame = reduce(DataFrame.unionByName, frames)
-    position = F.shiftleft(F.col("file_number").cast("long"), ROW_BITS).bitwiseOR(F.col("row_index"))
-    return Stored(columns, frame.withColumn("position", position))
+    return groups.values()
 
 
 def read_files(
