@@ -106,7 +106,8 @@ class Settings(_Block):
         default=None, description="Size of the files written. null: what the table's own options say."
     )
     min_file_size: Size | None = Field(
-        default=None, description="A file below this is small. null: half the target size."
+        default=None,
+        description="A file below this is small. null: half the target size, three quarters of it for Iceberg.",
     )
     max_deleted_ratio: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
         default=0.05, description="A file with a larger share of its rows deleted is rewritten."
