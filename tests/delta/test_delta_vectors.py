@@ -17,12 +17,13 @@ from tests.delta.hand_made import z85
 from tests.engines.delta_spark import DeltaSpark, Generated, Writing
 from tests.engines.lakes_oracle import Lakes
 
+from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta import vectors
 from nightkeep.formats.delta import z85 as ours
 from nightkeep.formats.delta.columns import FileReader
 from nightkeep.formats.delta.metadata import DataFile, Vector, VectorKind, load
-from nightkeep.formats.delta.vectors import MAX_POSITION, VectorWriter, decode, encode, read_vector, vector_file
+from nightkeep.formats.delta.vectors import VectorWriter, decode, encode, read_vector, vector_file
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 

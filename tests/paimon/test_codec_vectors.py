@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 from tests.paimon import golden
 
+from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.vectors import (
     MAX_POSITION_32,
-    MAX_POSITION_64,
     Vector,
     VectorKind,
     VectorRange,
@@ -95,7 +95,7 @@ def test_arguments_are_left_alone() -> None:
 
 POSITIONS = {
     VectorKind.BITMAP32: st.integers(0, MAX_POSITION_32),
-    VectorKind.BITMAP64: st.integers(0, MAX_POSITION_64),
+    VectorKind.BITMAP64: st.integers(0, MAX_POSITION),
 }
 
 
@@ -133,7 +133,7 @@ def test_widening_keeps_the_set(positions: set[int]) -> None:
     [
         (BitMap([2**31]), VectorKind.BITMAP32),
         (BitMap64([2**31]), VectorKind.BITMAP32),
-        (BitMap64([MAX_POSITION_64 + 1]), VectorKind.BITMAP64),
+        (BitMap64([MAX_POSITION + 1]), VectorKind.BITMAP64),
     ],
 )
 def test_positions_the_kind_cannot_hold(vector: Vector, kind: VectorKind) -> None:

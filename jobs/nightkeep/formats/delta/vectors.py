@@ -14,14 +14,13 @@ from urllib.parse import unquote, urlsplit
 
 from pyroaring import BitMap, BitMap64
 
+from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta import z85
 from nightkeep.formats.delta.metadata import DataFile, Vector, VectorKind
 from nightkeep.formats.delta.naming import vector_name
 from nightkeep.storage import Storage
 
-MAX_POSITION: Final = (2**31 - 2) << 32 | 1 << 31
-"""RoaringBitmapArray.MAX_REPRESENTABLE_VALUE."""
 PACKED_BYTES: Final = 2 << 20
 """A file of vectors is full at this size, delta-spark's deletionVectors.packing.targetSize."""
 
@@ -52,14 +51,7 @@ def read_vector(storage: Storage, file: DataFile) -> BitMap64:
 
 def encode(bitmap: BitMap64) -> bytes:
     """Magic and bitmap. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
-    if bitmap and bitmap.max() > MAX_POSITION:
-        raise ValueError(f"deletion vector: expected positions up to {MAX_POSITION}, found {bitmap.max()}")
-    # As a new bitmap: run_optimize leaves a run as it finds it where a run and an array are of equal size.
-    # (to_array gives an array.array, which pyroaring copies as one block.)
-    plain = BitMap64(bitmap.to_array())
-    plain.run_optimize()
-    serialized: bytes = plain.serialize()
-    return _PORTABLE + serialized
+    return _PORTABLE + roaring.encode(bitmap)
 
 
 def decode(payload: bytes, *, subject: str) -> BitMap64:
@@ -68,12 +60,10 @@ def decode(payload: bytes, *, subject: str) -> BitMap64:
     if magic not in (_PORTABLE, _NATIVE):
         raise CorruptMetadata(subject, f"magic {_PORTABLE.hex()} or {_NATIVE.hex()}", magic.hex() or "no bytes")
     try:
-        bitmap = _bitmap(content if magic == _PORTABLE else _portable(content))
-    except (ValueError, IndexError, struct.error) as error:
+        portable = content if magic == _PORTABLE else _portable(content)
+    except roaring.MALFORMED as error:
         raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", str(error)) from error
-    if bitmap and bitmap.max() > MAX_POSITION:
-        raise CorruptMetadata(subject, f"positions up to {MAX_POSITION}", str(bitmap.max()))
-    return bitmap
+    return roaring.decode(portable, subject=subject)
 
 
 class VectorWriter:
@@ -131,8 +121,6 @@ _CRC: Final = struct.Struct(">I")
 _COUNT: Final = struct.Struct("<q")
 _KEY: Final = struct.Struct("<i")
 _UUID_CHARACTERS: Final = 20
-# An empty 32-bit bitmap: cookie 12346 and no containers.
-_EMPTY_BITMAP_BYTES: Final = 8
 
 
 def _name(prefix: str, unique: uuid.UUID) -> str:
@@ -186,18 +174,6 @@ def _stored(path: str, vector: Vector, subject: str) -> bytes:
     if zlib.crc32(payload) != crc:
         raise CorruptMetadata(subject, f"crc {crc:#010x}", f"{zlib.crc32(payload):#010x}")
     return payload
-
-
-def _bitmap(content: bytes) -> BitMap64:
-    """A portable bitmap. pyroaring checks what is in it, and lets more bytes follow."""
-    bitmap = BitMap64.deserialize(content)
-    again = bitmap.serialize()
-    # Java lists empty bitmaps for the keys it skips; they are gone from `again`.
-    empty = _COUNT.unpack_from(content)[0] - _COUNT.unpack_from(again)[0]
-    size = len(again) + empty * (_KEY.size + _EMPTY_BITMAP_BYTES)
-    if size != len(content):
-        raise ValueError(f"a bitmap of {size} bytes in {len(content)}")
-    return bitmap
 
 
 def _portable(content: bytes) -> bytes:

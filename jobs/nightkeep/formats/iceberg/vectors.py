@@ -13,6 +13,7 @@ from typing import Final
 from pyroaring import BitMap64
 
 from nightkeep import __version__
+from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.paths import storage_name
@@ -20,8 +21,6 @@ from nightkeep.formats.iceberg.puffin import Blob, NewBlob, read_blob, write_puf
 from nightkeep.storage import Storage
 
 BLOB_TYPE: Final = "deletion-vector-v1"
-MAX_POSITION: Final = (2**31 - 2) << 32 | 1 << 31
-"""RoaringPositionBitmap.MAX_POSITION."""
 
 
 def read_vector(storage: Storage, file: ContentFile, rows: int | None) -> BitMap64:
@@ -45,12 +44,7 @@ def read_vector(storage: Storage, file: ContentFile, rows: int | None) -> BitMap
 
 def encode(bitmap: BitMap64) -> bytes:
     """A whole blob. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
-    if bitmap and bitmap.max() > MAX_POSITION:
-        raise ValueError(f"deletion vector: expected positions up to {MAX_POSITION}, found {bitmap.max()}")
-    # As a new bitmap: run_optimize leaves a run as it finds it where a run and an array are of equal size.
-    plain = BitMap64(bitmap.to_array())
-    plain.run_optimize()
-    payload = _MAGIC + plain.serialize()
+    payload = _MAGIC + roaring.encode(bitmap)
     return _SIZE.pack(len(payload)) + payload + _SIZE.pack(zlib.crc32(payload))
 
 
@@ -64,13 +58,7 @@ def decode(content: bytes, *, subject: str) -> BitMap64:
     (crc,) = _SIZE.unpack(content[-_SIZE.size :])
     if zlib.crc32(payload) != crc:
         raise CorruptMetadata(subject, f"crc {crc:#010x}", f"{zlib.crc32(payload):#010x}")
-    try:
-        bitmap = _bitmap(payload[len(_MAGIC) :])
-    except (ValueError, IndexError, struct.error) as error:
-        raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", str(error)) from error
-    if bitmap and bitmap.max() > MAX_POSITION:
-        raise CorruptMetadata(subject, f"positions up to {MAX_POSITION}", str(bitmap.max()))
-    return bitmap
+    return roaring.decode(payload[len(_MAGIC) :], subject=subject)
 
 
 class VectorWriter:
@@ -121,9 +109,6 @@ class VectorWriter:
 
 _MAGIC: Final = bytes.fromhex("d1d33964")
 _SIZE: Final = struct.Struct(">I")
-_COUNT: Final = struct.Struct("<Q")
-_EMPTY_BITMAP_BYTES: Final = 4 + 8
-"""A key, and a 32-bit bitmap without containers."""
 _POSITION_FIELD: Final = 2147483645
 """The field id of `_pos` (spec, "Reserved Field IDs")."""
 _REFERENCED: Final = "referenced-data-file"
@@ -137,15 +122,3 @@ def _require_agreement(file: ContentFile, blob: Blob, subject: str) -> None:
     found = (blob.type, blob.length, blob.codec, properties.get(_REFERENCED), properties.get(_CARDINALITY))
     if found != expected:
         raise CorruptMetadata(subject, f"type, length, codec, data file and cardinality {expected}", str(found))
-
-
-def _bitmap(content: bytes) -> BitMap64:
-    """A portable bitmap. pyroaring checks what is in it, and lets more bytes follow."""
-    bitmap = BitMap64.deserialize(content)
-    again = bitmap.serialize()
-    # Java lists empty bitmaps for the keys it skips; they are gone from `again`.
-    empty = _COUNT.unpack_from(content)[0] - _COUNT.unpack_from(again)[0]
-    size = len(again) + empty * _EMPTY_BITMAP_BYTES
-    if size != len(content):
-        raise ValueError(f"a bitmap of {size} bytes in {len(content)}")
-    return bitmap

@@ -19,14 +19,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from pyroaring import BitMap, BitMap64
 
+from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata
 
 Vector: TypeAlias = BitMap | BitMap64
 
 # BitmapDeletionVector counts positions in a Java int.
 MAX_POSITION_32: Final = 2**31 - 1
-# OptimizedRoaringBitmap64.MAX_VALUE.
-MAX_POSITION_64: Final = (2**31 - 2) << 32 | 1 << 31
 MAX_FILE_BYTES: Final = 2**31 - 1
 
 
@@ -104,8 +103,6 @@ _CRC: Final = struct.Struct(">I")
 _COUNT: Final = struct.Struct("<q")
 _KEY: Final = struct.Struct("<i")
 _MAGIC_BYTES: Final = 4
-# An empty bitmap in the portable format: cookie 12346 and no containers.
-_EMPTY_BITMAP_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ class _Layout:
 
 _LAYOUTS: Final[Mapping[VectorKind, _Layout]] = {
     VectorKind.BITMAP32: _Layout(_INT.pack(1581511376), 0, MAX_POSITION_32),
-    VectorKind.BITMAP64: _Layout(struct.pack("<i", 1681511377), _INT.size + _CRC.size, MAX_POSITION_64),
+    VectorKind.BITMAP64: _Layout(struct.pack("<i", 1681511377), _INT.size + _CRC.size, roaring.MAX_POSITION),
 }
 
 
@@ -165,7 +162,7 @@ def _kind(body: bytes, *, subject: str) -> VectorKind:
 def _bitmap(content: bytes, kind: VectorKind, *, subject: str) -> Vector:
     try:
         vector, size = _PARSE[kind](content)
-    except (ValueError, IndexError, struct.error) as error:
+    except roaring.MALFORMED as error:
         raise CorruptMetadata(subject, f"a portable {kind.value}", str(error)) from error
     if size != len(content):
         raise CorruptMetadata(subject, f"{size} bytes of bitmap", str(len(content)))
@@ -179,15 +176,7 @@ def _parse_32(content: bytes) -> tuple[Vector, int]:
     return vector, len(vector.serialize())
 
 
-def _parse_64(content: bytes) -> tuple[Vector, int]:
-    vector = BitMap64.deserialize(content)
-    again = vector.serialize()
-    # Java lists empty bitmaps for the keys it skips; they are gone from `again`.
-    empty = _COUNT.unpack_from(content)[0] - _COUNT.unpack_from(again)[0]
-    return vector, len(again) + empty * (_KEY.size + _EMPTY_BITMAP_BYTES)
-
-
 _PARSE: Final[Mapping[VectorKind, Callable[[bytes], tuple[Vector, int]]]] = {
     VectorKind.BITMAP32: _parse_32,
-    VectorKind.BITMAP64: _parse_64,
+    VectorKind.BITMAP64: roaring.parse,
 }
