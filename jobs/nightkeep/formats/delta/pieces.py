@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
-
-PART_BYTES = 256 << 20
-"""Of one side. A proof task costs about 0.1 s besides its reading, which for this much takes several seconds."""
+from nightkeep.proof_parts import PART_BYTES, proof_parts
 
 
 def pieces(
@@ -18,16 +16,9 @@ def pieces(
 
     No row's place depends on another file, so fingerprints of parts add up to those of the partition.
     """
-    sides = [{file.path: file for file in unit.files} for unit in (base, candidate)]
-    weights = {path: sum(side[path].bytes for side in sides if path in side) for path in sides[0] | sides[1]}
-    count = -(-max(sum(file.bytes for file in side.values()) for side in sides) // part_bytes)
-    parts: list[list[str]] = [[] for _ in range(min(max(count, 1), max(len(weights), 1)))]
-    loads = [0] * len(parts)
-    for path in sorted(weights, key=lambda path: (-weights[path], path)):
-        lightest = loads.index(min(loads))
-        parts[lightest].append(path)
-        loads[lightest] += weights[path]
-    return tuple((_part(base, part), _part(candidate, part)) for part in map(frozenset, parts))
+    sizes = [{file.path: file.bytes for file in unit.files} for unit in (base, candidate)]
+    parts = proof_parts(*sizes, part_bytes=part_bytes)
+    return tuple((_part(base, part), _part(candidate, part)) for part in parts)
 
 
 def _part(unit: DeltaUnit, paths: frozenset[str]) -> DeltaUnit:

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata import IcebergUnit
-
-PART_BYTES = 256 << 20
-"""Of one side. A proof task costs about 0.1 s besides its reading, which for this much takes several seconds."""
+from nightkeep.proof_parts import PART_BYTES, proof_parts
 
 
 def pieces(
@@ -20,18 +18,11 @@ def pieces(
     Deletes that speak of one data file are with it, the others in every part: no row's place depends on another
     file's rows, so fingerprints of parts add up to those of the partition.
     """
-    sides = [{file.path: file for file in unit.files} for unit in (base, candidate)]
-    weights = {path: max(side[path].bytes for side in sides if path in side) for path in sides[0] | sides[1]}
-    count = -(-max(sum(file.bytes for file in side.values()) for side in sides) // part_bytes)
-    parts: list[list[str]] = [[] for _ in range(min(max(count, 1), max(len(weights), 1)))]
-    loads = [0] * len(parts)
-    for path in sorted(weights, key=lambda path: (-weights[path], path)):
-        lightest = loads.index(min(loads))
-        parts[lightest].append(path)
-        loads[lightest] += weights[path]
+    sizes = [{file.path: file.bytes for file in unit.files} for unit in (base, candidate)]
+    parts = proof_parts(*sizes, part_bytes=part_bytes)
     if len(parts) == 1:
         return ((base, candidate),)
-    return tuple((_part(base, part), _part(candidate, part)) for part in map(frozenset, parts))
+    return tuple((_part(base, part), _part(candidate, part)) for part in parts)
 
 
 def _part(unit: IcebergUnit, paths: frozenset[str]) -> IcebergUnit:
