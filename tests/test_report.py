@@ -59,7 +59,7 @@ from nightkeep.report import (
     summary_text,
     write_page,
 )
-from nightkeep.report.columns import Change, ColumnChange, column_changes
+from nightkeep.report.columns import Change, ColumnChange, column_changes, delete_files
 from nightkeep.report.figures import levels, show_bytes, show_seconds, size_bins, stages
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
@@ -588,6 +588,18 @@ class TestPages:
         for odd in ("much", [1], {"a": 3}, {"a": {"before": "x", "after": True}}, {"a": {}}, None):
             assert column_changes({"skipping": odd, "overlap": odd}) == ()
             assert "skip" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"skipping": odd})))).text
+
+    def test_delete_files_are_told_by_kind_where_there_are_any(self) -> None:
+        found = {
+            "before": {"equality": 1200, "position": 32, "vectors": 0},
+            "after": {"equality": 0, "position": 40, "vectors": 0},
+        }
+        told = replace(document(), metrics=Metrics(extra={"delete_files": found}))
+        assert "Delete files equality 1,200 -> 0, position 32 -> 40" in Page(run_page(told)).text
+        assert "orders: delete files: equality 1,200 -> 0, position 32 -> 40" in summary_text((told,))
+        for odd in ("many", {"before": found["before"]}, {"before": 1, "after": 2}, None):
+            assert delete_files({"delete_files": odd}) == ""
+            assert "Delete files" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"delete_files": odd})))).text
 
     def test_odd_measurements_are_no_reason_to_fail(self) -> None:
         odd = {"file_sizes_before": "many", "file_sizes_after": [1, -1, None, True], "levels_before": [1], "lag": None}

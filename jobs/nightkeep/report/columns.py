@@ -2,6 +2,7 @@
 
     skipping  {column: {"before": share, "after": share}}   files that a query of 1 % of the column's range skips
     overlap   {column: {"before": x, "after": y}}           files that hold a value of the column, on average
+    delete_files  {"before": {kind: count}, "after": ...}   delete files that readers apply, of formats that have them
 
 A document may hold anything under these names: what is neither is not shown.
 """
@@ -46,6 +47,21 @@ def column_changes(extra: Mapping[str, object]) -> tuple[ColumnChange, ...]:
     """One for each column that either figure names, in the order they are named."""
     skipping, overlap = (_changes(extra.get(name)) for name in SHOWN)
     return tuple(ColumnChange(name, skipping.get(name), overlap.get(name)) for name in {**skipping, **overlap})
+
+
+def delete_files(extra: Mapping[str, object]) -> str:
+    """`equality 32 -> 0, position 32 -> 40`: the kinds of which there were or are any; empty for no such figure."""
+    found = extra.get("delete_files")
+    sides = [found.get(side) for side in ("before", "after")] if isinstance(found, Mapping) else []
+    counts = [side for side in sides if isinstance(side, Mapping)]
+    if len(counts) < 2:
+        return ""
+    pairs = {
+        str(kind): (_number(counts[0].get(kind)), _number(counts[1].get(kind))) for kind in {**counts[0], **counts[1]}
+    }
+    return ", ".join(
+        f"{kind} {before or 0:,.0f} -> {after or 0:,.0f}" for kind, (before, after) in pairs.items() if before or after
+    )
 
 
 def losers(changes: Sequence[ColumnChange]) -> str:

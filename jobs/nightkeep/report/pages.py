@@ -25,7 +25,7 @@ STAGES = ("plan", "rewrite", "verify", "publish", "check")
 _MOST_ROWS = 200
 _LATELY = 20
 
-_DRAWN = ("file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *columns.SHOWN)
+_DRAWN = ("file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *columns.SHOWN, "delete_files")
 _MEANING = {
     Outcome.VERIFIED: "Published, and proven to show readers the same rows.",
     Outcome.UNCHANGED: "There was nothing to do, so nothing was committed.",
@@ -69,6 +69,7 @@ class Section:
     proofs: Excerpt[UnitResult]
     columns: Excerpt[columns.ColumnChange]
     losers: str
+    delete_files: str
     measured: tuple[tuple[str, str], ...]
 
 
@@ -163,6 +164,7 @@ def _section(number: int, document: RunDocument) -> Section:
         proofs=_excerpt(worst_first),
         columns=_excerpt(changes),
         losers=columns.losers(changes),
+        delete_files=columns.delete_files(extra),
         measured=tuple((_words(key), _value(found)) for key, found in extra.items() if key not in _DRAWN),
     )
 

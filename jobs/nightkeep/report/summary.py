@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from nightkeep.report.columns import Change, column_changes, losers, show_share
+from nightkeep.report.columns import Change, column_changes, delete_files, losers, show_share
 from nightkeep.report.document import PlanUnit, RunDocument
 from nightkeep.report.figures import show_bytes
 from nightkeep.report.pages import stage_names, tally, unit_name
@@ -45,10 +45,13 @@ def _unit(unit: PlanUnit) -> str:
 
 
 def _notes(document: RunDocument) -> Iterator[str]:
-    """What the columns above have no place for: several commits, and what clustering did to each column."""
+    """What the columns above have no place for: several commits, delete files, what clustering did to each column."""
     if len(document.commits) > 1:
         first, last = document.commits[0].version, document.commits[-1].version
         yield f"{len(document.commits)} commits, versions {first} to {last}"
+    deletes = delete_files(document.metrics.extra)
+    if deletes and document.commits:
+        yield f"delete files: {deletes}"
     if document.plan.clustering and document.commits:
         changes = column_changes(document.metrics.extra)
         skipped = [f"{each.column} {_share(each.skipping)}" for each in changes if each.skipping]
