@@ -6,10 +6,8 @@ Arrow schema, whatever the file was written as. Values of partition columns come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final, cast
 
 import numpy as np
@@ -17,19 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
 from nightkeep.formats.delta.schema import ColumnMapping, Field, TableSchema
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, one_array
-from nightkeep.kernels.bitmap import Width, from_positions, mask
-from nightkeep.kernels.twelve_bytes import open_parquet
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_metadata.row_id"
 COMMIT_VERSION: Final = "_metadata.row_commit_version"
 """Stable row ids and row commit versions, as delta-spark calls the columns; with row tracking enabled only."""
-BATCH_ROWS: Final = 1 << 16
 
 
 def every_column(schema: TableSchema) -> tuple[str, ...]:
@@ -65,84 +61,45 @@ class FileReader:
         self._unit, self._schema, self._file = unit, unit.schema, file
         path = storage.local_path(file.name)
         try:
-            self._parquet, _ = open_parquet(path)
+            self._parquet = ParquetRows(path, subject=file.path)
         except FileNotFoundError:
             raise MissingFile(path, "a data file that the log names", "no such file") from None
-        except (pa.ArrowException, OSError, ValueError) as failure:
-            raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
-        footer = self._parquet.metadata
-        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self._fields: list[ArrowField] = list(self._parquet.schema_arrow)
         self._find = finder(self._schema.mapping)
-        self._leaves = list(accumulate((_width(field.type) for field in self._fields), initial=0))
-        self.rows: int = footer.num_rows
+        self._leaves = leaf_bounds(self._parquet.fields)
+        self.rows = self._parquet.rows
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of all rows, in file order."""
-        pieces = list(self.batches(names))
-        return pa.concat_tables(pieces) if pieces else self._empty(names)
+        return self._whole(names, self.batches(names))
 
     def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
         """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
-        columns = self._columns(names)
-        for _, piece in self._pieces(columns, range(len(self._starts) - 1), batch_rows):
+        for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
             yield piece
 
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
         """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
-        columns = self._columns(names)
-        wanted = [group for group in range(len(self._starts) - 1) if self._held(positions, group)]
-        for start, piece in self._pieces(columns, wanted, BATCH_ROWS):
-            held = positions.range_cardinality(start, start + piece.num_rows)
-            if held == piece.num_rows:
-                yield piece
-            elif held:
-                yield piece.filter(pa.array(mask(positions, piece.num_rows, start)))
+        yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
-        chosen = np.random.default_rng(seed).choice(self.rows, min(rows, self.rows), replace=False, shuffle=False)
-        pieces = list(self.taken(names, BitMap64(from_positions(chosen.astype(np.int64), Width.BITS_64))))
-        return pa.concat_tables(pieces) if pieces else self._empty(names)
+        return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
-    def _held(self, positions: BitMap64, group: int) -> int:
-        return int(positions.range_cardinality(int(self._starts[group]), int(self._starts[group + 1])))
+    def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
+        found = list(pieces)
+        return pa.concat_tables(found) if found else _arrow_schema(self._columns(names)).empty_table()
 
     def _pieces(
-        self, columns: Sequence[_Column], groups: Sequence[int], batch_rows: int
+        self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[tuple[int, pa.Table]]:
         """Position of the first row, and the columns, in file order."""
         held = sorted({column.held for column in columns if column.held is not None})
-        for group in groups:
-            start, stop = int(self._starts[group]), int(self._starts[group + 1])
-            for piece in self._decoded(group, held, max(1, min(batch_rows, stop - start))):
-                found = dict(zip(held, piece.columns, strict=True))
-                ordinals = range(start, start + piece.num_rows)
-                arrays = [self._array(column, found, ordinals) for column in columns]
-                yield start, pa.Table.from_arrays(arrays, schema=self._arrow_schema(columns))
-                start += piece.num_rows
-            if start != stop:
-                subject, missing = f"{self.subject} row group {group}", stop - start
-                raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
-
-    def _decoded(self, group: int, held: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         leaves = [leaf for place in held for leaf in range(self._leaves[place], self._leaves[place + 1])]
-        # By number: Arrow takes a dot in a name for a path.
-        pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=leaves, use_threads=False)
-        while True:
-            with self._decoding():
-                batch = next(pending, None)
-            if batch is None:
-                return
-            yield batch
-
-    @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError) as failure:
-            raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
+        for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
+            found = dict(zip(held, piece.columns, strict=True))
+            ordinals = range(start, start + piece.num_rows)
+            arrays = [self._array(column, found, ordinals) for column in columns]
+            yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
 
     def _array(self, column: _Column, held: Mapping[int, Array], ordinals: range) -> ChunkedArray:
         """Of rows at these positions; `held` are the file's own values by place."""
@@ -167,12 +124,6 @@ class FileReader:
         constant: Any = pa.scalar(base, column.type)
         return cast(Array, pa.repeat(constant, len(ordinals)))
 
-    def _empty(self, names: Sequence[str] | None) -> pa.Table:
-        return self._arrow_schema(self._columns(names)).empty_table()
-
-    def _arrow_schema(self, columns: Sequence[_Column]) -> pa.Schema:
-        return pa.schema([(column.name, column.type) for column in columns])
-
     def _columns(self, names: Sequence[str] | None) -> list[_Column]:
         return [self._column(name) for name in (every_column(self._schema) if names is None else names)]
 
@@ -193,7 +144,7 @@ class FileReader:
 
     def _place(self, field: Field) -> int | None:
         mapped = self._schema.mapping is ColumnMapping.ID
-        if mapped and all(field_id(held) is None for held in self._fields):
+        if mapped and all(field_id(held) is None for held in self._parquet.fields):
             advice = "rewrite the table with the engine that wrote this file"
             raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
         metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
@@ -202,15 +153,12 @@ class FileReader:
 
     def _found(self, find: Find, name: str, wanted: ArrowField) -> int | None:
         try:
-            return find(self._fields, wanted, 0)
+            return find(self._parquet.fields, wanted, 0)
         except ValueError as failure:
             raise CorruptMetadata(
                 f"{self.subject} column {name}", f"one field {wanted.name}", str(failure)
             ) from failure
 
 
-def _width(kind: pa.DataType) -> int:
-    """How many Parquet columns hold the values of a type."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _width(kind.storage_type)
-    return sum(_width(kind.field(child).type) for child in range(kind.num_fields)) or 1
+def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
+    return pa.schema([(column.name, column.type) for column in columns])

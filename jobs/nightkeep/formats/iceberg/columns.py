@@ -6,10 +6,8 @@ Arrow schema, whatever the file was written as. Delete files with rows of keys a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final, cast
 
 import numpy as np
@@ -18,6 +16,7 @@ import pyarrow.compute as pc
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.iceberg.conform import conform, constant, places
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
@@ -25,8 +24,6 @@ from nightkeep.formats.iceberg.name_mapping import ArrowField, with_ids
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.types import arrow_type
 from nightkeep.kernels.arrow_buffers import Array
-from nightkeep.kernels.bitmap import Width, from_positions, mask
-from nightkeep.kernels.twelve_bytes import open_parquet
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_row_id"
@@ -37,7 +34,6 @@ LINEAGE: Final[Mapping[str, NestedField]] = {
     LAST_UPDATED: NestedField(2147483539, LAST_UPDATED, LongType()),
 }
 """Their reserved fields (spec, "Reserved Field IDs")."""
-BATCH_ROWS: Final = 1 << 16
 
 
 def every_column(schema: TableSchema) -> tuple[str, ...]:
@@ -78,30 +74,23 @@ class FileReader:
     def __init__(self, storage: Storage, schema: TableSchema, file: ContentFile) -> None:
         self.subject = file.path
         self._schema, self._file = schema, file
-        path = storage.local_path(file.name)
         try:
-            self._parquet, _ = open_parquet(path)
+            self._parquet = ParquetRows(storage.local_path(file.name), subject=file.path)
         except FileNotFoundError:
             raise MissingFile(file.path, "a file that a manifest names", "no such file") from None
-        except (pa.ArrowException, OSError, ValueError) as failure:
-            raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
-        footer = self._parquet.metadata
-        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self._fields = with_ids(list(self._parquet.schema_arrow), schema, subject=self.subject)
+        self._fields = with_ids(self._parquet.fields, schema, subject=self.subject)
         self._by_name = {field.name: field for field in schema.current.fields}
         self._columns_held = self._columns_of_file()
         self._constants = _identities(schema, file)
-        self.rows: int = footer.num_rows
+        self.rows = self._parquet.rows
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of all rows, in file order."""
-        pieces = list(self.batches(names))
-        return pa.concat_tables(pieces) if pieces else _arrow_schema(self._columns(names)).empty_table()
+        return self._whole(names, self.batches(names))
 
     def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
         """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
-        for _, piece in self._pieces(self._columns(names), range(len(self._starts) - 1), batch_rows):
+        for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
             yield piece
 
     def keys(self, field_ids: Sequence[int], *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
@@ -114,63 +103,32 @@ class FileReader:
         for column in columns:
             if column.places is None and self._file.content is Content.EQUALITY_DELETES:
                 raise CorruptMetadata(self.subject, f"a column with field id {column.field.field_id}", "none")
-        for _, piece in self._pieces(columns, range(len(self._starts) - 1), batch_rows):
+        for _, piece in self._pieces(columns, batch_rows=batch_rows):
             yield piece
 
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
         """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
-        columns = self._columns(names)
-        wanted = [group for group in range(len(self._starts) - 1) if self._held(positions, group)]
-        for start, piece in self._pieces(columns, wanted, BATCH_ROWS):
-            held = positions.range_cardinality(start, start + piece.num_rows)
-            if held == piece.num_rows:
-                yield piece
-            elif held:
-                yield piece.filter(pa.array(mask(positions, piece.num_rows, start)))
+        yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
-        chosen = np.random.default_rng(seed).choice(self.rows, min(rows, self.rows), replace=False, shuffle=False)
-        pieces = list(self.taken(names, BitMap64(from_positions(chosen.astype(np.int64), Width.BITS_64))))
-        return pa.concat_tables(pieces) if pieces else _arrow_schema(self._columns(names)).empty_table()
+        return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
-    def _held(self, positions: BitMap64, group: int) -> int:
-        return int(positions.range_cardinality(int(self._starts[group]), int(self._starts[group + 1])))
+    def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
+        found = list(pieces)
+        return pa.concat_tables(found) if found else _arrow_schema(self._columns(names)).empty_table()
 
     def _pieces(
-        self, columns: Sequence[_Column], groups: Sequence[int], batch_rows: int
+        self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[tuple[int, pa.Table]]:
         """Position of the first row, and the columns, in file order."""
         tops = sorted({column.places[0] for column in columns if column.places is not None})
         leaves = sorted({leaf for column in columns for leaf in column.leaves})
-        for group in groups:
-            start, stop = int(self._starts[group]), int(self._starts[group + 1])
-            for piece in self._decoded(group, leaves, max(1, min(batch_rows, stop - start))):
-                found = dict(zip(tops, piece.columns, strict=True))
-                ordinals = range(start, start + piece.num_rows)
-                arrays = [self._array(column, found, ordinals) for column in columns]
-                yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
-                start += piece.num_rows
-            if start != stop:
-                subject, missing = f"{self.subject} row group {group}", stop - start
-                raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
-
-    def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        # By number: Arrow takes a dot in a name for a path.
-        pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=list(leaves), use_threads=False)
-        while True:
-            with self._decoding():
-                batch = next(pending, None)
-            if batch is None:
-                return
-            yield batch
-
-    @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError) as failure:
-            raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
+        for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
+            found = dict(zip(tops, piece.columns, strict=True))
+            ordinals = range(start, start + piece.num_rows)
+            arrays = [self._array(column, found, ordinals) for column in columns]
+            yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
 
     def _array(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
         """Of rows at these positions; `tops` are the file's own columns by place."""
@@ -244,7 +202,7 @@ def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
 
 def _below_structs(fields: Sequence[ArrowField], above: tuple[int, ...], leaf: int) -> Iterator[tuple[int, _Held]]:
     """Fields that have an id, at the top or below structs, of which the first leaf is `leaf`."""
-    starts = list(accumulate((_width(field.type) for field in fields), initial=leaf))
+    starts = leaf_bounds(fields, leaf)
     for number, place in places(fields).items():
         yield number, ((*above, place), range(starts[place], starts[place + 1]), fields[place].type)
     for place, field in enumerate(fields):
@@ -259,10 +217,3 @@ def _below(array: Array, held: pa.DataType, places: Sequence[int]) -> Array:
         found = cast(pa.StructArray, array)
         array, held = found.flatten()[array.type.get_field_index(name)], held.field(place).type
     return array
-
-
-def _width(kind: pa.DataType) -> int:
-    """How many Parquet columns hold the values of a type."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _width(kind.storage_type)
-    return sum(_width(kind.field(child).type) for child in range(kind.num_fields)) or 1

@@ -1,0 +1,106 @@
+"""Row groups of an open Parquet file -> Arrow batches of chosen columns, and which rows of them are asked for.
+
+Positions are physical row ordinals of the file. What its pages hold is held to what its footer counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.kernels.bitmap import Width, from_positions, mask
+from nightkeep.kernels.twelve_bytes import open_parquet
+
+ArrowField: TypeAlias = "pa.Field[Any]"
+BATCH_ROWS: Final = 1 << 16
+
+
+class ParquetRows:
+    """One open file. Raises CorruptMetadata naming `subject` for what is no Parquet, and FileNotFoundError."""
+
+    def __init__(self, path: str, *, subject: str) -> None:
+        self._subject = subject
+        try:
+            self._parquet, _ = open_parquet(path)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as failure:
+            raise CorruptMetadata(subject, "a Parquet file", str(failure)) from failure
+        footer = self._parquet.metadata
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.fields: list[ArrowField] = list(self._parquet.schema_arrow)
+        self.rows: int = footer.num_rows
+
+    def holding(self, positions: BitMap64) -> Sequence[int]:
+        """The row groups with any of these rows."""
+        bounds = zip(self._starts[:-1].tolist(), self._starts[1:].tolist(), strict=True)
+        return [group for group, (start, stop) in enumerate(bounds) if positions.range_cardinality(start, stop)]
+
+    def batches(
+        self, leaves: Sequence[int], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Position of the first row, and the columns that these ascending leaves are of, in file order.
+
+        Of all row groups by default; at most `batch_rows` rows at a time.
+        """
+        for group in range(len(self._starts) - 1) if groups is None else groups:
+            start, stop = int(self._starts[group]), int(self._starts[group + 1])
+            for batch in self._decoded(group, leaves, max(1, min(batch_rows, stop - start))):
+                yield start, batch
+                start += batch.num_rows
+            if start != stop:
+                subject, missing = f"{self._subject} row group {group}", stop - start
+                raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
+
+    def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        # By number: Arrow takes a dot in a name for a path.
+        pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=list(leaves), use_threads=False)
+        while True:
+            with self._decoding():
+                batch = next(pending, None)
+            if batch is None:
+                return
+            yield batch
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as failure:
+            raise CorruptMetadata(self._subject, "pages of a Parquet file", str(failure)) from failure
+
+
+def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:
+    """The rows at `positions` of pieces that begin at the positions beside them; none of a piece without any."""
+    for start, piece in pieces:
+        held = positions.range_cardinality(start, start + piece.num_rows)
+        if held == piece.num_rows:
+            yield piece
+        elif held:
+            yield piece.filter(pa.array(mask(positions, piece.num_rows, start)))
+
+
+def sample(of_rows: int, rows: int, seed: int) -> BitMap64:
+    """Positions of `rows` of that many rows, or of all: any set of them is as likely as any other."""
+    chosen = np.random.default_rng(seed).choice(of_rows, min(rows, of_rows), replace=False, shuffle=False)
+    return BitMap64(from_positions(chosen.astype(np.int64), Width.BITS_64))
+
+
+def leaf_bounds(fields: Iterable[ArrowField], first: int = 0) -> Sequence[int]:
+    """The leaf that each field begins with, where the fields begin with leaf `first`; then the one after them all."""
+    return list(accumulate((_width(field.type) for field in fields), initial=first))
+
+
+def _width(kind: pa.DataType) -> int:
+    """How many Parquet columns hold the values of a type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _width(kind.storage_type)
+    return sum(_width(kind.field(child).type) for child in range(kind.num_fields)) or 1
