@@ -2,30 +2,26 @@
 
 import contextlib
 import json
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.engines.json_lines import JsonLines
+from tests.engines.json_lines import Engine
 from tests.engines.lake_rows import Rows
-from tests.engines.toolchain import SHORT_LIVED, compile_java, fetch_jar, spark_jars
+from tests.engines.toolchain import SHORT_LIVED, compile_java, fetch_jar, spark_environment, spark_jars
 
 DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 
 _HOLD_SECONDS = 100.0
 _POLL_SECONDS = 0.02
-_REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ class Writing:
     options: Mapping[str, str] | None = None
 
 
-class DeltaSpark:
+class DeltaSpark(Engine):
     """One Spark session in a process of its own. A failure of Spark's is an EngineError with its condition."""
 
     def __init__(
@@ -62,40 +58,18 @@ class DeltaSpark:
     ) -> None:
         jars = [str(fetch_jar(DELTA_SPARK)), str(fetch_jar(DELTA_STORAGE))]
         classes = compile_java(Path(__file__).parent / "java_delta", (*jars, spark_jars()))
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-delta-spark-", ignore_cleanup_errors=True)
+        scratch = self._folder("nightkeep-delta-spark-")
         options = {
             "jars": [*jars, str(classes)],
-            "scratch": self._scratch.name,
+            "scratch": scratch,
             "memory": memory,
             "cores": cores,
             "java_options": java_options,
             "conf": dict(conf or {}),
         }
         command = [sys.executable, "-m", "tests.engines.delta_spark_server", json.dumps(options)]
-        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=self._environment())
+        self._start(command, timeout=timeout, env=spark_environment(scratch))
         self._numbers = count()
-
-    def _environment(self) -> dict[str, str]:
-        """Nothing of another Spark in the calling environment; its clock in UTC, its addresses on this machine."""
-        others = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        own = {"PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"}
-        return {**others, **own, "PYSPARK_PYTHON": sys.executable}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._lines.stop()
-        self._scratch.cleanup()
-
-    @property
-    def pid(self) -> int:
-        return self._lines.pid
 
     def sql(self, *statements: str, timeout: float | None = None) -> Rows:
         """Runs the statements in order; the rows of the last, in the engine's order."""

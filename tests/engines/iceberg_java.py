@@ -3,18 +3,16 @@
 A method that writes files commits nothing: what it returns goes to commit, alone or with others.
 """
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import pathsep
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.engines.iceberg_tables import Column, Table, schema
-from tests.engines.json_lines import JsonLines
+from tests.engines.json_lines import Engine
 from tests.engines.lake_rows import Rows
-from tests.engines.toolchain import compile_java, fetch_jar, program, spark_jars
+from tests.engines.toolchain import SHORT_LIVED, compile_java, fetch_jar, program, spark_jars
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.46.1.3"
@@ -62,11 +60,8 @@ def class_path() -> tuple[str, ...]:
     return (str(fetch_jar(ICEBERG)), str(fetch_jar(SQLITE)), spark_jars())
 
 
-_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-
-
 def java_command(
-    main: str, scratch: str, *, memory: str = "1g", java_options: Sequence[str] = _SHORT_LIVED
+    main: str, scratch: str, *, memory: str = "1g", java_options: Sequence[str] = SHORT_LIVED
 ) -> list[str]:
     """Runs a class of java_iceberg."""
     jars = class_path()
@@ -83,31 +78,15 @@ def java_command(
     ]
 
 
-class IcebergJava:
+class IcebergJava(Engine):
     """One JVM, with a method per verb of IcebergDriver.java. A failure of Java's is an EngineError."""
 
     def __init__(
-        self, *, memory: str = "1g", timeout: float = 120.0, java_options: Sequence[str] = _SHORT_LIVED
+        self, *, memory: str = "1g", timeout: float = 120.0, java_options: Sequence[str] = SHORT_LIVED
     ) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-iceberg-java-")
-        command = java_command("IcebergDriver", self._scratch.name, memory=memory, java_options=java_options)
-        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._lines.stop()
-        self._scratch.cleanup()
-
-    @property
-    def pid(self) -> int:
-        return self._lines.pid
+        scratch = self._folder("nightkeep-iceberg-java-")
+        command = java_command("IcebergDriver", scratch, memory=memory, java_options=java_options)
+        self._start(command, timeout=timeout)
 
     # Tables
 

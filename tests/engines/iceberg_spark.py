@@ -2,26 +2,17 @@
 
 import contextlib
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.engines.iceberg_java import ICEBERG, SQLITE
 from tests.engines.iceberg_tables import Table, Warehouse
-from tests.engines.json_lines import JsonLines
+from tests.engines.json_lines import Engine
 from tests.engines.lake_rows import Rows
-from tests.engines.toolchain import fetch_jar
-
-_REPOSITORY = Path(__file__).parents[2]
-# Tests run each plan once or twice: the second compiler would cost more than it saves.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+from tests.engines.toolchain import SHORT_LIVED, fetch_jar, spark_environment
 
 
-class IcebergSpark:
+class IcebergSpark(Engine):
     """One Spark session in a process of its own. A failure of Spark's is an EngineError with its condition.
 
     Catalogs are not cached: each statement sees the table as it is.
@@ -33,43 +24,21 @@ class IcebergSpark:
         memory: str = "2g",
         cores: int = 2,
         timeout: float = 180.0,
-        java_options: str = _SHORT_LIVED,
+        java_options: str = " ".join(SHORT_LIVED),
         conf: Mapping[str, str] | None = None,
     ) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-iceberg-spark-", ignore_cleanup_errors=True)
+        scratch = self._folder("nightkeep-iceberg-spark-")
         options = {
             "jars": [str(fetch_jar(ICEBERG)), str(fetch_jar(SQLITE))],
-            "scratch": self._scratch.name,
+            "scratch": scratch,
             "memory": memory,
             "cores": cores,
             "java_options": java_options,
             "conf": dict(conf or {}),
         }
         command = [sys.executable, "-m", "tests.engines.iceberg_spark_server", json.dumps(options)]
-        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=self._environment())
+        self._start(command, timeout=timeout, env=spark_environment(scratch))
         self._attached: dict[str, Warehouse] = {}
-
-    def _environment(self) -> dict[str, str]:
-        """Nothing of another Spark in the calling environment; its clock in UTC, its addresses on this machine."""
-        others = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        own = {"PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"}
-        return {**others, **own, "PYSPARK_PYTHON": sys.executable}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._lines.stop()
-        self._scratch.cleanup()
-
-    @property
-    def pid(self) -> int:
-        return self._lines.pid
 
     def attach(self, warehouse: Warehouse) -> None:
         """Makes the catalog known by its name, for sql; read does it itself."""

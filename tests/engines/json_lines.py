@@ -4,10 +4,12 @@ import contextlib
 import json
 import queue
 import subprocess
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 _STOP_SECONDS = 10.0
 
@@ -105,3 +107,34 @@ class JsonLines:
 
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
+
+
+class Engine:
+    """A driver: one child process and a folder of its own, both gone after `stop`. Its verbs are requests."""
+
+    _scratch: tempfile.TemporaryDirectory[str]
+    _lines: JsonLines
+
+    def _folder(self, prefix: str) -> str:
+        # Children of a Spark that was ended by force may still write there.
+        self._scratch = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+        return self._scratch.name
+
+    def _start(self, command: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None) -> None:
+        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=env)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._lines.stop()
+        self._scratch.cleanup()
+
+    @property
+    def pid(self) -> int:
+        return self._lines.pid

@@ -4,22 +4,19 @@ deltalake cannot read tables with type widening or vacuumProtocolCheck, does not
 in-commit timestamps, and its full vacuum deletes live deletion vectors.
 """
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import feather
-from tests.engines.json_lines import JsonLines
+from tests.engines.json_lines import Engine
 from tests.engines.lake_rows import Rows
 from tests.engines.pypaimon_oracle import locked_environment
+from tests.engines.toolchain import python_environment
 
-_REPOSITORY = Path(__file__).parents[2]
 _REQUIREMENTS = Path(__file__).parent / "lakes-requirements.txt"
 
 
@@ -31,7 +28,7 @@ class Handle:
     version: int
 
 
-class Lakes:
+class Lakes(Engine):
     """One process of the environment, which uv builds on first use. A failure is an EngineError.
 
     Verbs of delta-rs take a path, which is opened at its latest version, or a Handle.
@@ -39,24 +36,10 @@ class Lakes:
 
     def __init__(self, *, timeout: float = 120.0) -> None:
         python = locked_environment("lakes", _REQUIREMENTS) / "bin" / "python"
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-lakes-")
-        # Nothing of the calling environment may be imported in the other one.
-        env = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC"}
+        scratch = self._folder("nightkeep-lakes-")
         command = [str(python), "-m", "tests.engines.lakes_server"]
-        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=env)
+        self._start(command, timeout=timeout, env=python_environment(scratch))
         self._numbers = count()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._lines.stop()
-        self._scratch.cleanup()
 
     def delta_rs_read(
         self,

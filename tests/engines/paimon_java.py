@@ -1,13 +1,11 @@
 """Requests -> a long-lived JVM with Paimon Java 2.0.0 -> its answers. Nothing here decodes a table."""
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from os import pathsep
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from tests.engines.json_lines import JsonLines
+from tests.engines.json_lines import Engine
 from tests.engines.paimon_values import (
     Compacted,
     Compaction,
@@ -28,7 +26,7 @@ from tests.engines.toolchain import SHORT_LIVED, compile_java, fetch_jar, progra
 PAIMON = "org.apache.paimon:paimon-flink-2.0:2.0.0"
 
 
-class PaimonJava:
+class PaimonJava(Engine):
     """One JVM, with a method per verb of PaimonDriver.java. A failure of Java's is an EngineError."""
 
     def __init__(
@@ -38,34 +36,18 @@ class PaimonJava:
         jar = str(fetch_jar(PAIMON))
         class_path = (jar, spark_jars())
         classes = compile_java(Path(__file__).parent / "java", class_path)
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-paimon-java-")
+        scratch = self._folder("nightkeep-paimon-java-")
         command = [
             java,
             f"-Xmx{memory}",
             *java_options,
             "-Duser.timezone=UTC",
-            f"-Djava.io.tmpdir={self._scratch.name}",
+            f"-Djava.io.tmpdir={scratch}",
             "-cp",
             pathsep.join((str(classes), *class_path)),
             "PaimonDriver",
         ]
-        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._lines.stop()
-        self._scratch.cleanup()
-
-    @property
-    def pid(self) -> int:
-        return self._lines.pid
+        self._start(command, timeout=timeout)
 
     def create(self, table: Table, layout: Layout) -> dict[str, Any]:
         """Creates the table and returns its schema, as every change of it does."""

@@ -10,15 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from tests.engines.json_lines import JsonLines
+from tests.engines.json_lines import Engine
 from tests.engines.paimon_values import Row, Scan, Scanned, Table, given
-from tests.engines.toolchain import ToolMissing, alone, cache_dir
+from tests.engines.toolchain import ToolMissing, alone, cache_dir, python_environment
 
 _REPOSITORY = Path(__file__).parents[2]
 _REQUIREMENTS = Path(__file__).parent / "pypaimon-requirements.txt"
@@ -26,7 +24,7 @@ _INSTALL_SECONDS = 900
 _NANOS = re.compile(r"(?<=T\d\d:\d\d:\d\d\.)(\d{6})\d{3}$")
 
 
-class PyPaimon:
+class PyPaimon(Engine):
     """One process of pypaimon's environment, which uv builds on first use."""
 
     def __init__(self, *, timeout: float = 120.0) -> None:
@@ -35,22 +33,8 @@ class PyPaimon:
             "-m",
             "tests.engines.pypaimon_server",
         ]
-        self._scratch = tempfile.TemporaryDirectory(prefix="nightkeep-pypaimon-")
-        # Nothing of the calling environment may be imported in the other one.
-        env = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": self._scratch.name, "TZ": "UTC"}
-        self._lines = JsonLines(command, Path(self._scratch.name) / "log", timeout=timeout, env=env)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._lines.stop()
-        self._scratch.cleanup()
+        scratch = self._folder("nightkeep-pypaimon-")
+        self._start(command, timeout=timeout, env=python_environment(scratch))
 
     def read(self, table: Table, scan: Scan | None = None) -> Scanned:
         """Filters and options as for Java; row_kinds is not known here."""

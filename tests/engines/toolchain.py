@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ FEW_ROWS = {
     "spark.sql.ui.explainMode": "simple",
 }
 
+_REPOSITORY = Path(__file__).parents[2]
 _FETCH_SECONDS = 900
 _COMPILE_SECONDS = 300
 
@@ -85,6 +87,18 @@ def fetch_jar(coordinates: str) -> Path:
 def spark_jars() -> str:
     """A class path entry with Spark's own jars: they bring Hadoop, which Paimon and Iceberg expect."""
     return str(Path(pyspark.__file__).parent / "jars" / "*")
+
+
+def python_environment(scratch: str) -> dict[str, str]:
+    """Of a Python that runs a module of this repository: nothing else of the calling one may be imported there."""
+    return {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TMPDIR": scratch, "TZ": "UTC"}
+
+
+def spark_environment(scratch: str) -> dict[str, str]:
+    """Nothing of another Spark in the calling environment; its clock in UTC, its addresses on this machine."""
+    plain = python_environment(scratch).items()
+    others = {name: value for name, value in plain if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return {**others, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 
 
 def compile_java(sources: Path, class_path: Sequence[str]) -> Path:
