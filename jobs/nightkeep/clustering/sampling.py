@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from nightkeep.clustering.source import F
 from nightkeep.kernels.arrow_buffers import ChunkedArray
+from nightkeep.kernels.bitmap import Width, from_positions, positions
 
 SAMPLED_FILES: Final = 16
 """Files of a unit that a sample reads: every one costs an open file and some of its row groups."""
+
+
+class Rows(Protocol):
+    """An open data file: `taken` gives rows at positions, `sampled` some at random; None for all columns."""
+
+    rows: int
+
+    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]: ...
+
+    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table: ...
 
 
 def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Sequence[F], int]]:
@@ -26,6 +39,21 @@ def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Seque
         if wanted:
             chosen = files[:: max(1, -(-len(files) // SAMPLED_FILES))]
             yield place, chosen, -(-wanted // len(chosen))
+
+
+def live_sample(reader: Rows, gone: BitMap64, columns: Sequence[str], *, tops: Sequence[str], rows: int) -> pa.Table:
+    """`rows` rows of a file of a table with the columns `tops`, none of them `gone`: the columns at dotted paths.
+
+    Chosen at random; the seed is fixed, so that advice repeats.
+    """
+    live = np.arange(reader.rows)
+    if gone:
+        live = np.setdiff1d(live, positions(gone), assume_unique=True)
+    at = np.random.default_rng(reader.rows).choice(live, min(rows, len(live)), replace=False, shuffle=False)
+    wanted = tuple(dict.fromkeys(top_of(tops, column) for column in columns))
+    pieces = list(reader.taken(wanted, BitMap64(from_positions(at.astype(np.int64), Width.BITS_64))))
+    found = pa.concat_tables(pieces) if pieces else reader.sampled(wanted, 0, 0)
+    return pa.table({column: leaf_at(found, column) for column in columns})
 
 
 def top_of(tops: Sequence[str], path: str) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from nightkeep.clustering.sampling import leaf_at, spread, top_of
+from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.formats.delta.columns import FileReader
 from nightkeep.formats.delta.figures import file_bounds
 from nightkeep.formats.delta.leaves import indexed_leaves
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.vectors import read_vector
-from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.layout import Layout
 from nightkeep.storage import Storage
 
@@ -41,14 +40,6 @@ def sample(
 
 
 def _of_file(storage: Storage, unit: DeltaUnit, file: DataFile, columns: Sequence[str], rows: int) -> pa.Table:
-    """Columns at their dotted paths, of live rows chosen at random; the seed is fixed, so that advice repeats."""
-    reader = FileReader(storage, unit, file)
-    live = np.arange(reader.rows)
-    if file.vector is not None:
-        live = np.setdiff1d(live, positions(read_vector(storage, file)), assume_unique=True)
-    at = np.random.default_rng(reader.rows).choice(live, min(rows, len(live)), replace=False, shuffle=False)
     names = [field.name for field in unit.schema.fields]
-    tops = tuple(dict.fromkeys(top_of(names, column) for column in columns))
-    pieces = list(reader.taken(tops, from_positions(at.astype(np.int64), Width.BITS_64)))  # type: ignore[arg-type]
-    found = pa.concat_tables(pieces) if pieces else reader.sampled(tops, 0, 0)
-    return pa.table({column: leaf_at(found, column) for column in columns})
+    gone = read_vector(storage, file)
+    return live_sample(FileReader(storage, unit, file), gone, columns, tops=names, rows=rows)

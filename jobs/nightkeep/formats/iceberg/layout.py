@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.clustering.sampling import leaf_at, spread, top_of
+from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.formats.iceberg.bounds import file_bounds
 from nightkeep.formats.iceberg.cluster_columns import indexed_leaves
 from nightkeep.formats.iceberg.columns import FileReader
-from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.hidden_rows import hidden
 from nightkeep.formats.iceberg.inputs import placed_files
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot
-from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.layout import Layout
 from nightkeep.storage import Storage
 
@@ -40,28 +38,15 @@ def sample(
     """About `rows` live rows in all: of each partition as many as it has bytes, from files spread over it."""
     for place, files, share in spread([placed_files(unit) for unit in snapshot.units], rows):
         unit, chosen = snapshot.units[place], [placed.file for placed in files]
+        names = [field.name for field in unit.schema.current.fields]
         gone = hidden(storage, unit, chosen)
-        parts = [_of_file(storage, unit.schema, file, columns, gone.get(file.path), rows=share) for file in chosen]
+        parts = [
+            live_sample(
+                FileReader(storage, unit.schema, file), gone.get(file.path, _NONE), columns, tops=names, rows=share
+            )
+            for file in chosen
+        ]
         yield place, pa.concat_tables(parts)
 
 
-def _of_file(
-    storage: Storage,
-    schema: TableSchema,
-    file: ContentFile,
-    columns: Sequence[str],
-    gone: BitMap64 | None,
-    *,
-    rows: int,
-) -> pa.Table:
-    """Columns at their dotted paths, of live rows chosen at random; the seed is fixed, so that advice repeats."""
-    reader = FileReader(storage, schema, file)
-    live = np.arange(reader.rows)
-    if gone is not None:
-        live = np.setdiff1d(live, positions(gone), assume_unique=True)
-    at = np.random.default_rng(reader.rows).choice(live, min(rows, len(live)), replace=False, shuffle=False)
-    names = [field.name for field in schema.current.fields]
-    tops = tuple(dict.fromkeys(top_of(names, column) for column in columns))
-    pieces = list(reader.taken(tops, from_positions(at.astype(np.int64), Width.BITS_64)))  # type: ignore[arg-type]
-    found = pa.concat_tables(pieces) if pieces else reader.sampled(tops, 0, 0)
-    return pa.table({column: leaf_at(found, column) for column in columns})
+_NONE: Final = BitMap64()
