@@ -248,3 +248,13 @@ def z85(data: bytes) -> str:
 def from_z85(text: str) -> bytes:
     words = [text[at : at + 5] for at in range(0, len(text), 5)]
     return b"".join(struct.pack(">I", sum(_Z85.index(c) * 85 ** (4 - n) for n, c in enumerate(w))) for w in words)
+
+
+def two_days(folder: Path) -> HandMade:
+    """2026-11-01 and 2026-11-02 in three files each, with ids from 0 to 119, and vectors on the first."""
+    made = HandMade(folder)
+    for day in ("2026-11-01", "2026-11-02"):
+        for start in (0, 40, 80):
+            made.append(day, range(start, start + 40))
+    made.delete("2026-11-01", range(10, 70))
+    return made

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from tests.delta.caring import commits_of, files, leftovers, optimize
 from tests.delta.delta_breaking import breaking, optimize_and_die, waiting
-from tests.delta.hand_made import HandMade, rows_of
+from tests.delta.hand_made import HandMade, rows_of, two_days
 from tests.engines.delta_spark import DeltaSpark, named
 from tests.engines.json_lines import EngineError
 from tests.engines.lakes_oracle import Lakes
@@ -31,13 +31,7 @@ NEW = "(1000, 0.5, 'new', DATE '2026-11-01')"
 
 @pytest.fixture
 def made(tmp_path: Path) -> HandMade:
-    """Two days in three files each, with vectors on the first."""
-    made = HandMade(tmp_path / "events")
-    for day in DAYS:
-        for start in (0, 40, 80):
-            made.append(day, range(start, start + 40))
-    made.delete(DAYS[0], range(10, 70))
-    return made
+    return two_days(tmp_path / "events")
 
 
 def shown(table: Path) -> Rows:

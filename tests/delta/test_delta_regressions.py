@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.delta.caring import files, leftovers, opened, optimize
 from tests.delta.delta_breaking import optimize_and_pause
-from tests.delta.hand_made import HandMade
+from tests.delta.hand_made import HandMade, two_days
 from tests.delta.lake import Lake, request
 from tests.engines.delta_spark import DeltaSpark, named
 from tests.engines.json_lines import EngineError
@@ -30,13 +30,7 @@ DAYS = ("2026-11-01", "2026-11-02")
 
 @pytest.fixture
 def made(tmp_path: Path) -> HandMade:
-    """Two days in three files each, with vectors on the first."""
-    made = HandMade(tmp_path / "events")
-    for day in DAYS:
-        for start in (0, 40, 80):
-            made.append(day, range(start, start + 40))
-    made.delete(DAYS[0], range(10, 70))
-    return made
+    return two_days(tmp_path / "events")
 
 
 # Others that began before our commit, and commit after it
