@@ -599,7 +599,9 @@ class TestPages:
         assert "orders: delete files: equality 1,200 -> 0, position 32 -> 40" in summary_text((told,))
         for odd in ("many", {"before": found["before"]}, {"before": 1, "after": 2}, None):
             assert delete_files({"delete_files": odd}) == ""
-            assert "Delete files" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"delete_files": odd})))).text
+            assert (
+                "Delete files" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"delete_files": odd})))).text
+            )
 
     def test_odd_measurements_are_no_reason_to_fail(self) -> None:
         odd = {"file_sizes_before": "many", "file_sizes_after": [1, -1, None, True], "levels_before": [1], "lag": None}
