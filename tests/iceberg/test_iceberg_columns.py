@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    BinaryType,
     DecimalType,
     FloatType,
     IcebergType,
@@ -36,6 +37,7 @@ from tests.iceberg.iceberg_shown import canonical_rows, shown, snapshot_of
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.columns import FileReader
+from nightkeep.formats.iceberg.conform import conform
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.storage import LocalStorage
@@ -468,3 +470,20 @@ def test_damage_is_told(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(MissingFile, match=r"file:/f.parquet"):
         _ = written.reader
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view()], ids=str)
+def test_types_that_only_arrow_has_are_read_as_the_tables(kind: pa.DataType) -> None:
+    """pyiceberg's copy-on-write leaves them in the schema that a Parquet file keeps for Arrow."""
+    text = "string" in str(kind)
+    wanted: IcebergType = StringType() if text else BinaryType()
+    values = ["a", None, ""] if text else [b"a", None, b""]
+    plain: Any = pa.string() if text else pa.binary()
+    assert conform(pa.array(values, kind), kind, wanted, _no_fill).equals(pa.array(values, plain))
+    many = pa.large_list(pa.field("element", kind, metadata={"PARQUET:field_id": "5"}))
+    found = conform(pa.array([values, [], None], many), many, ListType(5, wanted, element_required=False), _no_fill)
+    assert found.to_pylist() == [values, [], None] and found.type == pa.list_(pa.field("element", plain))
+
+
+def _no_fill(field: NestedField, rows: int) -> Any:
+    raise AssertionError(f"{field.name}: expected in the file")

@@ -32,6 +32,8 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
     if isinstance(array, pa.ExtensionArray):
         storage: Array = array.storage
         array, held = storage, storage.type
+    if isinstance(array, pa.LargeListArray):
+        array = array.cast(pa.list_(array.type.value_field))
     if isinstance(wanted, StructType) and isinstance(array, pa.StructArray):
         return _struct(array, held, wanted, fill)
     if isinstance(wanted, ListType) and isinstance(array, pa.ListArray):
@@ -144,7 +146,9 @@ def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+    """Large and view types as well: files of pyiceberg and Polars tell Arrow to read them so."""
+    tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
 
 
 def stored(array: Array, kind: pa.DataType, name: str) -> Array:
