@@ -4,6 +4,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from tests.engines.iceberg_java import ICEBERG, SQLITE
 from tests.engines.iceberg_tables import Table, Warehouse
@@ -75,6 +76,13 @@ class IcebergSpark(Engine):
         """A metadata table: files, all_files, entries, manifests, snapshots, refs, history, position_deletes..."""
         self.attach(table.warehouse)
         return self.sql(f"SELECT * FROM {table.sql}.{view}")
+
+    def stream(self, table: Table, sink: Path, *, options: Mapping[str, str] | None = None) -> Rows:
+        """Reads the table as a stream up to its newest snapshot, on from where the sink got to before; what is in the
+        sink then, in any order. `options` are the stream's."""
+        self.attach(table.warehouse)
+        fields = {"table": table.sql, "sink": str(sink), "options": dict(options or {})}
+        return Rows.of(self._lines.request("stream", fields))
 
     def set(self, conf: Mapping[str, str | None]) -> dict[str, str | None]:
         """Session settings; None unsets. Returns the values before."""

@@ -44,7 +44,15 @@ def read(spark: SparkSession, request: Request) -> dict[str, Any]:
     return rows_in(frame.selectExpr(*request["columns"]))
 
 
-VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {"read": read, "set": set_conf, "sql": sql}
+def stream(spark: SparkSession, request: Request) -> dict[str, Any]:
+    """All rows of the sink, after one run up to the newest snapshot."""
+    source = spark.readStream.format("iceberg").options(**request["options"]).load(request["table"])
+    writer = source.writeStream.format("parquet").option("checkpointLocation", f"{request['sink']}.checkpoint")
+    writer.trigger(availableNow=True).start(request["sink"]).awaitTermination()
+    return rows_in(spark.read.parquet(request["sink"]))
+
+
+VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {"read": read, "set": set_conf, "sql": sql, "stream": stream}
 
 
 if __name__ == "__main__":

@@ -71,6 +71,11 @@ class Lakes(Engine):
         fields = {**_of(metadata), "snapshot": snapshot, "where": where, "columns": list(columns)}
         return Rows.of(self._lines.request("duckdb_read_iceberg", fields)).ordered()
 
+    def duckdb_find_iceberg(self, metadata: Path, conditions: Sequence[str]) -> list[Rows]:
+        """The rows by each condition, as above."""
+        found = self._lines.request("duckdb_find_iceberg", {**_of(metadata), "where": list(conditions)})
+        return [Rows.of(each).ordered() for each in found]
+
     def load_cdf(self, table: Path | str | Handle, *, starting: int = 0, ending: int | None = None) -> Rows:
         """The change feed of versions, both included, with delta-rs's three columns about each change."""
         fields = {**_of(table), "starting_version": starting, "ending_version": ending}
