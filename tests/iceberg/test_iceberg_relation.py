@@ -13,6 +13,7 @@ from tests.engines.iceberg_spark import IcebergSpark
 from tests.engines.iceberg_tables import Table, Warehouse, array, mapping, struct
 from tests.engines.lake_rows import Rows, rows_of
 from tests.iceberg.catalog_world import address_of, configure
+from tests.iceberg.content_made import equality_of, schema_of
 from tests.iceberg.golden_tables import KEPT, NOT_READ_BY_JAVA, RECIPES, known
 
 from nightkeep.errors import RefusedTable
@@ -231,3 +232,12 @@ def test_deletes_that_are_many_are_joined_by_shuffles(
     found = spark_rows(spark, table)
     monkeypatch.setattr(relation_deletes, "BROADCAST_ROWS", 0)
     assert spark_rows(spark, table) == found
+
+
+def test_keys_without_one_meaning_of_equal_are_refused() -> None:
+    inner = {"type": "struct", "fields": [{"id": 9, "name": "deep", "required": False, "type": "int"}]}
+    schema = schema_of((("id", "long"), ("x", "double"), ("s", inner)))
+    relation_deletes.refuse_deletes(schema, [equality_of("e", 1, 1)])
+    for number, message in ((2, "float or double"), (3, "by s, which is nested"), (9, "by deep, which is nested")):
+        with pytest.raises(RefusedTable, match=message):
+            relation_deletes.refuse_deletes(schema, [equality_of("e", 1, 1), equality_of("f", 1, 1, number)])
