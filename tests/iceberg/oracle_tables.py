@@ -65,7 +65,9 @@ class Written:
         return [(self.random.choice(("+I", "+U", "+U", "-D")), self.row(n)) for n in some]
 
     def upserts(self, numbers: range, count: int = 20, *, keys: tuple[str, ...] = ("id", "day")) -> None:
-        self.java.cdc(self.table, self.changes(numbers, count), keys=keys)
+        """From the newest snapshot on: Java cannot commit vectors from the table's first if that has expired."""
+        written = self.java.checkpoint(self.table, self.changes(numbers, count), keys=keys)
+        self.java.commit(self.table, written, base=self.table.document()["current-snapshot-id"])
 
 
 def by_java(made: Written, version: int) -> None:
