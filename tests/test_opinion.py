@@ -125,7 +125,7 @@ def test_a_version_that_failed_holds_the_table_and_is_named(opinions: Opinions) 
     done = opinions.of(PASSED, FAILED)
     expected = "the check of published version 8 failed: version 8: day=2: no row is missing; on hold"
     assert done.reason == expected
-    assert done.go_back == f"restore {opinions.engine.address.name} to version 6"
+    assert done.go_back == f"restore {opinions.engine.address.name} to version 7", "directly before the one that failed"
     placed = held(opinions.reports, opinions.engine.address.name)
     assert placed is not None
     assert placed.reason == expected

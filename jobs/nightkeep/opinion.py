@@ -102,11 +102,14 @@ def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions
     table = open_table(policy.address)
     failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
     wrong = [opinion for opinion in opinions if opinion.found.status is CheckStatus.FAILED]
+    # Not the planned version: what others committed between it and our commit is not at fault.
+    parents = [commit.parent_version for commit in document.commits if commit.version == wrong[0].version]
+    before = parents[0] if parents else document.base_version
     held = replace(
         document,
         outcome=Outcome.MISMATCH,
         reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
-        go_back=None if document.base_version is None else table.go_back(document.base_version),
+        go_back=None if before is None else table.go_back(before),
     )
     hold(reports, document.table, held)
     return held

@@ -36,14 +36,17 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
 def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:
     """The plan in parts, each to be committed by itself: units in order, up to `commit_bytes` of input each.
 
-    A unit is never divided, so one larger than that is a batch of its own.
+    Neither a unit nor units that go together are divided: what is larger than that is a batch of its own.
     """
-    batch: list[PlannedUnit] = []
+    blocks: dict[object, list[PlannedUnit]] = {}
     for unit in found.units:
-        if batch and sum(each.input_bytes for each in batch) + unit.input_bytes > commit_bytes:
+        blocks.setdefault(unit.key if unit.together is None else unit.together, []).append(unit)
+    batch: list[PlannedUnit] = []
+    for block in blocks.values():
+        if batch and sum(each.input_bytes for each in (*batch, *block)) > commit_bytes:
             yield replace(found, units=tuple(batch))
             batch = []
-        batch.append(unit)
+        batch += block
     if batch:
         yield replace(found, units=tuple(batch))
 
@@ -68,4 +71,6 @@ def _planned(snapshot: Snapshot[U], unit: U, request: Request, rules: OperationR
     work = next((answer for answer in answers if answer is not None), None)
     if work is None:
         return []
-    return [PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks)]
+    return [
+        PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks, work.together)
+    ]

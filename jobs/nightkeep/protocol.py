@@ -33,13 +33,17 @@ Positions = Mapping[str, BitMap64]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a rule wants done to a unit, in independent tasks; `reason` is the sentence that the dry run prints."""
+    """What a rule wants done to a unit, in independent tasks; `reason` is the sentence that the dry run prints.
+
+    Units with the same `together` are committed together, whatever their size.
+    """
 
     reason: str
     input_files: tuple[str, ...]
     input_bytes: int
     estimate: Estimate
     tasks: tuple[object, ...]
+    together: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ class Estimate:
 class PlannedUnit:
     """One unit of work and why it was picked; `tasks` are the format's own serialisable descriptions.
 
-    A unit's tasks are independent of each other; what they rewrite is proven and published together.
+    A unit's tasks are independent of each other; what they rewrite is proven and published together. So are units
+    with one value of `together`, which share what only a commit of all of them can finish.
     """
 
     key: UnitKey
@@ -30,6 +31,7 @@ class PlannedUnit:
     input_bytes: int
     estimate: Estimate
     tasks: tuple[object, ...]
+    together: str | None = None
 
     def __str__(self) -> str:
         return (

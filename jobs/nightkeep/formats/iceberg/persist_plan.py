@@ -84,6 +84,8 @@ def persist_deletes(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request:
         input_bytes=size,
         estimate=Estimate(size, _written_bytes(found), _files_after(unit, found, len(tasks)), _benefit(found)),
         tasks=tasks,
+        # A delete of every partition goes only with the commit that has settled them all.
+        together="global" if any(unit.schema.is_global(each.spec_id) for each in unit.equality) else None,
     )
 
 
