@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.kernels.arrow_buffers import Array, one_array
+from nightkeep.kernels.curve import order_of
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -35,7 +36,7 @@ class Resolved:
 
 
 def key_codes(keys: pa.Table) -> Rows:
-    """A number for each row, int64; two are equal just if the rows' values are, column by column; null equals null.
+    """A number for each row, int64 and not negative; two are equal just if the rows' values are. Null equals null.
 
     Every type that Arrow can dictionary-encode. Zeros of two signs differ, as do NaNs of different bits.
     """
@@ -67,7 +68,7 @@ def resolve(keys: Rows, writes: Flags, *, upsert: bool) -> Resolved:
 
     With `upsert` a write deletes its key first; without, it only replaces what the batch itself wrote.
     """
-    order = np.argsort(keys, kind="stable")
+    order = order_of(keys.view(np.uint64))
     ordered, wrote = keys[order], writes[order]
     starts = np.ones(len(order), np.bool_)
     starts[1:] = ordered[1:] != ordered[:-1]

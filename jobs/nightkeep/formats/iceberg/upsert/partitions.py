@@ -17,6 +17,7 @@ from pyiceberg.types import NestedField, StructType, TimestampNanoType, Timestam
 
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.kernels.changelog import key_codes
+from nightkeep.kernels.curve import order_of
 
 Rows = npt.NDArray[np.int64]
 _NANOS: Final = 1000
@@ -41,14 +42,15 @@ def partitioned(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Iterator
         return
     fields = {str(number): _values(rows, schema, field) for number, field in enumerate(spec.fields)}
     values = pa.table(fields)
-    codes = key_codes(values)
-    _, firsts, place = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    stops = np.cumsum(np.bincount(place))
-    known = values.take(firsts).to_pylist()
-    for number in np.argsort(firsts):
-        start = int(stops[number - 1]) if number else 0
-        yield Partitioned(tuple(known[number].values()), order[start : int(stops[number])])
+    encoded = pc.dictionary_encode(pa.array(key_codes(values)))
+    assert isinstance(encoded, pa.DictionaryArray)
+    # Numbers of partitions in the order of their first rows.
+    place = encoded.indices.to_numpy()
+    order, counts = order_of(place.astype(np.uint64)), np.bincount(place)
+    stops = np.cumsum(counts)
+    known = values.take(order[stops - counts]).to_pylist()
+    for number, stop in enumerate(stops):
+        yield Partitioned(tuple(known[number].values()), order[stop - counts[number] : stop])
 
 
 def source_column(rows: pa.Table, schema: Schema, field_id: int) -> Array:

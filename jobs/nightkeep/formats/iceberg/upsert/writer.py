@@ -147,7 +147,8 @@ class _PartitionWriter:
     def data(self, written: Rows) -> list[WrittenFile]:
         """The changes that become rows, in their order."""
         self._written = written
-        return self._writer(self._target.schema).write([self._taken(written)], target_bytes=self._target.target_bytes)
+        rows = self._taken(written, self._rows.column_names)
+        return self._writer(self._target.schema).write([rows], target_bytes=self._target.target_bytes)
 
     def equality_deletes(self, unseen: Rows) -> list[NewFile]:
         """Of older rows: for an upsert keys alone, for changes the whole row that was there (BaseDeltaTaskWriter)."""
@@ -156,7 +157,7 @@ class _PartitionWriter:
             return []
         schema = _keys_only(target) if target.mode is Mode.UPSERT else target.schema
         names = [column.name for column in schema.current.fields]
-        written = self._writer(schema).write([self._taken(unseen).select(names)], target_bytes=target.target_bytes)
+        written = self._writer(schema).write([self._taken(unseen, names)], target_bytes=target.target_bytes)
         return [_as_equality_delete(each.file, target.key_ids) for each in written]
 
     def hidden(self, data: Sequence[WrittenFile], replaced: Rows) -> Iterator[tuple[NewFile, BitMap64]]:
@@ -169,8 +170,9 @@ class _PartitionWriter:
             if len(own):
                 yield each.file, BitMap64(from_positions(own, Width.BITS_64))
 
-    def _taken(self, rows: Rows) -> pa.Table:
-        return self._rows if len(rows) == self._rows.num_rows else self._rows.take(rows)
+    def _taken(self, rows: Rows, names: Sequence[str]) -> pa.Table:
+        held = self._rows.select(list(names))
+        return held if len(rows) == held.num_rows else held.take(rows)
 
     def _writer(self, schema: TableSchema) -> FileWriter:
         return FileWriter(
