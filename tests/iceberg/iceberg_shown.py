@@ -1,6 +1,5 @@
 """Tables of any engine's catalog -> what our reader and gate show of them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ class OnDisk:
     commits_any_version: bool = True
 
     def load(self) -> tuple[dict[str, Any], str]:
-        return json.loads(self.table.metadata.read_bytes()), f"file://{self.table.metadata}"
+        return self.table.document(), f"file://{self.table.metadata}"
 
 
 def snapshot_of(table: Table, version: int | None = None) -> IcebergSnapshot:
