@@ -6,8 +6,9 @@ delete does not hold for its own snapshot's rows; apache/iceberg issue 15305).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -38,7 +39,11 @@ class Dealt:
     writers: int
 
     def __call__(self, number: int) -> Written:
-        return write_changes(self.target, number, self.read(number))
+        begun = time.perf_counter()
+        changes = self.read(number)
+        spent = time.perf_counter() - begun
+        written = write_changes(self.target, number, changes)
+        return replace(written, seconds={"read": spent, **written.seconds})
 
     def read(self, number: int) -> Changes:
         return joined(self.target, [_read(self.target, file) for file in self.files[number :: self.writers]])
