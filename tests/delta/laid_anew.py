@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 from tests.delta.hand_made import NOW_MS, SCHEMA, statistics
 
 from nightkeep.formats.delta.columns import COMMIT_VERSION, ROW_ID
-from nightkeep.formats.delta.edits import DeltaEdit, Intent
+from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.format import DeltaTable
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
-from nightkeep.model import Clustering, Curve, Operation, Rewrite, Run, TaskCost, View, run_token
+from nightkeep.model import Clustering, Curve, Intent, Operation, Rewrite, Run, TaskCost, View, run_token
 
 NO_COST = TaskCost(0.0, 0.0, 0, "")
 BY_ID = Intent(Operation.OPTIMIZE, "day >= '2026-11-01'", Clustering(("id", "price"), Curve.Z))

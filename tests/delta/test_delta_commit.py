@@ -15,11 +15,23 @@ from tests.delta.laid_anew import a_run, laid_anew
 from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.delta import commit
 from nightkeep.formats.delta.commit_info import commit_info
-from nightkeep.formats.delta.edits import DeltaEdit, Intent
+from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.naming import transaction_of
 from nightkeep.formats.delta.pieces import pieces
-from nightkeep.model import Address, Candidate, Clustering, Curve, Operation, Outcome, Rewrite, Run, UnitKey, View
+from nightkeep.model import (
+    Address,
+    Candidate,
+    Clustering,
+    Curve,
+    Intent,
+    Operation,
+    Outcome,
+    Rewrite,
+    Run,
+    UnitKey,
+    View,
+)
 
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")
 Lines = list[tuple[str, dict[str, Any]]]

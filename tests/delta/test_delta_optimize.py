@@ -12,11 +12,10 @@ from tests.delta.layouts import KEY, a_file, a_snapshot
 from nightkeep.clustering.packing import next_fit
 from nightkeep.clustering.sizing import Sizes, live_bytes
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.edits import Intent
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot
 from nightkeep.formats.delta.optimize import PackTask, pack_files, packed_tag
 from nightkeep.formats.delta.sizing import sizes_of
-from nightkeep.model import Clustering, Curve, Plan, PlannedUnit, Request
+from nightkeep.model import Clustering, Curve, Intent, Plan, PlannedUnit, Request
 from nightkeep.protocol import Work
 
 TARGET = 1000

@@ -14,11 +14,22 @@ from tests.delta.laid_anew import NO_COST, a_run, laid_anew
 
 from nightkeep.formats.delta import format as delta_format
 from nightkeep.formats.delta import metadata
-from nightkeep.formats.delta.edits import DeltaEdit, Intent
+from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.pieces import pieces
 from nightkeep.formats.delta.replay import State
-from nightkeep.model import Address, Candidate, Mismatch, Operation, Plan, Rewrite, UnitKey, Verified, VerifyLevel
+from nightkeep.model import (
+    Address,
+    Candidate,
+    Intent,
+    Mismatch,
+    Operation,
+    Plan,
+    Rewrite,
+    UnitKey,
+    Verified,
+    VerifyLevel,
+)
 from nightkeep.tasks import inline
 from nightkeep.verify import verify
 

@@ -4,12 +4,12 @@ import os
 
 import pyarrow as pa
 
-from nightkeep.formats.iceberg.edits import IcebergEdit, Intent
+from nightkeep.formats.iceberg.edits import IcebergEdit
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.naming import Naming
 from nightkeep.formats.iceberg.write import FileWriter
-from nightkeep.model import Operation, Rewrite, Run, TaskCost, View, run_token
+from nightkeep.model import Intent, Operation, Rewrite, Run, TaskCost, View, run_token
 
 NO_COST = TaskCost(0.0, 0.0, 0, "")
 NOW_MS = 1_795_000_000_000

@@ -17,12 +17,12 @@ from tests.iceberg.iceberg_lake import Lake, kept_table
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg import commit
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, ManifestContent, NewFile
-from nightkeep.formats.iceberg.edits import IcebergEdit, Intent, Target
+from nightkeep.formats.iceberg.edits import IcebergEdit, Target
 from nightkeep.formats.iceberg.live_set import Edits, change_of, retired_positional
 from nightkeep.formats.iceberg.manifest_merge import worth_merging
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.summary import totals
-from nightkeep.model import Operation, Outcome, UnitKey
+from nightkeep.model import Intent, Operation, Outcome, UnitKey
 
 FIRST = UnitKey(f"day={DAYS[0]}")
 

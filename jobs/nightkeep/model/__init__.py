@@ -16,6 +16,7 @@ from nightkeep.model.identity import (
 )
 from nightkeep.model.request import (
     Clustering,
+    Intent,
     Request,
     Run,
     run_token,
@@ -45,6 +46,7 @@ __all__ = [
     "Estimate",
     "FileSizes",
     "Fingerprint",
+    "Intent",
     "Mismatch",
     "Operation",
     "Outcome",

@@ -54,6 +54,19 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Intent:
+    """The part of a request that a table's history tells: a commit is staged from edits alone."""
+
+    operation: Operation = Operation.OPTIMIZE
+    where: str | None = None
+    clustering: Clustering | None = None
+
+    @classmethod
+    def of(cls, request: Request) -> Intent:
+        return cls(request.operation, request.where, request.clustering)
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """Identity of one run over one table. `run_id` survives retries, `attempt` does not.
 

@@ -10,12 +10,11 @@ from nightkeep.clustering.even_files import Forgotten
 from nightkeep.clustering.sorting import Sorting, write_sorted
 from nightkeep.formats.delta.cluster_columns import columns_of
 from nightkeep.formats.delta.cubes import cluster_tag
-from nightkeep.formats.delta.edits import Intent
 from nightkeep.formats.delta.live_rows import LiveRows
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
 from nightkeep.formats.delta.naming import Naming
 from nightkeep.formats.delta.write import FileWriter, WrittenFile
-from nightkeep.model import Clustering, Run
+from nightkeep.model import Clustering, Intent, Run
 from nightkeep.storage import Storage
 
 

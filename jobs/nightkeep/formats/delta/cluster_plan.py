@@ -10,14 +10,13 @@ from nightkeep.clustering.wide import as_wide
 from nightkeep.formats.delta.cluster import ClusterTask
 from nightkeep.formats.delta.cluster_columns import columns_of
 from nightkeep.formats.delta.cubes import cube_of
-from nightkeep.formats.delta.edits import Intent
 from nightkeep.formats.delta.figures import file_bounds
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.optimize import PackTask
 from nightkeep.formats.delta.schema import TableSchema
 from nightkeep.formats.delta.sizing import sizes_of
 from nightkeep.kernels.skipping import FileBounds
-from nightkeep.model import Clustering, Request
+from nightkeep.model import Clustering, Intent, Request
 from nightkeep.protocol import Snapshot, Work
 
 

@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from nightkeep import __version__
-from nightkeep.formats.delta.edits import DeltaEdit, Intent
+from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.metadata import DeltaSnapshot
-from nightkeep.model import Curve, Operation
+from nightkeep.model import Curve, Intent, Operation
 
 OPERATIONS: Mapping[Operation, str] = {
     Operation.OPTIMIZE: "OPTIMIZE",

@@ -23,12 +23,12 @@ from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.bounds import every_bounds
 from nightkeep.formats.delta.columns import FileReader
-from nightkeep.formats.delta.edits import DeltaEdit, Intent
+from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.formats.delta.naming import vector_folder
 from nightkeep.formats.delta.schema import TableSchema
 from nightkeep.formats.delta.vectors import VectorWriter, read_vector
-from nightkeep.model import Estimate, Request, Run
+from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Snapshot, Work
 from nightkeep.rows.arrow_truth import is_true
 from nightkeep.rows.parse import rows_where, shortened

@@ -6,20 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nightkeep.formats.delta.metadata import DataFile
-from nightkeep.model import Clustering, Operation, Request
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """The part of a request that a table's history tells: a commit is staged from edits alone."""
-
-    operation: Operation = Operation.OPTIMIZE
-    where: str | None = None
-    clustering: Clustering | None = None
-
-    @classmethod
-    def of(cls, request: Request) -> Intent:
-        return cls(request.operation, request.where, request.clustering)
+from nightkeep.model import Intent
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +20,5 @@ class DeltaEdit:
 
     removed: tuple[DataFile, ...]
     added: tuple[Mapping[str, object], ...] = field(hash=False)
-    intent: Intent = Intent()
+    intent: Intent = field(default_factory=Intent)
     rows_deleted: int = 0

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nightkeep.clustering.packing import is_settled, packing, packing_work
-from nightkeep.formats.delta.edits import Intent
 from nightkeep.formats.delta.features import refuse_features
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.sizing import sizes_of
-from nightkeep.model import Request
+from nightkeep.model import Intent, Request
 from nightkeep.protocol import Snapshot, Work
 
 PACKED = "nightkeep.packed"

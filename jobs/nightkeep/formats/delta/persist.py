@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.edits import DeltaEdit, Intent
+from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, DeltaUnit, Vector, VectorKind
 from nightkeep.formats.delta.naming import vector_folder
 from nightkeep.formats.delta.tuning import LIVE_VECTOR_SHARE, PACKED_VECTOR_FILES
 from nightkeep.formats.delta.vectors import VectorWriter, read_vector
-from nightkeep.model import Estimate, Request, Run
+from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Snapshot, Work
 from nightkeep.storage import Storage
 

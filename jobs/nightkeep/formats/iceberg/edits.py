@@ -5,20 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nightkeep.formats.iceberg.content_files import ContentFile, NewFile
-from nightkeep.model import Clustering, Operation, Request
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """The part of a request that a snapshot's summary tells: a commit is staged from edits alone."""
-
-    operation: Operation
-    where: str | None = None
-    clustering: Clustering | None = None
-
-    @classmethod
-    def of(cls, request: Request) -> Intent:
-        return cls(request.operation, request.where, request.clustering)
+from nightkeep.model import Intent
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from nightkeep.formats.iceberg.content_files import ContentFile
-from nightkeep.formats.iceberg.edits import IcebergEdit, Intent
+from nightkeep.formats.iceberg.edits import IcebergEdit
 from nightkeep.formats.iceberg.hidden_rows import INDEX_BYTES, Deletes, marked_files
 from nightkeep.formats.iceberg.manifest_merge import worth_merging
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.probes import probes
 from nightkeep.formats.iceberg.write import WrittenFile
-from nightkeep.model import Request
+from nightkeep.model import Intent, Request
 
 
 @dataclass(frozen=True, slots=True)

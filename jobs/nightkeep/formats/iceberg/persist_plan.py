@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.content_files import ContentFile
-from nightkeep.formats.iceberg.edits import Intent
 from nightkeep.formats.iceberg.features import refuse_keys
 from nightkeep.formats.iceberg.hidden_rows import INDEX_BYTES, Marked, marked_files
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.probes import Probe, key_bytes, probes, probes_within
-from nightkeep.model import Estimate, Request
+from nightkeep.model import Estimate, Intent, Request
 from nightkeep.protocol import Snapshot, Work
 
 TASK_ROWS = 2_000_000

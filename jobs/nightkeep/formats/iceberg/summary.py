@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from nightkeep import __version__
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
-from nightkeep.formats.iceberg.edits import Intent
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY, RUN_PROPERTY
 from nightkeep.formats.iceberg.partition import identity
-from nightkeep.model import Operation
+from nightkeep.model import Intent, Operation
 
 OPERATIONS: Final[Mapping[Operation, str]] = {
     # Not `replace`: Java's compaction looks for deletes that it has not seen in `delete` and `overwrite` alone

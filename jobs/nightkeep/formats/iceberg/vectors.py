@@ -66,7 +66,7 @@ class VectorWriter:
 
     def __init__(self, storage: Storage, location: str) -> None:
         self._storage, self._location = storage, location
-        self._files: list[tuple[ContentFile, int]] = []
+        self._files: dict[str, tuple[ContentFile, int]] = {}
         self._blobs: list[NewBlob] = []
 
     def add(self, data_file: ContentFile, bitmap: BitMap64) -> None:
@@ -77,10 +77,10 @@ class VectorWriter:
         if not bitmap or bitmap.max() >= data_file.rows:
             found = f"up to {bitmap.max()}" if bitmap else "none"
             raise ValueError(f"{data_file.path}: expected positions below its {data_file.rows} rows, found {found}")
-        if any(file.path == data_file.path for file, _ in self._files):
+        if data_file.path in self._files:
             raise ValueError(f"{data_file.path}: expected one vector, found a second")
         properties = {_REFERENCED: data_file.path, _CARDINALITY: str(len(bitmap))}
-        self._files.append((data_file, len(bitmap)))
+        self._files[data_file.path] = (data_file, len(bitmap))
         self._blobs.append(NewBlob(BLOB_TYPE, (_POSITION_FIELD,), encode(bitmap), properties))
 
     def close(self) -> tuple[NewFile, ...]:
@@ -89,7 +89,7 @@ class VectorWriter:
             return ()
         name, properties = storage_name(self._location), {"created-by": f"nightkeep {__version__}"}
         size, blobs = write_puffin(self._storage, name, self._blobs, properties)
-        pairs = zip(self._files, blobs, strict=True)
+        pairs = zip(self._files.values(), blobs, strict=True)
         return tuple(self._new_file(file, rows, blob, size) for (file, rows), blob in pairs)
 
     def _new_file(self, file: ContentFile, rows: int, blob: Blob, size: int) -> NewFile:
