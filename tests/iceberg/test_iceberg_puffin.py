@@ -88,6 +88,20 @@ def test_any_payload_is_a_footer_or_refused(tmp_path_factory: pytest.TempPathFac
             footer_at(tmp_path_factory.getbasetemp(), puffin(payload, flags))
 
 
+def test_footers_that_are_none_leave_no_memory_behind(tmp_path: Path) -> None:
+    """A process that has 256 MiB mapped for each of them can start no other process soon."""
+    before = mapped_bytes()
+    for number in range(40):
+        with pytest.raises(CorruptMetadata):
+            footer_at(tmp_path, puffin(b"no lz4 %d" % number, b"\x01\0\0\0"))
+    assert mapped_bytes() - before < 1 << 30
+
+
+def mapped_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmSize:")) << 10
+
+
 def test_a_file_that_is_gone_is_missing(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         read_footer(STORAGE, f"{tmp_path}/p"[1:])

@@ -101,6 +101,7 @@ _TAIL: Final = struct.Struct("<i4s4s")
 _COMPRESSED: Final = b"\x01\0\0\0"
 # A footer line takes a few hundred bytes; no writer puts a million blobs in a file.
 _MAX_FOOTER_BYTES: Final = 1 << 28
+_PIECE_BYTES: Final = 1 << 16
 
 
 def _require_size(name: str, source: BinaryIO, expected: int) -> None:
@@ -139,9 +140,13 @@ def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer: 
 
 
 def _decompressed(payload: bytes) -> bytes:
+    """At most as much as a footer may have. Piece by piece: Arrow allocates what it is asked for before it reads, and
+    keeps that for good where the bytes turn out to be no LZ4."""
+    plain = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
-        plain: bytes = stream.read(_MAX_FOOTER_BYTES)
-    return plain
+        while len(plain) < _MAX_FOOTER_BYTES and (piece := stream.read(_PIECE_BYTES)):
+            plain += piece
+    return bytes(plain)
 
 
 def _blob(raw: Mapping[str, Any], end: int) -> Blob:
