@@ -19,6 +19,8 @@ EDGES = {
     "literals": "",
     "storage": "errors",
     "protocol": "model",
+    "territory": "model storage",
+    "sweep": "errors model storage tasks territory",
     "queries": "errors literals",
     "proof_parts": "",
     "layout": "kernels model protocol",
@@ -32,7 +34,7 @@ EDGES = {
     "encodings": "errors kernels",
     "clustering": "errors kernels model protocol",
     "rows": "errors literals",
-    "formats": "clustering encodings errors kernels layout model proof_parts protocol relation rows storage",
+    "formats": "clustering encodings errors kernels layout model proof_parts protocol relation rows storage territory",
     "plan": "errors model protocol where",
     "execute": "model protocol tasks",
     "verify": "errors kernels model protocol rows tasks",
@@ -76,7 +78,7 @@ BASES = {
     "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "Protocol",
     "SparkSubmitOperator", "StrEnum",
 }  # fmt: skip
-TREES = {"errors.py", "operators.py", "protocol.py", "settings.py"}
+TREES = {"errors.py", "operators.py", "protocol.py", "settings.py", "territory.py"}
 """Modules whose classes may inherit from each other."""
 MANY_VERBS = {
     "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable", "Relation",

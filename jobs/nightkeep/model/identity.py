@@ -18,6 +18,14 @@ class Operation(StrEnum):
     PERSIST_DELETES = "persist-deletes"
     OPTIMIZE = "optimize"
     DELETE = "delete"
+    EXPIRE = "expire"
+    SWEEP = "sweep"
+    RESTORE = "restore"
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether it publishes a version with other files; the rest is about files that no version needs."""
+        return self not in (Operation.EXPIRE, Operation.SWEEP, Operation.RESTORE)
 
 
 class Outcome(StrEnum):

@@ -1,68 +1,20 @@
-"""Bytes in and out of one table's folder; every other module reads and writes through here.
-
-Names are relative to the table's root. Nothing but a hint is ever overwritten: a write creates a file or fails.
-"""
+"""A folder of a POSIX file system as a store."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import BinaryIO, Final
 
-from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
+import pyarrow as pa
 
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.storage.verbs import Stored
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One file in storage: name relative to the root, size in bytes, modification time in epoch milliseconds."""
-
-    name: str
-    bytes: int
-    modified_ms: int
-
-
-class Storage(Protocol):
-    """What a format may ask of a store. Only `put_if_absent` and `replace` may race with others on one name.
-
-    `temporary` is a name that nobody else would use; a death on the way may leave a file of that name behind.
-    Raises CorruptMetadata for a name that leads out of the root: names come from metadata.
-    """
-
-    @property
-    def root(self) -> str: ...
-
-    def read(self, name: str) -> bytes:
-        """Whole content. Raises MissingFile."""
-
-    def local_path(self, name: str) -> str:
-        """A path that Arrow can open for random reads."""
-
-    def exists(self, name: str) -> bool: ...
-
-    def list(self, folder: str) -> tuple[Stored, ...]:
-        """Files directly in `folder`, by name; empty where the folder does not exist."""
-
-    def create(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A sink for a new file, durable once its context is left without an error."""
-
-    def put(self, name: str, data: bytes) -> None:
-        """Write a new file that nobody else would name."""
-
-    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
-        """Create `name` with `data` atomically; False, and nothing changed, where it exists already.
-
-        An OSError leaves open which of the two happened.
-        """
-
-    def replace(self, name: str, data: bytes, *, temporary: str) -> None:
-        """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
-
-    def delete(self, name: str) -> bool:
-        """Remove one file; False where it was gone."""
+_BATCH: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +77,76 @@ class LocalStorage:
         self.put(temporary, data)
         self._rename(temporary, name)
 
+    def open(self, name: str) -> pa.NativeFile:
+        try:
+            return pa.OSFile(self.local_path(name), "rb")
+        except FileNotFoundError:
+            raise MissingFile(f"{self.root}/{name}", "a file that metadata names", "no such file") from None
+
+    def stat(self, name: str) -> Stored | None:
+        try:
+            found = self._path(name).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Stored(name, found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def folders(self, folder: str) -> tuple[str, ...]:
+        found: list[str] = []
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._path(folder)) as entries:
+            found += [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return tuple(sorted(f"{folder}/{name}" if folder else name for name in found))
+
+    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+        batch: list[Stored] = []
+        pending = [folder]
+        while pending:
+            batch += self._files(pending.pop(), pending)
+            if len(batch) >= _BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def move(self, name: str, to: str) -> bool:
+        _make_folder(self._path(to).parent)
+        try:
+            self._link(name, to)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            raise MissingFile(f"{self.root}/{name}", "a file to be moved", "no such file") from None
+        self.delete(name)
+        return True
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        return tuple((name, why) for name in names if (why := self._not_deleted(name)) is not None)
+
     def delete(self, name: str) -> bool:
         try:
             os.unlink(self._path(name))
         except FileNotFoundError:
             return False
         return True
+
+    def _not_deleted(self, name: str) -> str | None:
+        try:
+            self.delete(name)
+        except OSError as failure:
+            return str(failure)
+        return None
+
+    def _files(self, folder: str, pending: MutableSequence[str]) -> Iterator[Stored]:
+        """Files directly in `folder`; the folders in it are added to `pending`. Links are files, never followed."""
+        prefix = f"{folder}/" if folder else ""
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._path(folder)) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(prefix + entry.name)
+                    continue
+                # Others delete while we list: a file that is gone by now is not listed.
+                with suppress(FileNotFoundError):
+                    stat = entry.stat(follow_symlinks=False)
+                    yield Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
     def _link(self, name: str, other: str) -> None:
         os.link(self._path(name), self._path(other))
@@ -144,17 +160,6 @@ class LocalStorage:
         if relative.is_absolute() or ".." in relative.parts:
             raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
         return Path(self.root, relative)
-
-
-def open_storage(location: str) -> LocalStorage:
-    """The store behind a table's location: a local path or a `file:` URI. Raises AddressError for the rest."""
-    parts = urlsplit(location)
-    if parts.scheme not in ("", "file"):
-        raise AddressError(f"{location}: expected a local path or file:// URI, found scheme {parts.scheme!r}")
-    path = unquote(parts.path) if parts.scheme else location
-    if not os.path.isdir(path):
-        raise AddressError(f"{location}: expected the folder of a table, found none")
-    return LocalStorage(os.path.abspath(path))
 
 
 def _make_folder(folder: Path) -> None:

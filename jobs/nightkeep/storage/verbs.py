@@ -1,0 +1,83 @@
+"""What a format may ask of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One file in storage: name relative to the root, size in bytes, modification time in epoch milliseconds."""
+
+    name: str
+    bytes: int
+    modified_ms: int
+
+
+class Storage(Protocol):
+    """What a format may ask of a store. Only `put_if_absent` and `replace` may race with others on one name.
+
+    `temporary` is a name that nobody else would use; a death on the way may leave a file of that name behind.
+    Raises CorruptMetadata for a name that leads out of the root: names come from metadata.
+    """
+
+    @property
+    def root(self) -> str: ...
+
+    def read(self, name: str) -> bytes:
+        """Whole content. Raises MissingFile."""
+
+    def local_path(self, name: str) -> str:
+        """A path that Arrow can open for random reads."""
+
+    def open(self, name: str) -> pa.NativeFile:
+        """A file for random reads, to be closed by the caller. Raises MissingFile."""
+
+    def exists(self, name: str) -> bool: ...
+
+    def stat(self, name: str) -> Stored | None:
+        """One file; None where it does not exist."""
+
+    def list(self, folder: str) -> tuple[Stored, ...]:
+        """Files directly in `folder`, by name; empty where the folder does not exist."""
+
+    def folders(self, folder: str) -> tuple[str, ...]:
+        """Folders directly in `folder`, by name; empty where it does not exist."""
+
+    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+        """Every file below `folder`, at any depth, in batches and in any order. A link is a file of its own.
+
+        What comes and goes meanwhile may or may not be among them.
+        """
+
+    def create(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A sink for a new file, durable once its context is left without an error."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a new file that nobody else would name."""
+
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
+        """Create `name` with `data` atomically; False, and nothing changed, where it exists already.
+
+        An OSError leaves open which of the two happened.
+        """
+
+    def replace(self, name: str, data: bytes, *, temporary: str) -> None:
+        """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
+
+    def move(self, name: str, to: str) -> bool:
+        """Give a file another name, with its bytes and time; False, and nothing changed, where `to` exists.
+
+        A death on the way leaves it under both names. Raises MissingFile.
+        """
+
+    def delete(self, name: str) -> bool:
+        """Remove one file; False where it was gone."""
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Remove files, of which some may be gone; those that could not be removed, each with the reason."""

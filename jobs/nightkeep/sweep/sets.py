@@ -1,0 +1,68 @@
+"""Two sets of names that one process may not be able to hold: candidates to go, and what is live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from nightkeep.territory import Root, Sweeps, Territory
+
+_FIELDS: tuple[pa.Field[Any], ...] = (
+    pa.field("name", pa.string(), nullable=False),
+    pa.field("bytes", pa.int64(), nullable=False),
+    pa.field("modified_ms", pa.int64(), nullable=False),
+    pa.field("kind", pa.string(), nullable=False),
+)
+ORPHANS = pa.schema(_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Files counted: how many, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one look found, by number. A listed file is live, young, an orphan, or of no kind we know.
+
+    `missing` are live files that a reader needs and that were not listed although their root was there before the
+    listing began, `resized` such as have another size than metadata says; `examples` names some of either.
+    """
+
+    listed: Tally
+    live: Tally
+    young: Tally
+    unknown: Tally
+    orphans: Tally
+    by_kind: dict[str, Tally]
+    missing: int
+    resized: int
+    examples: tuple[str, ...]
+
+
+class Sets(Protocol):
+    """One look at one table. Candidates first, live names after them, then the difference."""
+
+    def list(self, territory: Territory) -> None:
+        """Candidates are the files of the territory; they are listed once, now."""
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        """Candidates are what these roots reach, inside of the territory, and that the store still has."""
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        """Add what `roots` reach to the live names. `expected`: they were there before the listing began."""
+
+    def settle(self, *, cutoff_ms: int | None, named: str | None = None) -> Counted:
+        """The difference: candidates modified before `cutoff_ms` (None: whenever) and not live; `named`: only those
+        whose name contains this."""
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        """ORPHANS as settled, by name; may be called again."""
+
+    def close(self) -> None: ...
