@@ -46,6 +46,10 @@ class Counted:
     examples: tuple[str, ...]
 
 
+class TooManyNames(Exception):
+    """More names than these sets can hold; nothing was decided."""
+
+
 class Sets(Protocol):
     """One look at one table. Candidates first, live names after them, then the difference."""
 
@@ -58,9 +62,9 @@ class Sets(Protocol):
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
         """Add what `roots` reach to the live names. `expected`: they were there before the listing began."""
 
-    def settle(self, *, cutoff_ms: int | None, named: str | None = None) -> Counted:
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
         """The difference: candidates modified before `cutoff_ms` (None: whenever) and not live; `named`: only those
-        whose name contains this."""
+        whose name contains one of these. May be called again, after more names became live."""
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
         """ORPHANS as settled, by name; may be called again."""
