@@ -24,17 +24,21 @@ from nightkeep.policy import (
     PolicyFile,
     Preset,
     Settings,
+    Sweep,
     explain_text,
+    format_duration,
     format_size,
     groups,
     json_schema,
     load,
+    parse_duration,
     parse_size,
     parse_window,
 )
 
 ROOT = Path(__file__).parents[1]
 MB, GB = 1 << 20, 1 << 30
+HOUR = 3_600_000
 
 
 def policy(text: str, environ: dict[str, str] | None = None) -> PolicyFile:
@@ -100,6 +104,13 @@ def test_every_value_names_its_line_and_layer() -> None:
         "allow_compacting_writers": (None, "built-in"),
         "check.enabled": (19, "table shop.orders"),
         "check.byte_budget": (10, "pattern shop.*"),
+        "sweep.mode": (None, "built-in"),
+        "sweep.older_than": (None, "built-in"),
+        "sweep.max_share": (None, "built-in"),
+        "sweep.purge_after": (None, "built-in"),
+        "expire.enabled": (None, "built-in"),
+        "expire.older_than": (None, "built-in"),
+        "expire.retain_last": (None, "built-in"),
     }
 
 
@@ -197,11 +208,16 @@ def test_all_settings_can_be_written() -> None:
             verify: touched
             allow_compacting_writers: true
             check: {enabled: false, byte_budget: 1TB}
+            sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d}
+            expire: {enabled: true, older_than: 90m, retain_last: 12}
     """
     effective = policy(text).effective("a")
     assert effective.settings.operations == (Operation.PERSIST_DELETES, Operation.UPGRADE)
     assert str(effective.settings.window) == "22:30-06:00 Europe/Berlin"
     assert effective.settings.task_memory == 1536 * MB
+    assert effective.settings.sweep == Sweep(mode="delete", older_than="36h", max_share=0.1, purge_after="90d")
+    assert (effective.settings.sweep.older_than, effective.settings.sweep.purge_after) == (36 * HOUR, 90 * 24 * HOUR)
+    assert (effective.settings.expire.older_than, effective.settings.expire.retain_last) == (90 * 60_000, 12)
     assert effective.settings.clustering == Clustering(("day", "place.lat"), Curve.HILBERT, 500, noise=True)
     assert {origin.layer for origin in effective.origins.values()} == {"table a"}
 
@@ -390,6 +406,27 @@ class TestAddresses:
             "defaults:\n  clustering: {zorder: [a], noise: 1}",
             ":3: defaults.clustering: expected noise as true or false, found 1",
         ),
+        ("defaults:\n  sweep:\n    older_than: 23h", ":4: defaults.sweep.older_than: expected at least 24h, found 23h"),
+        ("defaults:\n  sweep: {purge_after: 90m}", ":3: defaults.sweep.purge_after: expected at least 24h, found 90m"),
+        (
+            "defaults:\n  sweep: {older_than: 7}",
+            ":3: defaults.sweep.older_than: expected a duration with its unit, such as 7d, 36h or 90m, found 7",
+        ),
+        ("defaults:\n  sweep: {mode: quarantaine}", "found 'quarantaine'; did you mean quarantine?"),
+        ("defaults:\n  sweep: {max_share: 0}", ":3: defaults.sweep.max_share: expected greater than 0, found 0"),
+        (
+            "defaults:\n  sweep: {oldr_than: 7d}",
+            ":3: defaults.sweep.oldr_than: unknown key; did you mean older_than? "
+            "(known: max_share, mode, older_than, purge_after)",
+        ),
+        (
+            "defaults:\n  expire: {retain: 3}",
+            ":3: defaults.expire.retain: unknown key; did you mean retain_last? (known: enabled, older_than, retain_last)",
+        ),
+        (
+            "defaults:\n  expire: {retain_last: 0}",
+            ":3: defaults.expire.retain_last: expected greater than or equal to 1",
+        ),
         ("tables: [{table: 'delta:/a'}]", ":2: tables[0].name: expected this key, found none"),
         ("tables: {a: b}", ":2: tables: expected a list, found a mapping"),
         (
@@ -479,6 +516,66 @@ class TestSizes:
     def test_anything_else_is_refused(self, text: object) -> None:
         with pytest.raises(ValueError, match="a size with its unit"):
             parse_size(text)
+
+
+class TestDurations:
+    @given(st.integers(min_value=1, max_value=1 << 30))
+    def test_what_is_shown_reads_back_exactly(self, minutes: int) -> None:
+        assert parse_duration(format_duration(minutes * 60_000)) == minutes * 60_000
+
+    @pytest.mark.parametrize(
+        ("text", "duration"),
+        [("7d", 168 * HOUR), ("36h", 36 * HOUR), ("90 m", HOUR * 3 // 2), ("1m", 60_000), ("007d", 168 * HOUR)],
+    )
+    def test_days_hours_and_minutes(self, text: str, duration: int) -> None:
+        assert parse_duration(text) == duration
+
+    @pytest.mark.parametrize("text", ["7", 7, "d", "-1d", "0h", "1.5d", "7D", "1w", "30s", "1d12h", " 7d", "P7D", None])
+    def test_anything_else_is_refused(self, text: object) -> None:
+        with pytest.raises(ValueError, match="a duration with its unit, such as 7d, 36h or 90m"):
+            parse_duration(text)
+
+    def test_the_longest_unit_that_fits_is_shown(self) -> None:
+        shown = [format_duration(hours * HOUR) for hours in (24, 36, 168)]
+        assert shown == ["1d", "36h", "7d"]
+
+
+class TestSweep:
+    def test_nothing_is_moved_unless_the_policy_says_so(self) -> None:
+        settings = policy("").effective("paimon:/a").settings
+        assert (settings.sweep.mode, settings.expire.enabled) == ("dry-run", False)
+
+    def test_layers_merge_field_by_field(self) -> None:
+        text = """\
+            defaults:
+              sweep: {mode: quarantine, older_than: 14d}
+              expire: {enabled: true, retain_last: 5}
+            patterns: [{match: "a*", sweep: {older_than: 3d}, expire: {retain_last: null}}]
+        """
+        settings = policy(text).effective("paimon:/abc").settings
+        assert (settings.sweep.mode, settings.sweep.older_than) == ("quarantine", 72 * HOUR)
+        assert (settings.expire.enabled, settings.expire.retain_last) == (True, None)
+
+    def test_a_delta_table_keeps_files_for_a_week_whatever_the_layer_that_says_less(self) -> None:
+        text = "defaults: {verify: full}\npatterns:\n- match: 'l*'\n  sweep:\n    older_than: 3d\n"
+        assert policy(text).effective("paimon:/lake").settings.sweep.older_than == 72 * HOUR
+        message = r"/etc/care/tables.yaml:6: sweep.older_than: expected at least 7d for delta:/lake, .* found 3d"
+        with pytest.raises(PolicyError, match=message):
+            policy(text).effective("delta:/lake")
+        listed = refusal(text + "tables: [{name: lake, table: 'delta:/x'}]")
+        assert "yaml:6: sweep.older_than: expected at least 7d for lake, a table of delta, found 3d" in listed
+
+    def test_the_delta_table_may_say_more_than_a_pattern_for_all(self) -> None:
+        text = "defaults: {sweep: {older_than: 3d}}\npatterns: [{match: 'lake*', sweep: {older_than: 7d}}]\n"
+        loaded = policy(text + "tables: [{name: lake.a, table: 'delta:/x'}, {name: b, table: 'paimon:/y'}]")
+        assert [loaded.effective(name).settings.sweep.older_than for name in ("lake.a", "b")] == [168 * HOUR, 72 * HOUR]
+
+    def test_explain_says_durations_and_counts_as_they_are_written(self) -> None:
+        text = "defaults:\n  sweep: {older_than: 36h}\n  expire: {older_than: 90m, retain_last: 1024}"
+        lines = [" ".join(line.split()) for line in explain_text(policy(text).effective("paimon:/x")).splitlines()]
+        assert "sweep.older_than 36h /etc/care/tables.yaml:3 defaults" in lines
+        assert "expire.older_than 90m /etc/care/tables.yaml:4 defaults" in lines
+        assert "expire.retain_last 1024 /etc/care/tables.yaml:4 defaults" in lines
 
 
 class TestWindows:
@@ -641,7 +738,14 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
-        check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*"""
+        check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*
+        sweep.mode                dry-run                             built-in
+        sweep.older_than          7d                                  built-in
+        sweep.max_share           0.5                                 built-in
+        sweep.purge_after         30d                                 built-in
+        expire.enabled            false                               built-in
+        expire.older_than         -                                   built-in
+        expire.retain_last        -                                   built-in"""
     )
 
 
@@ -677,7 +781,13 @@ def test_the_editor_schema_is_current_and_agrees_with_the_loader() -> None:
     validator = Draft202012Validator(committed)
     assert validator.is_valid(yaml.safe_load((ROOT / "dags/tables.yaml").read_text()))
     assert validator.is_valid({"version": 1, **yaml.safe_load(dedent(LAYERED))})
-    for wrong in ({"verfy": "full"}, {"task_memory": 2}, {"check": {"enabled": "no"}}, {"window": "2-6"}):
+    for wrong in (
+        {"verfy": "full"},
+        {"task_memory": 2},
+        {"check": {"enabled": "no"}},
+        {"window": "2-6"},
+        {"sweep": {"older_than": "1w"}},
+    ):
         assert not validator.is_valid({"version": 1, "defaults": wrong})
 
 
@@ -713,6 +823,8 @@ def test_the_editor_schema_shows_the_real_defaults() -> None:
     assert isinstance(blocks, dict)
     assert parse_size(blocks["Defaults"]["properties"]["task_memory"]["default"]) == Settings().task_memory
     assert parse_size(blocks["Check"]["properties"]["byte_budget"]["default"]) == Settings().check.byte_budget
+    assert parse_duration(blocks["Sweep"]["properties"]["older_than"]["default"]) == Settings().sweep.older_than
+    assert parse_duration(blocks["Sweep"]["properties"]["purge_after"]["default"]) == Settings().sweep.purge_after
 
 
 def test_importing_the_policy_imports_nothing_heavy() -> None:

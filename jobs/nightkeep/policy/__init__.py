@@ -3,24 +3,28 @@
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.layers import EffectivePolicy, Origin, PolicyFile, TablePolicy, groups, load
 from nightkeep.policy.overrides import Overrides
-from nightkeep.policy.settings import Check, Preset, Settings, json_schema
-from nightkeep.policy.units import Window, format_size, parse_size, parse_window
+from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, json_schema
+from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
 
 __all__ = [
     "Check",
     "EffectivePolicy",
+    "Expire",
     "Origin",
     "Overrides",
     "PolicyFile",
     "Preset",
     "Settings",
+    "Sweep",
     "TablePolicy",
     "Window",
     "explain_text",
+    "format_duration",
     "format_size",
     "groups",
     "json_schema",
     "load",
+    "parse_duration",
     "parse_size",
     "parse_window",
 ]

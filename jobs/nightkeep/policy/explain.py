@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from nightkeep.model import Clustering
 from nightkeep.policy.layers import EffectivePolicy, flat
-from nightkeep.policy.units import format_size
+from nightkeep.policy.units import format_duration, format_size
+
+# Every other whole number among the settings is a size.
+_NUMBERS: Mapping[str, Callable[[int], str]] = {
+    "sweep.older_than": format_duration,
+    "sweep.purge_after": format_duration,
+    "expire.older_than": format_duration,
+    "expire.retain_last": str,
+}
 
 
 def explain_text(policy: EffectivePolicy) -> str:
@@ -13,20 +23,20 @@ def explain_text(policy: EffectivePolicy) -> str:
     for key, value in flat(policy.settings).items():
         origin = policy.origins[key]
         place = "" if origin.file is None else f"{origin.file}:{origin.line}"
-        rows.append((key, _shown(value), place, origin.layer))
+        rows.append((key, _shown(key, value), place, origin.layer))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[3]]) for row in rows]
     return "\n".join([f"{policy.address.name}  {policy.address}", "", *lines])
 
 
-def _shown(value: object) -> str:
+def _shown(key: str, value: object) -> str:
     match value:
         case None:
             return "-"
         case bool():
             return str(value).lower()
-        case int():  # every whole number among the settings is a size
-            return format_size(value)
+        case int():
+            return _NUMBERS.get(key, format_size)(value)
         case tuple():
             return ", ".join(map(str, value))
         case Clustering():

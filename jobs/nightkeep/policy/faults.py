@@ -7,7 +7,7 @@ import difflib
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from nightkeep.policy.settings import Check, Defaults, Document, PatternEntry, TableEntry
+from nightkeep.policy.settings import Check, Defaults, Document, Expire, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.source import Location, Source, dotted
 
 _ENTRIES: dict[str | int, type[BaseModel]] = {
@@ -15,6 +15,7 @@ _ENTRIES: dict[str | int, type[BaseModel]] = {
     "patterns": PatternEntry,
     "tables": TableEntry,
 }
+_BLOCKS: dict[str | int, type[BaseModel]] = {"check": Check, "sweep": Sweep, "expire": Expire}
 _EXPECTED = {
     "bool_type": "true or false",
     "float_type": "a number",
@@ -67,7 +68,7 @@ def _unknown_key(location: Location) -> str:
 def _model_around(location: Location) -> type[BaseModel]:
     if len(location) == 1:
         return Document
-    return Check if location[-2] == "check" else _ENTRIES[location[0]]
+    return _BLOCKS.get(location[-2]) or _ENTRIES[location[0]]
 
 
 def _shown(value: object) -> str:

@@ -21,8 +21,9 @@ from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.policy.address import is_address, names_of, parse_address, same_place, substitute
 from nightkeep.policy.faults import explained
-from nightkeep.policy.settings import OPERATIONS, PRESETS, Document, Preset, Settings, TableEntry
+from nightkeep.policy.settings import OPERATIONS, PRESETS, Document, Preset, Settings, TableEntry, floor_ms
 from nightkeep.policy.source import Location, Source, parse
+from nightkeep.policy.units import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class PolicyFile:
 
         An address that the file lists is that table. One that it does not list is governed by the defaults
         and by the patterns that match `database.table` or `table`, its last path components without `.db`.
-        Raises AddressError for a name that the file does not have.
+        Raises AddressError for a name that the file does not have, PolicyError for a sweep of too young files.
         """
         listed = {entry.name: entry for entry in self.tables}
         if table in listed:
@@ -123,6 +124,7 @@ class PolicyFile:
         merged = _merge([self.defaults, *matching, *([own] if own else [])])
         settings = _built({key: value for key, (value, _) in merged.items()})
         origins = {key: origin for key, (_, origin) in merged.items()}
+        _require_age(address, settings, origins["sweep.older_than"])
         return EffectivePolicy(address, settings, MappingProxyType(origins))
 
     def _unknown(self, table: str, names: Iterable[str]) -> str:
@@ -148,13 +150,16 @@ def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str
         Pattern(entry.match, _layer(f"pattern {entry.match}", entry, ("patterns", i), source))
         for i, entry in enumerate(document.patterns)
     ]
-    return PolicyFile(
+    policy = PolicyFile(
         file=file,
         tables=tables,
         tables_per_session=document.defaults.tables_per_session,
         defaults=_layer("defaults", document.defaults, ("defaults",), source),
         patterns=tuple(sorted(patterns, key=lambda pattern: pattern.specificity)),
     )
+    for table in tables:
+        policy.effective(table.name)
+    return policy
 
 
 def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]:
@@ -238,6 +243,16 @@ def _tables(document: Document, source: Source, environ: Mapping[str, str]) -> t
     if faults:
         raise PolicyError("\n".join(faults))
     return tuple(tables)
+
+
+def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
+    """Layers are for tables of every format: only here is it known whose floor holds."""
+    floor, found = floor_ms(address.format), settings.sweep.older_than
+    if found < floor:
+        raise PolicyError(
+            f"{origin.file}:{origin.line}: sweep.older_than: expected at least {format_duration(floor)} for "
+            f"{address.name}, a table of {address.format}, found {format_duration(found)}"
+        )
 
 
 def _repeated(tables: Sequence[TablePolicy], file: str) -> list[str]:

@@ -26,13 +26,37 @@ from pydantic.json_schema import WithJsonSchema
 from nightkeep.model import Clustering, Operation, VerifyLevel
 from nightkeep.policy.address import is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
-from nightkeep.policy.units import SIZE_PATTERN, WINDOW_PATTERN, Window, parse_size, parse_window
+from nightkeep.policy.units import (
+    DURATION_PATTERN,
+    SIZE_PATTERN,
+    WINDOW_PATTERN,
+    Window,
+    format_duration,
+    parse_duration,
+    parse_size,
+    parse_window,
+)
 
 _GB = 1 << 30
+_DAY_MS = 24 * 60 * 60 * 1000
 
 
 Nightly = Literal["upgrade", "persist-deletes", "optimize"]
 """Operations that a policy can ask for: what changes rows is asked for by hand."""
+
+
+SweepMode = Literal["dry-run", "quarantine", "delete"]
+
+
+def floor_ms(table_format: str) -> int:
+    """Younger files are those of writers at work: no policy can make a sweep of such a table touch them."""
+    return 7 * _DAY_MS if table_format == "delta" else _DAY_MS
+
+
+def _a_day_or_longer(duration: int) -> int:
+    if duration < _DAY_MS:
+        raise ValueError("at least 24h", format_duration(duration))
+    return duration
 
 
 def _not_an_address(name: str) -> str:
@@ -46,6 +70,12 @@ Size = Annotated[
     BeforeValidator(parse_size),
     WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN}),
 ]
+Duration = Annotated[
+    int,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
+]
+Age = Annotated[Duration, AfterValidator(_a_day_or_longer)]
 Hours = Annotated[
     Window,
     BeforeValidator(parse_window),
@@ -85,8 +115,42 @@ class Check(_Block):
     )
 
 
+class Sweep(_Block):
+    """What becomes of files that nothing needs any more."""
+
+    mode: SweepMode = Field(
+        default="dry-run",
+        description="dry-run only reports, quarantine moves to where they can be brought back from, delete deletes.",
+    )
+    older_than: Age = Field(
+        default=7 * _DAY_MS,
+        description="A younger file is left alone. At least 24h, 7d for Delta; lower only with --below-floor.",
+        json_schema_extra={"default": "7d"},
+    )
+    max_share: Annotated[StrictFloat, Field(gt=0, le=1)] = Field(
+        default=0.5, description="Where more than 100 files and a larger share of all would go, nothing goes."
+    )
+    purge_after: Age = Field(
+        default=30 * _DAY_MS,
+        description="How long quarantined files can be brought back. At least 24h.",
+        json_schema_extra={"default": "30d"},
+    )
+
+
+class Expire(_Block):
+    """Old versions that are let go, within what the table's own options allow."""
+
+    enabled: StrictBool = Field(default=False, description="Expire before each sweep of the weekly run.")
+    older_than: Duration | None = Field(
+        default=None, description="A younger version stays, also where the table would let it go. null: the table says."
+    )
+    retain_last: Annotated[StrictInt, Field(ge=1)] | None = Field(
+        default=None, description="So many of the latest versions stay, at least. null: the table says."
+    )
+
+
 class Settings(_Block):
-    """Everything a layer may set for a table. Sizes are bytes; None is described per field."""
+    """Everything a layer may set for a table. Sizes are bytes, durations milliseconds; None is described per field."""
 
     preset: Preset = Field(
         default=Preset.BALANCED,
@@ -139,6 +203,8 @@ class Settings(_Block):
         default=False, description="Run although a writer of this table compacts it as well."
     )
     check: Check = Field(default_factory=Check, description="The check of what was published.")
+    sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")
+    expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
 
 
 class Defaults(Settings):

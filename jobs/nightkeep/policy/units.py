@@ -1,4 +1,4 @@
-"""Text people write -> bytes and windows. What is not understood is a ValueError naming what was expected."""
+"""Text people write -> bytes, durations, windows. What is not understood is a ValueError naming what was expected."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from decimal import Decimal
 # their options unchanged.
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
+# As Kubernetes and Prometheus write them; months and years are of no fixed length.
+_DURATIONS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
 # Also given to editors as JSON Schema patterns: only what ECMA 262 reads the same way.
 SIZE_PATTERN = r"^([0-9]+(?:\.[0-9]+)?)\s*(?:([KMGTkmgt])[Ii]?)?[Bb]$"
+DURATION_PATTERN = r"^([0-9]+)\s*([mhd])$"
 WINDOW_PATTERN = r"^([0-9]{2}):([0-9]{2})-([0-9]{2}):([0-9]{2})\s+(\S+)$"
 
 _SIZE_EXPECTED = "a size with its unit, such as 512MB or 2GB"
+_DURATION_EXPECTED = "a duration with its unit, such as 7d, 36h or 90m"
 _WINDOW_EXPECTED = "a window with its time zone, such as 02:00-06:00 Europe/Berlin"
 
 
@@ -37,6 +42,24 @@ def format_size(size: int) -> str:
     """The shortest text that `parse_size` turns back into exactly `size` bytes."""
     unit = next(unit for unit, factor in reversed(_UNITS.items()) if size % factor == 0)
     return f"{size // _UNITS[unit]}{unit}"
+
+
+def parse_duration(text: object) -> int:
+    """Milliseconds of `7d`, `36h`, `90m`; at least a minute. A day is 24 hours.
+
+    Raises ValueError for anything else, a bare number included: its unit would be a guess.
+    """
+    found = re.fullmatch(DURATION_PATTERN, text) if isinstance(text, str) else None
+    duration = int(found[1]) * _DURATIONS[found[2]] if found else 0
+    if duration < 1:
+        raise ValueError(_DURATION_EXPECTED)
+    return duration
+
+
+def format_duration(milliseconds: int) -> str:
+    """The shortest text that `parse_duration` turns back into exactly `milliseconds`, which are whole minutes."""
+    unit = next(unit for unit, factor in reversed(_DURATIONS.items()) if milliseconds % factor == 0)
+    return f"{milliseconds // _DURATIONS[unit]}{unit}"
 
 
 @dataclass(frozen=True, slots=True)
