@@ -421,7 +421,8 @@ class TestAddresses:
         ),
         (
             "defaults:\n  expire: {retain: 3}",
-            ":3: defaults.expire.retain: unknown key; did you mean retain_last? (known: enabled, older_than, retain_last)",
+            ":3: defaults.expire.retain: unknown key; did you mean retain_last? "
+            "(known: enabled, older_than, retain_last)",
         ),
         (
             "defaults:\n  expire: {retain_last: 0}",
