@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+import pyarrow as pa
+
 from nightkeep.care import Order, care
 from nightkeep.engine import Engine
 from nightkeep.formats.paimon import format as paimon
@@ -29,9 +31,9 @@ class RecordingStorage:
         self.opened.append(name)
         return self.inner.read(name)
 
-    def local_path(self, name: str) -> str:
+    def open(self, name: str) -> pa.NativeFile:
         self.opened.append(name)
-        return self.inner.local_path(name)
+        return self.inner.open(name)
 
     def exists(self, name: str) -> bool:
         return self.inner.exists(name)

@@ -108,7 +108,7 @@ def test_a_file_that_is_gone_is_named(store: LocalStorage) -> None:
 @pytest.mark.parametrize("name", ["../outside", "bucket-0/../../outside", "/etc/passwd"])
 def test_no_name_leads_out_of_the_root(store: LocalStorage, name: str) -> None:
     Path(store.root, "..", "outside").resolve().write_text("secret")
-    for act in (store.read, store.exists, store.local_path, store.delete, store.list):
+    for act in (store.read, store.exists, store.open, store.delete, store.list):
         with pytest.raises(CorruptMetadata, match="a name below this folder"):
             act(name)
     with pytest.raises(CorruptMetadata):

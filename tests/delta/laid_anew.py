@@ -36,7 +36,8 @@ def laid_anew(table: DeltaTable, unit: DeltaUnit, run: Run, intent: Intent = BY_
     if tracked is not None:
         data = data.append_column(tracked.row_id, rows.column(ROW_ID))
         data = data.append_column(tracked.commit_version, rows.column(COMMIT_VERSION))
-    pq.write_table(data, table.storage.local_path(name), store_schema=False)
+    with table.storage.create(name) as sink:
+        pq.write_table(data, sink, store_schema=False)
     add = {
         "path": quote(name, safe="/="),
         "partitionValues": dict(unit.stored_partition),

@@ -57,7 +57,7 @@ def test_a_file_reads_as_arrow_reads_it_where_arrow_can(tmp_path: Path) -> None:
     })  # fmt: skip
     pq.write_table(rows, path, use_deprecated_int96_timestamps=True, row_group_size=300)
 
-    opened, names = open_parquet(path)
+    opened, names = open_parquet(pa.OSFile(path))
 
     assert names == {"at"}
     found = times(opened.read(columns=["at"]).column("at"))
@@ -71,7 +71,7 @@ def test_a_footer_is_written_as_it_was_read(tmp_path: Path, columns: int) -> Non
     rows = pa.table({f"column {n}": pa.array([n, None, -n], pa.int64()) for n in range(columns)})
     pq.write_table(rows, path, row_group_size=1)
 
-    assert path.read_bytes().endswith(footer_bytes(read_footer(str(path))))
+    assert path.read_bytes().endswith(footer_bytes(read_footer(pa.OSFile(str(path)))))
 
 
 @pytest.mark.parametrize("year", [1, 1600, 1676, 1969, 1970, 2263, 2554, 9999])

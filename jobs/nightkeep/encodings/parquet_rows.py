@@ -23,14 +23,12 @@ BATCH_ROWS: Final = 1 << 16
 
 
 class ParquetRows:
-    """One open file. Raises CorruptMetadata naming `subject` for what is no Parquet, and FileNotFoundError."""
+    """One open file, closed with the last reference to it. Raises CorruptMetadata naming `subject`: no Parquet."""
 
-    def __init__(self, path: str, *, subject: str) -> None:
+    def __init__(self, source: pa.NativeFile, *, subject: str) -> None:
         self._subject = subject
         try:
-            self._parquet, _ = open_parquet(path)
-        except FileNotFoundError:
-            raise
+            self._parquet, _ = open_parquet(source)
         except (pa.ArrowException, OSError, ValueError) as failure:
             raise CorruptMetadata(subject, "a Parquet file", str(failure)) from failure
         footer = self._parquet.metadata

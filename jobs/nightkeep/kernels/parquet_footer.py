@@ -9,21 +9,23 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
+
 Fields: TypeAlias = dict[int, tuple[int, Any]]
 """(type, value) by field id. Integers are signed, binary is bytes, a list is (element type, values); of a boolean
 field the type is the value."""
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 _LONG_LIST: Final = 15
+_END: Final = struct.Struct("<I4s")
 
 
-def read_footer(path: str) -> Fields:
+def read_footer(source: pa.NativeFile) -> Fields:
     """FileMetaData of a Parquet file."""
-    with open(path, "rb") as file:
-        file.seek(-8, 2)
-        (length,) = struct.unpack("<I", file.read(4))
-        file.seek(-8 - length, 2)
-        return _Reader(file.read(length)).fields()
+    source.seek(-_END.size, 2)
+    length, _ = _END.unpack(source.read(_END.size))
+    source.seek(-_END.size - length, 2)
+    return _Reader(source.read(length)).fields()
 
 
 def footer_bytes(footer: Fields) -> bytes:

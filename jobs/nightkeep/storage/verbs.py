@@ -32,9 +32,6 @@ class Storage(Protocol):
     def read(self, name: str) -> bytes:
         """Whole content. Raises MissingFile."""
 
-    def local_path(self, name: str) -> str:
-        """A path that Arrow can open for random reads."""
-
     def open(self, name: str) -> pa.NativeFile:
         """A file for random reads, to be closed by the caller. Raises MissingFile."""
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
 from nightkeep.formats.delta.schema import ColumnMapping, Field, TableSchema
@@ -59,11 +59,7 @@ class FileReader:
     def __init__(self, storage: Storage, unit: DeltaUnit, file: DataFile) -> None:
         self.subject = file.path
         self._unit, self._schema, self._file = unit, unit.schema, file
-        path = storage.local_path(file.name)
-        try:
-            self._parquet = ParquetRows(path, subject=file.path)
-        except FileNotFoundError:
-            raise MissingFile(path, "a data file that the log names", "no such file") from None
+        self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
         self._find = finder(self._schema.mapping)
         self._leaves = leaf_bounds(self._parquet.fields)
         self.rows = self._parquet.rows

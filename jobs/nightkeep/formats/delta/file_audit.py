@@ -31,7 +31,8 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[s
     reader = FileReader(storage, unit, file)
     if file.rows == 0 or reader.rows != file.rows:
         yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
-    stored = pq.read_schema(storage.local_path(file.name))
+    with storage.open(file.name) as source:
+        stored = pq.read_schema(source)
     yield from (f"{file.name}: {fault}" for fault in _column_faults(stored, unit.schema))
     seen = {leaf: _Seen() for leaf in leaves(unit.schema)}
     tops = tuple(dict.fromkeys(leaf.path[0] for leaf in seen))

@@ -15,11 +15,11 @@ from urllib.parse import unquote, urlsplit
 from pyroaring import BitMap, BitMap64
 
 from nightkeep.encodings import roaring
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta import z85
 from nightkeep.formats.delta.metadata import DataFile, Vector, VectorKind
 from nightkeep.formats.delta.naming import vector_name
-from nightkeep.storage import Storage
+from nightkeep.storage import LocalStorage, Storage
 
 PACKED_BYTES: Final = 2 << 20
 """A file of vectors is full at this size, delta-spark's deletionVectors.packing.targetSize."""
@@ -38,9 +38,9 @@ def read_vector(storage: Storage, file: DataFile) -> BitMap64:
     if vector.kind is VectorKind.INLINE:
         payload = _inline(vector, subject)
     else:
-        path = _path(storage, vector, file)
-        subject = f"{path}: vector at {vector.offset}"
-        payload = _stored(path, vector, subject)
+        place, name = _place(storage, vector, file)
+        subject = f"{place.root}/{name}: vector at {vector.offset}"
+        payload = _stored(place, name, vector, subject=subject)
     bitmap = decode(payload, subject=subject)
     if len(bitmap) != vector.rows:
         raise CorruptMetadata(subject, f"{vector.rows} deleted rows", str(len(bitmap)))
@@ -127,19 +127,20 @@ def _name(prefix: str, unique: uuid.UUID) -> str:
     return vector_name(prefix, unique) if prefix else vector_name("", unique).lstrip("/")
 
 
-def _path(storage: Storage, vector: Vector, file: DataFile) -> str:
-    """A local path. An absolute place is a URI, encoded like the path of an add."""
+def _place(storage: Storage, vector: Vector, file: DataFile) -> tuple[Storage, str]:
+    """A store and a name. An absolute place is a URI, encoded like the path of an add."""
     name = vector_file(vector)
     if name is not None:
-        return storage.local_path(name)
+        return storage, name
     parts = urlsplit(vector.place)
-    if parts.scheme not in ("", "file") or not parts.path.startswith("/"):
+    is_local = isinstance(storage, LocalStorage) and parts.scheme in ("", "file")
+    if not is_local or not parts.path.startswith("/"):
         raise RefusedTable(
             file.path,
             f"its deletion vector is at {vector.place}",
             "only absolute paths on this file system are handled; rewrite the table with REORG TABLE ... APPLY (PURGE)",
         )
-    return unquote(parts.path)
+    return LocalStorage("/"), unquote(parts.path).lstrip("/")
 
 
 def _inline(vector: Vector, subject: str) -> bytes:
@@ -152,16 +153,14 @@ def _inline(vector: Vector, subject: str) -> bytes:
     return data[: vector.bytes]
 
 
-def _stored(path: str, vector: Vector, subject: str) -> bytes:
+def _stored(storage: Storage, name: str, vector: Vector, *, subject: str) -> bytes:
     """Magic and bitmap, once version, size and checksum hold. Reads no other vector of the file."""
     offset = vector.offset or 0
-    try:
-        with open(path, "rb") as stored:
-            version = stored.read(1)
-            stored.seek(offset)
-            record = stored.read(_INT.size + vector.bytes + _CRC.size)
-    except FileNotFoundError:
-        raise MissingFile(path, "a file of deletion vectors that the log names", "no such file") from None
+    with storage.open(name) as stored:
+        version = stored.read(1)
+        # Some stores refuse to go beyond the end.
+        stored.seek(min(offset, stored.size()))
+        record = stored.read(_INT.size + vector.bytes + _CRC.size)
     if version != bytes([_VERSION]) or offset < 1:
         raise CorruptMetadata(subject, f"version byte {_VERSION} and a later offset", version.hex() or "an empty file")
     if len(record) != _INT.size + vector.bytes + _CRC.size:

@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.conform import conform, constant, places
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.name_mapping import ArrowField, with_ids
@@ -74,10 +74,7 @@ class FileReader:
     def __init__(self, storage: Storage, schema: TableSchema, file: ContentFile) -> None:
         self.subject = file.path
         self._schema, self._file = schema, file
-        try:
-            self._parquet = ParquetRows(storage.local_path(file.name), subject=file.path)
-        except FileNotFoundError:
-            raise MissingFile(file.path, "a file that a manifest names", "no such file") from None
+        self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
         self._fields = with_ids(self._parquet.fields, schema, subject=self.subject)
         self._by_name = {field.name: field for field in schema.current.fields}
         self._columns_held = self._columns_of_file()

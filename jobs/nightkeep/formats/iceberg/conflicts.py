@@ -71,9 +71,8 @@ def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile])
 
 
 def _row_ids(storage: Storage, new: NewFile) -> bool:
-    ids = {
-        (field.metadata or {}).get(_FIELD_ID) for field in pq.read_schema(storage.local_path(storage_name(new.path)))
-    }
+    with storage.open(storage_name(new.path)) as source:
+        ids = {(field.metadata or {}).get(_FIELD_ID) for field in pq.read_schema(source)}
     return str(LINEAGE[ROW_ID].field_id).encode() in ids
 
 

@@ -36,13 +36,14 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Itera
 def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
     if (file.spec_id, file.partition) != (unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
-    footer = pq.read_metadata(storage.local_path(file.name))
+    with storage.open(file.name) as source:
+        footer = pq.read_metadata(source)
     if file.rows == 0 or footer.num_rows != file.rows:
         yield f"{footer.num_rows} rows, expected some and as many as its manifest says, {file.rows}"
     offsets = file.raw.get("split_offsets")
     if offsets is not None and (offsets != sorted(set(_list(offsets))) or len(_list(offsets)) != footer.num_row_groups):
         yield f"split offsets {offsets}, expected {footer.num_row_groups} ascending ones"
-    yield from _column_faults(pq.read_schema(storage.local_path(file.name)), unit.schema)
+    yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
     leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
     seen = {leaf: _Seen() for leaf in leaves}
     reader = FileReader(storage, unit.schema, file)

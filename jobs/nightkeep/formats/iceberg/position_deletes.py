@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.conversions import to_bytes
 from nightkeep.formats.iceberg.file_records import PATH_FIELD
@@ -39,7 +39,7 @@ def read_positions(
     """
     found: dict[str, BitMap64] = {}
     try:
-        with pq.ParquetFile(storage.local_path(file.name)) as source:
+        with storage.open(file.name) as opened, pq.ParquetFile(opened) as source:
             if source.metadata.num_rows != file.rows:
                 raise CorruptMetadata(
                     file.path, f"{file.rows} rows as its manifest says", str(source.metadata.num_rows)
@@ -50,8 +50,6 @@ def read_positions(
                 for path, held in _by_path(batch, names, file.path):
                     if wanted is None or path in wanted:
                         found[path] = found[path] | held if path in found else held
-    except FileNotFoundError:
-        raise MissingFile(file.path, "a position delete file that a manifest names", "no such file") from None
     except (pa.ArrowException, OSError, UnicodeError) as failure:
         raise CorruptMetadata(file.path, "a Parquet file of file_path and pos", f"{failure!s:.200}") from failure
     return found
@@ -73,7 +71,7 @@ def write_positions(storage: Storage, location: str, data_file: ContentFile, bit
             for start in range(0, len(bitmap), _BATCH_ROWS):
                 writer.write_batch(_batch(data_file.path, bitmap[start : start + _BATCH_ROWS]))
         size = sink.tell()
-    with pq.ParquetFile(storage.local_path(name)) as written:
+    with storage.open(name) as opened, pq.ParquetFile(opened) as written:
         raw = _raw(data_file, bitmap, written.metadata)
     raw |= {"file_path": location, "file_size_in_bytes": size}
     return NewFile(Content.POSITION_DELETES, data_file.spec_id, raw)

@@ -5,18 +5,16 @@ PFA1 blob ... PFA1 payload payload-size(i32 LE) flags(4) PFA1
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata
 from nightkeep.storage import Storage
 
 MAGIC: Final = b"PFA1"
@@ -60,25 +58,22 @@ def read_blob(storage: Storage, name: str, *, offset: int, file_bytes: int) -> t
 
     Raises CorruptMetadata naming the file for another size, a footer that is none, and no blob there; MissingFile.
     """
-    try:
-        with open(storage.local_path(name), "rb") as source:
-            _require_size(name, source, file_bytes)
-            footer = _footer(name, source, file_bytes)
-            # A blob without bytes begins where the next one does.
-            there = [each for each in footer.blobs if each.offset == offset]
-            if not there:
-                raise CorruptMetadata(name, f"a blob at offset {offset}", "none in the footer")
-            blob = max(there, key=lambda each: each.length)
-            source.seek(offset)
-            return blob, source.read(blob.length)
-    except FileNotFoundError:
-        raise MissingFile(name, "a Puffin file that metadata names", "no such file") from None
+    with storage.open(name) as source:
+        _require_size(name, source, file_bytes)
+        footer = _footer(name, source, file_bytes)
+        # A blob without bytes begins where the next one does.
+        there = [each for each in footer.blobs if each.offset == offset]
+        if not there:
+            raise CorruptMetadata(name, f"a blob at offset {offset}", "none in the footer")
+        blob = max(there, key=lambda each: each.length)
+        source.seek(offset)
+        return blob, source.read(blob.length)
 
 
 def read_footer(storage: Storage, name: str) -> Footer:
     """What a Puffin file holds. Raises CorruptMetadata naming the file, MissingFile."""
     data = storage.read(name)
-    return _footer(name, io.BytesIO(data), len(data))
+    return _footer(name, pa.BufferReader(data), len(data))
 
 
 def write_puffin(
@@ -104,13 +99,13 @@ _MAX_FOOTER_BYTES: Final = 1 << 28
 _PIECE_BYTES: Final = 1 << 16
 
 
-def _require_size(name: str, source: BinaryIO, expected: int) -> None:
-    found = os.fstat(source.fileno()).st_size
+def _require_size(name: str, source: pa.NativeFile, expected: int) -> None:
+    found = source.size()
     if found != expected:
         raise CorruptMetadata(name, f"{expected} bytes as its manifest says", str(found))
 
 
-def _footer(name: str, source: BinaryIO, size: int) -> Footer:
+def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:
     least = 2 * len(MAGIC) + _TAIL.size
     if size < least or source.read(len(MAGIC)) != MAGIC:
         raise CorruptMetadata(name, f"magic {MAGIC!r} and a footer", f"{size} bytes that do not begin with it")

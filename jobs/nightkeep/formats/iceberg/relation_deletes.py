@@ -196,8 +196,9 @@ def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _positions(storage: Storage, vector: ContentFile) -> BitMap64:
     """A `deletion-vector-v1` blob: length, magic, bitmap, checksum (Puffin spec)."""
-    with open(storage.local_path(vector.name), "rb") as puffin:
-        puffin.seek(vector.content_offset or 0)
+    with storage.open(vector.name) as puffin:
+        # Some stores refuse to go beyond the end.
+        puffin.seek(min(vector.content_offset or 0, puffin.size()))
         blob = puffin.read(vector.content_bytes or 0)
     subject = f"{vector.path}: vector at {vector.content_offset}"
     try:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.name_mapping import PROPERTY, field_id, with_ids
 from nightkeep.formats.iceberg.relation_schema import Names
@@ -63,9 +63,8 @@ def _children(kind: IcebergType) -> Sequence[NestedField]:
 
 def _shape(storage: Storage, schema: TableSchema, file: ContentFile, defaults: Mapping[int, object]) -> Shape:
     try:
-        held = list(pq.read_schema(storage.local_path(file.name)))
-    except FileNotFoundError:
-        raise MissingFile(file.path, "a data file that a manifest names", "no such file") from None
+        with storage.open(file.name) as source:
+            held = list(pq.read_schema(source))
     except (pa.ArrowException, OSError) as failure:
         raise CorruptMetadata(file.path, "a Parquet file", str(failure)) from failure
     has_ids = any(number is not None for number, _ in _ids(held))

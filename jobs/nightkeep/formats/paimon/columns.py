@@ -54,9 +54,8 @@ class FileReader:
     def __init__(self, storage: Storage, bucket: Bucket, file: DataFile) -> None:
         self.subject = bucket.path(file)
         self._bucket, self._file = bucket, file
-        path = storage.local_path(self.subject)
         try:
-            self.parquet, self._twelve_bytes = open_parquet(path)
+            self.parquet, self._twelve_bytes = open_parquet(storage.open(self.subject))
         except (pa.ArrowInvalid, OSError) as failure:
             raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
         footer = self.parquet.metadata

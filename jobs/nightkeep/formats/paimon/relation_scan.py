@@ -184,7 +184,7 @@ def _divided_down(nanos: Column) -> Column:
 
 def _stored_as_nanoseconds(storage: Storage, file: StoredFile) -> frozenset[str]:
     """Columns that the file stores as INT64 nanoseconds, as Arrow does, and not as INT96, as Java does."""
-    with pq.ParquetFile(storage.local_path(file.path)) as parquet:
+    with storage.open(file.path) as source, pq.ParquetFile(source) as parquet:
         columns = map(parquet.schema.column, range(len(parquet.schema.names)))
         return frozenset(
             c.name for c in columns if c.physical_type == "INT64" and '"nanoseconds"' in c.logical_type.to_json()
