@@ -1,14 +1,211 @@
-"""Sets of names in the memory of one process: Arrow columns, compared as a whole."""
+"""Sets of names in the memory of one process: columns, compared as a whole."""
 
 from __future__ import annotations
 
-from nightkeep.sweep.sets import Sets
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
-__all__ = ["InlineSets", "Sets"]
+import polars as pl
+import pyarrow as pa
+
+from nightkeep.storage import Stored
+from nightkeep.sweep.places import NESTED, bare, classified, foreign, stored, unkept, walked
+from nightkeep.sweep.sets import NO_FILES, ORPHANS, Counted, Tally, TooManyNames
+from nightkeep.territory import Root, Sweeps, Territory
+
+_BATCH: Final = 10_000
+_EXAMPLES: Final = 5
+_PARTS = attrgetter("name", "bytes", "modified_ms")
 
 
 class InlineSets:
-    """The Sets without Spark. Raises TooManyNames for more than `limit` names."""
+    """Sets of one process. More than `limit` names, listed and live, raise TooManyNames: they take about 300 bytes
+    each while they are compared."""
 
     def __init__(self, *, limit: int = 4_000_000) -> None:
         self._limit = limit
+        self._territory: Territory | None = None
+        self._complete = False
+        self._listed: list[pl.DataFrame] = []
+        self._nested: set[tuple[int, str]] = set()
+        self._unreadable = self._spared = NO_FILES
+        self._wanted: list[pl.DataFrame] = []
+        self._live: list[pl.DataFrame] = []
+        self._read: set[object] = set()
+        self._orphans = _NO_ORPHANS
+        self._held = 0
+
+    def list(self, territory: Territory) -> None:
+        self._territory, self._complete = territory, True
+        for folder in walked(territory):
+            for batch in territory.storage.walk(folder):
+                self._add(_frame(batch))
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        self._territory = table.territory()
+        for files in _reach(table, roots, set()):
+            self._wanted.append(files.select("name", "bytes"))
+            self._hold(len(files))
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        for files in _reach(table, roots, self._read):
+            self._live.append(files.with_columns(pl.col("needed") & pl.lit(expected)))
+            self._hold(len(files))
+
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+        live = pl.concat([_NO_LIVE, *self._live])
+        self._look_up(live)
+        listed = pl.concat([_no_files(self._listed), *self._listed])
+        ours = listed.filter(~foreign(listed, self._nested))
+        rest = self._dead(ours, live)
+        known = rest.filter(pl.col("kind").is_not_null())
+        old = known if cutoff_ms is None else known.filter(pl.col("modified_ms") < cutoff_ms)
+        young = _minus(_tally(known), _tally(old))
+        if named:
+            old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
+        self._orphans = old.select("name", "bytes", "modified_ms", pl.col("kind").cast(pl.String)).sort("name")
+        wrong = _wrong(live, listed, complete=self._complete)
+        return Counted(
+            listed=_tally(ours) + self._unreadable + self._spared,
+            live=_minus(_tally(ours), _tally(rest)) + self._spared,
+            young=young,
+            unknown=_minus(_tally(rest), _tally(known)) + self._unreadable,
+            orphans=_tally(old),
+            by_kind=_by_kind(self._orphans),
+            missing=len(wrong.filter(pl.col("found").is_null())),
+            resized=len(wrong.filter(pl.col("found").is_not_null())),
+            examples=_examples(wrong),
+        )
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        for files in self._orphans.iter_slices(_BATCH):
+            table = files.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(ORPHANS)
+            yield from table.combine_chunks().to_batches()
+
+    def close(self) -> None:
+        self._listed, self._live, self._wanted = [], [], []
+        self._read, self._nested = set(), set()
+        self._orphans = _NO_ORPHANS
+
+    @property
+    def _of(self) -> Territory:
+        if self._territory is None:
+            raise ValueError("no candidates yet, expected list() or reached() first")
+        return self._territory
+
+    def _add(self, read: tuple[pl.DataFrame, Tally]) -> None:
+        """Listed files to the candidates."""
+        files, unreadable = read
+        self._unreadable += unreadable
+        found = classified(unkept(files, self._of), self._of)
+        self._nested.update(found.filter(pl.col(NESTED).is_not_null()).select("place", NESTED).unique().iter_rows())
+        self._listed.append(found.drop(NESTED))
+        self._hold(len(found))
+
+    def _hold(self, names: int) -> None:
+        self._held += names
+        if self._held > self._limit:
+            raise TooManyNames(f"{self._held:,} names, expected at most {self._limit:,} in one process")
+
+    def _look_up(self, live: pl.DataFrame) -> None:
+        """Candidates that were reached: those that are live as well stay, the store is asked for the others."""
+        wanted, self._wanted = self._wanted, []
+        if not wanted:
+            return
+        names = pl.concat(wanted).group_by("name").agg(pl.col("bytes").max())
+        known = classified(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
+        dead = self._dead(known, live)
+        self._spared += _minus(_tally(known), _tally(dead))
+        self._listed.append(
+            stored(self._of.storage, dead["name"].to_list()).join(dead.select("name", "kind", "place"), on="name")
+        )
+
+    def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
+        """Those of `files` that no live name keeps."""
+        rest = files.join(live.select("name"), on="name", how="anti")
+        if self._territory is not None and self._territory.by_bare_name:
+            rest = rest.join(live.select(bare("name")), left_on=bare("name"), right_on="name", how="anti")
+        return rest
+
+
+_NO_LIVE = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "needed": pl.Boolean})
+_NO_ORPHANS = pl.DataFrame(
+    schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String},
+)
+
+
+def _reach(table: Sweeps, roots: Sequence[Root], read: set[object]) -> Iterator[pl.DataFrame]:
+    """FILES of the roots and of their sources, except such sources as are in `read`, which grows."""
+    for root in roots:
+        reach = table.reach(root)
+        yield _names(reach.files)
+        for source in reach.sources:
+            if source not in read:
+                read.add(source)
+                yield from map(_names, table.live(source))
+
+
+def _names(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
+    frame = pl.from_arrow(files)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.select(_NO_LIVE.columns)
+
+
+def _frame(batch: Sequence[Stored]) -> tuple[pl.DataFrame, Tally]:
+    """Columns of a batch, and a tally of files whose name is no text: nobody's metadata can name them."""
+    try:
+        return _columns(batch), NO_FILES
+    except UnicodeEncodeError:
+        texts = [file for file in batch if _is_text(file.name)]
+        others = [file.bytes for file in batch if not _is_text(file.name)]
+        return _columns(texts), Tally(len(others), sum(others))
+
+
+def _columns(batch: Sequence[Stored]) -> pl.DataFrame:
+    names, sizes, times = zip(*map(_PARTS, batch), strict=True) if batch else ((), (), ())
+    arrays: list[pa.Array[Any]] = [
+        pa.array(names, pa.string()),
+        pa.array(sizes, pa.int64()),
+        pa.array(times, pa.int64()),
+    ]
+    frame = pl.from_arrow(pa.RecordBatch.from_arrays(arrays, ["name", "bytes", "modified_ms"]))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _no_files(listed: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    schema = {"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String, "place": pl.UInt16}
+    return listed[0].clear() if listed else pl.DataFrame(schema=schema)
+
+
+def _tally(files: pl.DataFrame) -> Tally:
+    return Tally(len(files), int(files["bytes"].sum()))
+
+
+def _minus(all_: Tally, some: Tally) -> Tally:
+    return Tally(all_.files - some.files, all_.bytes - some.bytes)
+
+
+def _by_kind(orphans: pl.DataFrame) -> dict[str, Tally]:
+    counts = orphans.group_by("kind").agg(pl.len().alias("files"), pl.col("bytes").sum()).sort("kind")
+    return {kind: Tally(files, size) for kind, files, size in counts.iter_rows()}
+
+
+def _wrong(live: pl.DataFrame, listed: pl.DataFrame, *, complete: bool) -> pl.DataFrame:
+    """Needed files that were not listed, or with another size; by name."""
+    needed = live.filter(pl.col("needed")).select("name", "bytes").unique() if complete else _NO_LIVE
+    found = listed.select("name", pl.col("bytes").alias("found"))
+    pairs = needed.select("name", "bytes").join(found, on="name", how="left", maintain_order="none")
+    return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")
+
+
+def _examples(wrong: pl.DataFrame) -> tuple[str, ...]:
+    return tuple(
+        f"{name} is not there" if found is None else f"{name} has {found} bytes, metadata says {size}"
+        for name, size, found in wrong.head(_EXAMPLES).select("name", "bytes", "found").iter_rows()
+    )

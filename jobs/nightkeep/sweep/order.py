@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nightkeep.model import Outcome
-from nightkeep.sweep.sets import Counted, Tally
+from nightkeep.sweep.sets import NO_FILES, Counted, Tally
 from nightkeep.territory import DAY_MS
 
 
@@ -47,8 +47,8 @@ class Acted:
     """What became of files that were to go: `gone` are no longer where they were, `left` had changed or were gone
     already, `failed` could not be removed, each with the reason. `folder` is where they are, None: nowhere."""
 
-    gone: Tally = Tally()
-    left: Tally = Tally()
+    gone: Tally = NO_FILES
+    left: Tally = NO_FILES
     failed: tuple[tuple[str, str], ...] = ()
     folder: str | None = None
 
@@ -65,11 +65,11 @@ class Swept:
     reason: str
     counted: Counted | None
     cutoff_ms: int
-    acted: Tally = Tally()
-    left: Tally = Tally()
+    acted: Tally = NO_FILES
+    left: Tally = NO_FILES
     failed: tuple[tuple[str, str], ...] = ()
     folder: str | None = None
-    purged: Tally = Tally()
+    purged: Tally = NO_FILES
     closed: tuple[str, ...] = ()
 
 

@@ -26,13 +26,21 @@ class Tally:
     files: int = 0
     bytes: int = 0
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.files + other.files, self.bytes + other.bytes)
+
+
+NO_FILES = Tally()
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What one look found, by number. A listed file is live, young, an orphan, or of no kind we know.
 
     `missing` are live files that a reader needs and that were not listed although their root was there before the
-    listing began, `resized` such as have another size than metadata says; `examples` names some of either.
+    listing began, `resized` such as have another size than metadata says; `examples` names some of either. Files in
+    the quarantine and in other tables' folders are not counted at all. Where only some names were asked for, orphans
+    of other names are `listed` and no more.
     """
 
     listed: Tally

@@ -1,0 +1,78 @@
+"""Reasons to touch nothing: evidence that is incomplete, clocks that disagree, more files than anyone would expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from nightkeep.errors import EvidenceError, UsageError
+from nightkeep.model import Run
+from nightkeep.sweep.order import SweepOrder
+from nightkeep.sweep.places import below, own_folder
+from nightkeep.sweep.sets import Counted
+from nightkeep.territory import Territory
+
+FEW: Final = 100
+"""So many files may go whatever their share: a small table may well be mostly leftovers."""
+CLOCK = "clock-"
+"""How names of files begin that only tell a store's time."""
+
+_HOUR_MS: Final = 60 * 60 * 1000
+_TICK_MS: Final = 2_000
+"""File systems tell times in steps of up to two seconds; clocks so near are equal."""
+
+
+def check_age(order: SweepOrder, territory: Territory) -> None:
+    """Raises UsageError where younger files would go than the format allows, unless told so."""
+    if order.older_than_ms < territory.floor_ms and not order.below_floor:
+        raise UsageError(
+            f"{territory.table.name}: files older than {_hours(order.older_than_ms)} asked for, expected at least "
+            f"{_hours(territory.floor_ms)}: a writer at work would lose its files (allowed below the floor only)"
+        )
+
+
+def check_evidence(counted: Counted, territory: Territory) -> None:
+    """Raises EvidenceError where what metadata names and what was listed do not fit each other."""
+    name = territory.table.name
+    if counted.missing or counted.resized:
+        found = f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(counted.examples)}"
+        raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", found)
+    if counted.orphans.files and not counted.live.files:
+        raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")
+
+
+def too_many(counted: Counted, order: SweepOrder) -> str | None:
+    """Why so many files may not go at once."""
+    known = counted.listed.files - counted.unknown.files
+    gone = counted.orphans.files
+    if gone <= FEW or gone <= order.max_share * known:
+        return None
+    return f"{gone} of {known} files would go, more than the share of {order.max_share:.0%} that is allowed"
+
+
+def store_ahead_ms(territory: Territory, run: Run, clock: Callable[[], int]) -> int:
+    """How far the store's clock is ahead of ours, negative where it is behind; 0 for what a tick explains.
+
+    Writes a file and deletes it again.
+    """
+    storage, name = territory.storage, below(own_folder(territory), f"{CLOCK}{run.token}-{run.attempt}")
+    before = clock()
+    storage.put(name, b"")
+    found, after = storage.stat(name), clock()
+    storage.delete(name)
+    if found is None:
+        raise EvidenceError(f"{storage.root}/{name}", "there, as it was just written", "no such file")
+    ahead = max(found.modified_ms - after, 0) + min(found.modified_ms - before, 0)
+    return ahead if abs(ahead) > _TICK_MS else 0
+
+
+def clocks_apart(ahead_ms: int) -> str | None:
+    """Why ages cannot be told."""
+    if abs(ahead_ms) <= _HOUR_MS:
+        return None
+    side = "ahead of" if ahead_ms > 0 else "behind"
+    return f"the store's clock is {_hours(abs(ahead_ms))} {side} ours: ages of files cannot be told"
+
+
+def _hours(milliseconds: int) -> str:
+    return f"{milliseconds / _HOUR_MS:g} h"
