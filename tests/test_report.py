@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
@@ -35,6 +35,7 @@ from nightkeep.model import (
     VerifyLevel,
 )
 from nightkeep.report import (
+    AGES,
     CheckStatus,
     CommitResult,
     ExpectationResult,
@@ -134,6 +135,55 @@ BARE = RunDocument(
     started_at=NIGHT,
     finished_at=NIGHT,
 )
+
+
+def swept(table: str = "shop.orders", **changes: object) -> RunDocument:
+    """A sweep that put files aside; `changes` are keys of `extra`, None takes one away."""
+    extra = {
+        "mode": "quarantine",
+        "orphans": [
+            {"path": "s3://b/t/bucket-0/data-1.parquet", "bytes": 3 << 20, "modified_at": "2026-10-01T10:00:00+00:00",
+             "kind": "data"},
+            {"path": "s3://b/t/manifest/manifest-2", "bytes": 1024, "modified_at": "2026-11-12T11:00:00.5+00:00",
+             "kind": "manifest"},
+        ],
+        "orphans_total": 1202, "orphans_bytes": 4 << 20, "orphans_file": "reports/orphans-1.jsonl",
+        "live_files": 48211, "young_files": 17, "unknown_files": 3, "cutoff": "2026-11-14T02:00:04+00:00",
+        "by_kind": {"data": {"files": 1200, "bytes": 3 << 20}, "manifest": {"files": 2, "bytes": 1 << 20}},
+        "by_age": {"7 to 30 days": {"files": 1, "bytes": 1 << 20}, "30 to 90 days": {"files": 1201, "bytes": 3 << 20}},
+        "acted": {"files": 1201, "bytes": 4 << 20}, "left": {"files": 1, "bytes": 12},
+        "purged": {"files": 0, "bytes": 0},
+        "quarantine": "t/_nightkeep/quarantine/weekly-1", "closed": ["weekly-0"],
+        "failed": [{"path": "t/bucket-0/busy.parquet", "reason": "403 Forbidden"}],
+    }  # fmt: skip
+    known = {key: found for key, found in (extra | changes).items() if found is not None}
+    return replace(
+        BARE, table=table, run_id="weekly 1", operation=Operation.SWEEP, outcome=Outcome.VERIFIED,
+        metrics=Metrics(seconds={"list": 2.0, "live": 1.0}), extra=known,
+    )  # fmt: skip
+
+
+EXPIRED = replace(
+    swept(),
+    operation=Operation.EXPIRE,
+    extra={
+        "mode": "delete",
+        "expired": [f"{n}" for n in range(11, 40)],
+        "kept": [{"version": "41", "reason": "tag end-of-month"}, {"version": 42, "reason": "the latest"}],
+        "by_kind": {"data": {"files": 7, "bytes": 700}},
+        "acted": {"files": 7, "bytes": 700},
+    },
+)
+RESTORED = replace(
+    swept(),
+    operation=Operation.RESTORE,
+    extra={
+        "restored_run": "weekly-0",
+        "acted": {"files": 5, "bytes": 50},
+        "failed": [{"path": "t/x.parquet", "reason": "another file is there"}],
+    },
+)
+UPKEEP = (swept(), EXPIRED, RESTORED)
 
 
 def clustered(table: str = "events") -> RunDocument:
@@ -460,9 +510,35 @@ def hostile() -> RunDocument:
     return RunDocument.from_json(found)
 
 
+def hostile_sweep() -> RunDocument:
+    def poisoned(value: object) -> object:
+        if isinstance(value, dict):
+            return {**{key: poisoned(found) for key, found in value.items()}, HOSTILE: {"files": 1, "bytes": 1}}
+        if isinstance(value, list):
+            return [poisoned(found) for found in value]
+        return HOSTILE if isinstance(value, str) else value
+
+    found = poisoned(dict(swept().extra))
+    assert isinstance(found, dict)
+    return replace(swept(HOSTILE), run_id=HOSTILE, extra=found)
+
+
+def schemeless(extra: Mapping[str, object]) -> dict[str, object]:
+    """Paths of stores look like what a page must not load."""
+    found = json.loads(json.dumps(extra).replace("s3://", ""))
+    assert isinstance(found, dict)
+    return found
+
+
 class TestPages:
     @pytest.mark.parametrize(
-        "html", [run_page(*EVERYTHING, clustered(), BARE), index_page(*EVERYTHING, BARE), run_page(), index_page()]
+        "html",
+        [
+            run_page(*EVERYTHING, clustered(), BARE, *(replace(d, extra=schemeless(d.extra)) for d in UPKEEP)),
+            index_page(*EVERYTHING, BARE, *UPKEEP),
+            run_page(),
+            index_page(),
+        ],
     )
     def test_a_page_asks_nobody_for_anything(self, html: str) -> None:
         assert not re.search(r"(?i)https?:|//[a-z]|@import|url\(|<script|<iframe|<img|<object|<embed|srcset", html)
@@ -471,7 +547,7 @@ class TestPages:
         policy = next(attrs["content"] for attrs in Page(html).all("meta") if "http-equiv" in attrs)
         assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
-    @pytest.mark.parametrize("html", [run_page(hostile()), index_page(hostile())])
+    @pytest.mark.parametrize("html", [run_page(hostile()), index_page(hostile()), run_page(hostile_sweep())])
     def test_every_text_is_escaped(self, html: str) -> None:
         page = Page(html)
         assert "<script" not in html
@@ -484,7 +560,7 @@ class TestPages:
         assert {tag for tag, _ in page.elements} <= allowed
         assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
 
-    @pytest.mark.parametrize("html", [run_page(*EVERYTHING, clustered()), index_page(*EVERYTHING)])
+    @pytest.mark.parametrize("html", [run_page(*EVERYTHING, clustered(), *UPKEEP), index_page(*EVERYTHING, *UPKEEP)])
     def test_a_page_can_be_read_without_seeing_it(self, html: str) -> None:
         page = Page(html)
         assert next(page.all("html"))["lang"] == "en"
@@ -620,6 +696,109 @@ class TestPages:
         ]
         assert 'aria-label="verified, conflicted"' in html
         assert "No run has left a report yet." in index_page()
+
+
+class TestLeftovers:
+    def test_orphans_are_shown_by_kind_by_age_and_one_by_one(self) -> None:
+        text = Page(run_page(swept())).text
+        for expected in (
+            "1 table: 1 verified. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, gone.",
+            "Mode quarantine Orphans 1,202 files, 4.0 MB",
+            "Gone 1,201 files, 4.0 MB Left, as they had changed 1 file, 12 B",
+            "Purged from older quarantines 0 files, 0 B",
+            "Live files 48,211 files Too young to be judged 17 files Of no kind we know, left alone 3 files",
+            "Modified before 2026-11-14 02:00:04 UTC Finished what was cut short in weekly-0",
+            "By kind Kind Files Bytes Share of bytes data 1,200 3.0 MB manifest 2 1.0 MB",
+            "By age Age Files Bytes Share of bytes 7 to 30 days 1 1.0 MB 30 to 90 days 1,201 3.0 MB",
+            "Could not be removed File Why t/bucket-0/busy.parquet 403 Forbidden",
+            "The first 2 of 1,202. All are listed in reports/orphans-1.jsonl .",
+            "s3://b/t/bucket-0/data-1.parquet data 3.0 MB 2026-10-01 10:00:00 UTC",
+            "list 2.0 s live 1.0 s total 3.0 s",
+        ):
+            assert expected in text
+        labels = [attrs.get("aria-label") for attrs in Page(run_page(swept())).all("svg")]
+        assert "data: 75% of the bytes" in labels
+        for absent in ("Rows proven 0", "Base version", "Deletion vectors", "Check of what was published"):
+            assert absent not in text
+
+    def test_what_was_put_aside_names_the_command_that_brings_it_back(self) -> None:
+        text = Page(run_page(swept("a b"))).text
+        assert "1,201 files, 4.0 MB, put aside in t/_nightkeep/quarantine/weekly-1 ." in text
+        assert "nightkeep restore 'a b' 'weekly 1'" in text
+        assert "to bring back: nightkeep restore 'a b' 'weekly 1'" in summary_text([swept("a b")])
+
+    @pytest.mark.parametrize(
+        "found",
+        [swept(quarantine=None), swept(acted=None), swept(acted={"files": 0, "bytes": 0}), EXPIRED, RESTORED],
+        ids=["deleted", "told", "none", "expired", "restored"],
+    )
+    def test_what_is_not_away_is_not_to_be_brought_back(self, found: RunDocument) -> None:
+        assert "nightkeep restore" not in Page(run_page(found)).text + summary_text([found])
+
+    def test_an_expiry_says_what_went_and_why_the_rest_stays(self) -> None:
+        text = Page(run_page(EXPIRED)).text
+        for expected in (
+            "Versions expired 29: 11 to 39",
+            "41 tag end-of-month",
+            "42 the latest",
+            "7 files, 700 B, gone.",
+        ):
+            assert expected in text
+
+    def test_a_restore_says_what_came_back_and_what_is_in_the_way(self) -> None:
+        text = Page(run_page(RESTORED)).text
+        for expected in (
+            "5 files, 50 B, brought back.",
+            "Brought back 5 files, 50 B Of run weekly-0",
+            "In the way of coming back, so left where they are File Why t/x.parquet another file is there",
+        ):
+            assert expected in text
+
+    def test_rows_that_were_not_compared_are_not_counted_as_none(self) -> None:
+        html = run_page(swept(), EXPIRED)
+        assert Page(html).text.count("Rows proven") == 1
+        assert 'data-label="Rows proven">0' not in html + index_page(swept(), EXPIRED)
+        assert "rows proven." not in Page(html).text
+        line = next(line for line in summary_text([swept()]).splitlines() if line.startswith("shop.orders"))
+        assert line.split() == ["shop.orders", "sweep", "verified", "-", "-", "-", "2.0", "1.0", "3.0"]
+
+    def test_a_night_of_both_says_both(self) -> None:
+        text = Page(run_page(document(), swept())).text
+        assert "2 verified. 9 rows proven. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, gone." in text
+
+    def test_the_index_keeps_when_rows_were_last_proven(self) -> None:
+        later = NIGHT + timedelta(days=2)
+        text = Page(index_page(document(), replace(swept(), started_at=later))).text
+        row = "shop.orders verified sweep 2026-11-23 02:00:04 UTC 2026-11-21 02:00:04 UTC 14 \u2192 9 9"
+        assert row in text
+        assert "shop.orders sweep verified - - - 3.0" in text
+        assert "never - -" in Page(index_page(swept())).text
+
+    @pytest.mark.parametrize("odd", ["much", 3, [1], {"a": 3}, [{"path": 3}], {"files": "x"}, True, -1, 0.5])
+    def test_odd_findings_are_no_reason_to_fail(self, odd: object) -> None:
+        keys = [*swept().extra, "expired", "kept", "restored_run"]
+        found = [replace(base, extra={**base.extra, key: odd}) for base in UPKEEP for key in keys]
+        assert Page(run_page(*found)).text.count("By kind") >= len(UPKEEP)
+        assert len(summary_text(found).splitlines()) > len(found)
+
+    def test_a_refusal_that_looked_at_nothing_shows_no_zeros(self) -> None:
+        refused = replace(swept(), outcome=Outcome.REFUSED, reason="clocks differ by 2 hours", extra={"mode": "delete"})
+        text = Page(run_page(refused)).text
+        assert "1 table: 1 refused. " in text
+        assert "clocks differ by 2 hours" in text
+        assert "Orphans" not in text
+
+    def test_a_table_that_reads_otherwise_is_held(self) -> None:
+        text = Page(run_page(replace(swept(), outcome=Outcome.MISMATCH))).text
+        assert "Readers do not see the rows they saw before." in text
+        assert "nightkeep release shop.orders" in text
+
+    def test_ages_are_in_order_and_the_last_has_no_end(self) -> None:
+        ends = [end for _, end in AGES]
+        assert ends[-1] is None
+        known = [end for end in ends if end is not None]
+        assert known == sorted(set(known))
+        assert len(known) == len(ends) - 1
 
 
 def test_the_summary_is_plain_aligned_text() -> None:

@@ -13,6 +13,7 @@ from nightkeep.report.document import (
     UnitResult,
     Verification,
 )
+from nightkeep.report.leftovers import AGES
 from nightkeep.report.pages import render_index, render_run
 from nightkeep.report.store import (
     Hold,
@@ -29,6 +30,7 @@ from nightkeep.report.store import (
 from nightkeep.report.summary import plan_text, summary_text
 
 __all__ = [
+    "AGES",
     "CheckStatus",
     "CommitResult",
     "ExpectationResult",

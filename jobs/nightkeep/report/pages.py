@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from nightkeep.model import Outcome, UnitKey, VerifyLevel
 from nightkeep.report import columns, figures
 from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
+from nightkeep.report.leftovers import Leftover, Leftovers, leftovers, told
 
 T = TypeVar("T")
 
@@ -34,6 +35,15 @@ _MEANING = {
     Outcome.CONFLICTED: "Another writer was first; the next run plans again.",
     Outcome.MISMATCH: "The rows differ.",
     Outcome.FAILED: "Something broke on the way.",
+}
+_UPKEEP_MEANING = {
+    Outcome.VERIFIED: "Done, and every file of every retained version was found where it has to be.",
+    Outcome.UNCHANGED: "There was nothing to do, so nothing was touched.",
+    Outcome.SKIPPED: "Nothing was touched.",
+    Outcome.REFUSED: "Nothing was touched.",
+    Outcome.CONFLICTED: "Another writer was first; the next run looks again.",
+    Outcome.MISMATCH: "The table does not read as it did before.",
+    Outcome.FAILED: "Something broke on the way, or was not as it has to be.",
 }
 _LEVEL_MEANING = {
     VerifyLevel.FULL: "Every logical row of each touched unit was hashed on both sides",
@@ -71,14 +81,22 @@ class Section:
     losers: str
     delete_files: str
     measured: tuple[tuple[str, str], ...]
+    leftovers: Leftovers | None
+    first: Excerpt[Leftover]
+    failed: Excerpt[tuple[str, str]]
+    kept: Excerpt[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table on the index: its newest document and its latest outcomes, newest last."""
+    """A table on the index: its newest document, the newest of a rewrite, and its latest outcomes, newest last.
+
+    `verified_at` is when rows were last proven: a sweep proves none.
+    """
 
     table: str
     last: RunDocument
+    rewritten: RunDocument | None
     verified_at: datetime | None
     lately: tuple[Outcome, ...]
 
@@ -102,6 +120,7 @@ def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: da
         sections=[_section(number, document) for number, document in enumerate(documents, 1)],
         stage_names=stages,
         stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
+        rewrites=any(document.operation.rewrites for document in documents),
         rows_proven=sum(document.rows_proven for document in documents),
         total_seconds=sum(document.total_seconds for document in documents),
     )  # fmt: skip
@@ -141,8 +160,9 @@ def tally(documents: Sequence[RunDocument]) -> str:
     counts = ", ".join(f"{outcomes[o]} {o}" for o in reversed(Outcome) if outcomes[o]) or "nothing"
     tables = _plural(len({document.table for document in documents}), "table")
     runs = "" if len(documents) == len({d.table for d in documents}) else f"{_plural(len(documents), 'run')} on "
-    proven = _plural(sum(document.rows_proven for document in documents), "row")
-    return f"{runs}{tables}: {counts}. {proven} proven."
+    rewritten = [document for document in documents if document.operation.rewrites]
+    proven = f"{_plural(sum(d.rows_proven for d in rewritten), 'row')} proven." if rewritten or not documents else ""
+    return " ".join(filter(None, (f"{runs}{tables}: {counts}.", proven, told(documents))))
 
 
 def _section(number: int, document: RunDocument) -> Section:
@@ -151,10 +171,11 @@ def _section(number: int, document: RunDocument) -> Section:
     worst_first = sorted(document.units, key=lambda unit: -[*Outcome].index(unit.outcome))
     changes = columns.column_changes(extra)
     ordered = {s: document.metrics.seconds[s] for s in stage_names([document])}
+    left = leftovers(document)
     return Section(
         number=number,
         document=document,
-        meaning=_MEANING[document.outcome],
+        meaning=(_MEANING if left is None else _UPKEEP_MEANING)[document.outcome],
         verification=_verification(document),
         stages=figures.stages(ordered),
         sizes=figures.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
@@ -166,6 +187,10 @@ def _section(number: int, document: RunDocument) -> Section:
         losers=columns.losers(changes),
         delete_files=columns.delete_files(extra),
         measured=tuple((_words(key), _value(found)) for key, found in extra.items() if key not in _DRAWN),
+        leftovers=left,
+        first=_excerpt(left.first if left else ()),
+        failed=_excerpt(left.failed if left else ()),
+        kept=_excerpt(left.kept if left else ()),
     )
 
 
@@ -184,9 +209,11 @@ def _table_rows(history: Sequence[RunDocument]) -> list[TableRow]:
         by_table.setdefault(document.table, []).append(document)
     rows = []
     for table, found in sorted(by_table.items()):
-        verified = [d.started_at for d in found if d.outcome is Outcome.VERIFIED]
+        rewritten = [d for d in found if d.operation.rewrites]
+        verified = [d.started_at for d in rewritten if d.outcome is Outcome.VERIFIED]
         lately = tuple(d.outcome for d in found[-_LATELY:])
-        rows.append(TableRow(table, found[-1], verified[-1] if verified else None, lately))
+        newest = rewritten[-1] if rewritten else None
+        rows.append(TableRow(table, found[-1], newest, verified[-1] if verified else None, lately))
     return rows
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from nightkeep.report.columns import Change, column_changes, delete_files, losers, show_share
 from nightkeep.report.document import PlanUnit, RunDocument
 from nightkeep.report.figures import show_bytes
+from nightkeep.report.leftovers import leftovers
 from nightkeep.report.pages import stage_names, tally, unit_name
 
 _LEFT = ("table", "operation", "outcome")
@@ -45,7 +47,8 @@ def _unit(unit: PlanUnit) -> str:
 
 
 def _notes(document: RunDocument) -> Iterator[str]:
-    """What the columns above have no place for: several commits, delete files, what clustering did to each column."""
+    """What the columns above have no place for: several commits, delete files, what clustering did to
+    each column, how to bring back what a sweep put aside."""
     if len(document.commits) > 1:
         first, last = document.commits[0].version, document.commits[-1].version
         yield f"{len(document.commits)} commits, versions {first} to {last}"
@@ -59,6 +62,10 @@ def _notes(document: RunDocument) -> Iterator[str]:
         told = [f"files skipped: {', '.join(skipped)}"] if skipped else []
         told += [f"fewer than before on {lost}"] if lost else []
         yield "; ".join([str(document.plan.clustering), *told])
+    left = leftovers(document)
+    if left and left.brings_back:
+        table, run = map(shlex.quote, left.brings_back)
+        yield f"put aside: {left.acted}; to bring back: nightkeep restore {table} {run}"
 
 
 def _share(change: Change) -> str:
@@ -74,7 +81,7 @@ def _row(document: RunDocument, stages: Sequence[str]) -> tuple[str, ...]:
         document.outcome,
         _change(metrics.files_before, metrics.files_after, "{:,}".format),
         _change(metrics.bytes_before, metrics.bytes_after, show_bytes),
-        f"{document.rows_proven:,}",
+        f"{document.rows_proven:,}" if document.operation.rewrites else "-",
         *spent,
         f"{document.total_seconds:.1f}",
     )
