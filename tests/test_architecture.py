@@ -82,7 +82,7 @@ TREES = {"errors.py", "operators.py", "protocol.py", "settings.py", "territory.p
 """Modules whose classes may inherit from each other."""
 MANY_VERBS = {
     "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable", "Relation",
-    "PaimonRelation",
+    "PaimonRelation", "ObjectStorage",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 

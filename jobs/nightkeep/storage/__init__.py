@@ -6,21 +6,45 @@ Names are relative to the store's root. Nothing but a hint is ever overwritten: 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
+from nightkeep.storage.clients import SCHEMES, relevant, split_location
+from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.local import LocalStorage
+from nightkeep.storage.objects import ObjectStorage
 from nightkeep.storage.verbs import Storage, Stored
 
-__all__ = ["LocalStorage", "Storage", "Stored", "open_storage"]
+__all__ = ["LocalStorage", "ObjectStorage", "Storage", "Stored", "open_storage", "require_exclusive_create"]
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def open_storage(location: str) -> Storage:
-    """The store behind a table's location: a local path or a `file:` URI. Raises AddressError for the rest."""
+def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Storage:
+    """The store behind a table's location: a local path, a `file:` URI, or `s3://bucket/prefix` and its like.
+
+    `properties` are those of a catalog; of them, `s3.endpoint` and the like are used. A `file:` URI is decoded, and
+    keys of object stores are not: engines write both so. Raises AddressError for the rest, and where there is nothing;
+    OSError where the store gives no answer.
+    """
     parts = urlsplit(location)
+    if parts.scheme in SCHEMES:
+        return _objects(location, properties)
     if parts.scheme not in ("", "file"):
-        raise AddressError(f"{location}: expected a local path or file:// URI, found scheme {parts.scheme!r}")
+        known = ", ".join(SCHEMES)
+        raise AddressError(f"{location}: expected a local path, file:// URI or one of {known}, found {parts.scheme!r}")
     path = unquote(parts.path) if parts.scheme else location
     if not os.path.isdir(path):
         raise AddressError(f"{location}: expected the folder of a table, found none")
     return LocalStorage(os.path.abspath(path))
+
+
+def _objects(location: str, properties: Mapping[str, str]) -> ObjectStorage:
+    scheme, authority, prefix = split_location(location)
+    storage = ObjectStorage(f"{scheme}://{authority}/{prefix}".rstrip("/"), relevant(properties))
+    if next(storage.walk(""), None) is None:
+        raise AddressError(f"{location}: expected the files of a table, found none")
+    return storage

@@ -1,0 +1,128 @@
+"""Objects as files: ranges read as few requests, and bytes written as parts that nobody sees before the last one.
+
+A request costs as long as transferring a few hundred KiB, so that no less is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import IOBase
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import BaseError, GenericError, NotSupportedError
+
+from nightkeep.storage.clients import Client, asking
+
+if TYPE_CHECKING:
+    from obstore import WritableFile
+    from typing_extensions import Buffer
+
+_AT_LEAST: Final = 256 * 1024
+_PART: Final = 8 * 1024 * 1024
+_PARTS_AT_ONCE: Final = 4
+
+
+def open_object(client: Client, key: str, *, subject: str) -> pa.NativeFile:
+    """Random reads of an object whose end comes with the opening: a footer, or all of a small file, is no request more.
+
+    Raises MissingFile, and OSError where the store gives no answer; so do reads.
+    """
+    with asking(subject):
+        try:
+            found = obstore.get(client, key, options={"range": {"suffix": _AT_LEAST}})
+            size, start, held = found.meta["size"], found.range[0], bytes(found.bytes())
+        except (GenericError, NotSupportedError):
+            # An empty object has no last bytes to ask for, and Azure knows no such request at all.
+            size, held = obstore.head(client, key)["size"], b""
+            start = size
+    reader = _Reader(client, key, subject=subject, size=size, start=start, held=held)
+    return pa.PythonFile(cast(IOBase, reader), mode="r")
+
+
+class _Reader:
+    """What pa.PythonFile asks of a file that is read. Holds the bytes of its last request."""
+
+    closed = False
+
+    def __init__(self, client: Client, key: str, *, subject: str, size: int, start: int, held: bytes) -> None:
+        self._client, self._key, self._subject, self._size = client, key, subject, size
+        self._start, self._held = start, held
+        self._at = 0
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._at + size, self._size)
+        start = min(self._at, end)
+        if start < end and not self._start <= start <= end <= self._start + len(self._held):
+            self._fetch(start, max(end, min(start + _AT_LEAST, self._size)))
+        self._at = end
+        return self._held[start - self._start : end - self._start] if start < end else b""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _fetch(self, start: int, end: int) -> None:
+        with asking(self._subject):
+            held = bytes(obstore.get_range(self._client, self._key, start=start, end=end))
+        if len(held) != end - start:
+            raise OSError(f"{self._subject}: expected {end - start} bytes from {start} on, found {len(held)}")
+        self._start, self._held = start, held
+
+
+@contextmanager
+def create_object(client: Client, key: str, *, subject: str) -> Iterator[BinaryIO]:
+    """A sink for an object that exists once the context is left without an error; an error takes its parts away.
+
+    A death leaves parts that only the store sees: buckets need a rule that aborts unfinished uploads.
+    """
+    with asking(subject):
+        writer = obstore.open_writer(client, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+    try:
+        yield cast(BinaryIO, _Sink(writer, subject))
+    except BaseException as failure:
+        with suppress(BaseError):
+            writer.__exit__(type(failure), failure, failure.__traceback__)
+        raise
+    with asking(subject):
+        writer.close()
+
+
+class _Sink:
+    """What Arrow and others ask of a file that is written; to close it makes no object, only its context does."""
+
+    closed = False
+
+    def __init__(self, writer: WritableFile, subject: str) -> None:
+        self._writer, self._subject = writer, subject
+        self._at = 0
+
+    def write(self, data: Buffer) -> int:
+        with asking(self._subject):
+            written = self._writer.write(data)
+        self._at += written
+        return written
+
+    def tell(self) -> int:
+        return self._at
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Nothing: parts go when they are full."""
+
+    def close(self) -> None:
+        """Nothing: what is written next would be lost, and what was is not whole."""

@@ -1,0 +1,216 @@
+"""A prefix of a bucket as a store. One conditional request creates a name, and a name is there only as a whole.
+
+Names are keys below the prefix, letter for letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import obstore
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.storage.clients import Client, Options, asking, client, is_key, split_location
+from nightkeep.storage.object_files import create_object, open_object
+from nightkeep.storage.verbs import Stored
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+_PAGE: Final = 1000
+"""Keys in a page of a listing and in a bulk deletion: the most that S3 has."""
+_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStorage:
+    """A prefix of a bucket; `root` as `s3://bucket/prefix`, and `options` those properties that tell how to reach it.
+
+    S3 tells times in whole seconds in one answer and in milliseconds in another: seconds are what all verbs tell.
+    Objects whose names end in `/`, which stand for folders, are not files. Requests are repeated for a minute; an
+    OSError is what the store says after that, PermissionError where it says no at once.
+    """
+
+    root: str
+    options: Options = field(default=(), repr=False)
+
+    def read(self, name: str) -> bytes:
+        with asking(self._subject(name)):
+            return bytes(obstore.get(self._client(), self._key(name)).bytes())
+
+    def open(self, name: str) -> pa.NativeFile:
+        return open_object(self._client(), self._key(name), subject=self._subject(name))
+
+    def exists(self, name: str) -> bool:
+        return self.stat(name) is not None
+
+    def stat(self, name: str) -> Stored | None:
+        found = self._head(name)
+        return None if found is None else self._stored(found)
+
+    def list(self, folder: str) -> tuple[Stored, ...]:
+        with asking(self._subject(folder)):
+            found = obstore.list_with_delimiter(self._client(), self._folder(folder))
+        return tuple(sorted(map(self._stored, found["objects"]), key=lambda stored: stored.name))
+
+    def folders(self, folder: str) -> tuple[str, ...]:
+        with asking(self._subject(folder)):
+            found = obstore.list_with_delimiter(self._client(), self._folder(folder))
+        return tuple(sorted(map(self._name, found["common_prefixes"])))
+
+    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+        batch: list[Stored] = []
+        entries = self._entries(folder)
+        for entry, following in pairwise(chain(entries, [None])):
+            if entry is not None and not self._is_folder(entry, following):
+                batch.append(self._stored(entry))
+            if len(batch) == _PAGE:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def create(self, name: str) -> AbstractContextManager[BinaryIO]:
+        if self.exists(name):
+            raise FileExistsError(f"{self._subject(name)}: expected no such file")
+        return create_object(self._client(), self._key(name), subject=self._subject(name))
+
+    def put(self, name: str, data: bytes) -> None:
+        # After a lost answer the client asks again, and then finds what it wrote itself.
+        if not self._created(name, data) and self.read(name) != data:
+            raise FileExistsError(f"{self._subject(name)}: expected no such file")
+
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
+        """One conditional request: `temporary` is not needed. False is also what a lost answer looks like: a client
+        that asks again meets its own file. So it proves that the name exists, and not whose it is."""
+        return self._created(name, data)
+
+    def replace(self, name: str, data: bytes, *, temporary: str) -> None:
+        with asking(self._subject(name)):
+            obstore.put(self._client(), self._key(name), data)
+
+    def move(self, name: str, to: str) -> bool:
+        """The store copies, and the copy is compared; its time is that of the copying. Two requests look for `to` and
+        write it: another who creates that very name between them is overwritten. S3 copies at most 5 GB."""
+        source = self._head(name)
+        if source is None:
+            raise MissingFile(self._subject(name), "a file to be moved", "no such file")
+        if self.exists(to):
+            return False
+        with asking(self._subject(name)):
+            obstore.copy(self._client(), self._key(name), self._key(to))
+        if not self._is_copy(source, self._head(to)):
+            raise OSError(f"{self._subject(to)}: expected a copy of {name}, found other bytes; both are left")
+        self._delete(name)
+        return True
+
+    def delete(self, name: str) -> bool:
+        if not self.exists(name):
+            return False
+        self._delete(name)
+        return True
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        failed: list[tuple[str, str]] = []
+        for start in range(0, len(names), _PAGE):
+            failed += self._delete_page(names[start : start + _PAGE])
+        return tuple(failed)
+
+    def _delete_page(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """One request; where not all of it was done, another for each name: what is gone already is gone twice."""
+        try:
+            with asking(self.root):
+                obstore.delete(self._client(), [self._key(name) for name in names])
+        except (OSError, MissingFile):
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                reasons = list(pool.map(self._not_deleted, names))
+            yield from ((name, why) for name, why in zip(names, reasons, strict=True) if why is not None)
+
+    def _not_deleted(self, name: str) -> str | None:
+        try:
+            self._delete(name)
+        except OSError as failure:
+            return str(failure)
+        return None
+
+    def _delete(self, name: str) -> None:
+        # S3 does not say whether there was one; other stores do.
+        with suppress(MissingFile), asking(self._subject(name)):
+            obstore.delete(self._client(), self._key(name))
+
+    def _created(self, name: str, data: bytes) -> bool:
+        try:
+            with asking(self._subject(name)):
+                obstore.put(self._client(), self._key(name), data, mode="create", use_multipart=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _head(self, name: str) -> ObjectMeta | None:
+        try:
+            with asking(self._subject(name)):
+                return obstore.head(self._client(), self._key(name))
+        except MissingFile:
+            return None
+
+    def _is_copy(self, source: ObjectMeta, copy: ObjectMeta | None) -> bool:
+        if copy is None or copy["size"] != source["size"]:
+            return False
+        # Of an upload in parts the tag is made from those of its parts: a copy in one piece has another.
+        return copy["e_tag"] == source["e_tag"] or self._digest(source["path"]) == self._digest(copy["path"])
+
+    def _digest(self, key: str) -> bytes:
+        digest = sha256()
+        with asking(self._subject(self._name(key))):
+            for piece in obstore.get(self._client(), key):
+                digest.update(piece)
+        return digest.digest()
+
+    def _entries(self, folder: str) -> Iterator[ObjectMeta]:
+        listing = iter(obstore.list(self._client(), self._folder(folder), chunk_size=_PAGE))
+        while True:
+            with asking(self._subject(folder)):
+                page = next(listing, None)
+            if page is None:
+                return
+            yield from page
+
+    def _is_folder(self, entry: ObjectMeta, following: ObjectMeta | None) -> bool:
+        """Whether an entry stands for a folder: the client reads its name without the `/` at its end."""
+        if entry["size"]:
+            return False
+        holds_next = following is not None and following["path"].startswith(entry["path"] + "/")
+        return holds_next or self._head(self._name(entry["path"])) is None
+
+    def _stored(self, found: ObjectMeta) -> Stored:
+        return Stored(self._name(found["path"]), found["size"], int(found["last_modified"].timestamp()) * 1000)
+
+    def _client(self) -> Client:
+        scheme, authority, _ = split_location(self.root)
+        return client(scheme, authority, self.options)
+
+    def _subject(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def _key(self, name: str) -> str:
+        if not is_key(name):
+            raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
+        return self._prefix + name
+
+    def _folder(self, folder: str) -> str:
+        return self._key(folder) if folder else self._prefix.rstrip("/")
+
+    def _name(self, key: str) -> str:
+        return key.removeprefix(self._prefix)
+
+    @property
+    def _prefix(self) -> str:
+        _, _, prefix = split_location(self.root)
+        return f"{prefix}/" if prefix else ""
