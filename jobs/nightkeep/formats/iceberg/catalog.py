@@ -28,6 +28,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from nightkeep.errors import AddressError, Unreachable
 from nightkeep.formats.iceberg import sql_commit, update_commit
+from nightkeep.formats.iceberg.forgetting import Forgotten, without
 from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.table_metadata import Raw, decode, head
 from nightkeep.formats.iceberg.update_commit import SILENT
@@ -89,6 +90,18 @@ class TableHandle:
         with _asking(str(self)):
             table = opened.load_table(self.identifier)
         return update_commit.commit(opened, table, raw, snapshot=snapshot)
+
+    def forget(self, loaded: tuple[Raw, str], gone: Forgotten) -> bool:
+        """Remove snapshots, branches and tags from the table as it was `loaded`; False, and nothing changed, where it
+        is not so any more. Raises as `commit`."""
+        raw, location = loaded
+        opened = open_catalog(self.catalog)
+        if isinstance(opened, SqlCatalog):
+            after = without(raw, gone, location=location, subject=str(self))
+            return sql_commit.replace(opened, self.identifier, self.storage, after=after, location=location)
+        with _asking(str(self)):
+            table = opened.load_table(self.identifier)
+        return update_commit.forget(opened, table, raw, gone=gone)
 
     def visible(self, snapshot_id: int) -> bool:
         """Whether the table has this snapshot. Raises as `load`."""

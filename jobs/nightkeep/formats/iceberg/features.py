@@ -48,6 +48,12 @@ def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_v
         raise _refusal(table, name, found)
 
 
+def refuse_structure(table: str, raw: Raw) -> None:
+    """Raises RefusedTable for the first feature of the table's metadata by which its files could not be told."""
+    for name, found in _structure(table, raw):
+        raise _refusal(table, name, found)
+
+
 def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
     """Raises RefusedTable for a live file that we do not read."""
     for file in files:
@@ -104,13 +110,9 @@ def _refusal(table: str, name: str, found: str) -> RefusedTable:
 
 def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
     """Refused features of a table's metadata, each with where it is."""
-    version = integer(raw, "format-version", subject=table)
-    if version < 2 or version > NEWEST:
-        yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
-    if version == NEWEST and not any_version:
+    yield from _structure(table, raw)
+    if integer(raw, "format-version", subject=table) == NEWEST and not any_version:
         yield "format version 3 in catalogs other than REST and SQL", "pyiceberg commits no such metadata"
-    if raw.get("encryption-keys") or "encryption.key-id" in (raw.get("properties") or {}):
-        yield "encryption", "the table has encryption keys"
     yield from _types(table, raw, schema_id)
     for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
         told = f"partition field {field.get('name')} is {field.get('transform')}"
@@ -118,6 +120,14 @@ def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) ->
             yield "transforms of several columns", told
         elif not _TRANSFORM.fullmatch(str(field.get("transform"))):
             yield "unknown transforms", told
+
+
+def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
+    version = integer(raw, "format-version", subject=table)
+    if version < 2 or version > NEWEST:
+        yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
+    if raw.get("encryption-keys") or "encryption.key-id" in (raw.get("properties") or {}):
+        yield "encryption", "the table has encryption keys"
 
 
 def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg import audit, commit, scan, wide
+from nightkeep.formats.iceberg import audit, commit, expire, live, scan, wide
 from nightkeep.formats.iceberg.catalog import TableHandle, parse_location
 from nightkeep.formats.iceberg.cluster_columns import require_columns
 from nightkeep.formats.iceberg.cluster_plan import cluster_files
@@ -26,10 +26,12 @@ from nightkeep.formats.iceberg.pieces import pieces
 from nightkeep.formats.iceberg.rewrite import rewrite
 from nightkeep.formats.iceberg.sizing import sizes_of
 from nightkeep.formats.iceberg.table_metadata import Raw, head
+from nightkeep.formats.iceberg.territory import territory
 from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage, open_storage
+from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,25 @@ class IcebergTable:
         catalog, _, name = self.address.location.partition("/")
         quoted = ".".join(f"`{part}`" for part in name.split("."))
         return f"CALL `{catalog}`.system.rollback_to_snapshot('{quoted}', {version})"
+
+    def territory(self) -> Territory:
+        return territory(self.address, self.storage, self.handle.load())
+
+    def roots(self, retention: Retention) -> tuple[Root, ...]:
+        return live.roots(self.address.name, self.handle.load(), retention)
+
+    def reach(self, root: Root) -> Reach:
+        return live.reach(self.storage, root)
+
+    def live(self, source: object) -> Iterator[pa.RecordBatch]:
+        return live.live(self.storage, source)
+
+    def expiry(self, request: ExpireRequest) -> Expiry:
+        return expire.plan_expiry(self.address.name, self.handle.load(), request)
+
+    def forget(self, expiry: Expiry, run: Run) -> bool:
+        """One commit, which carries no mark of `run`: it adds no snapshot."""
+        return expire.forget(self.address.name, self.handle, expiry)
 
     def discard(self, names: Sequence[str]) -> None:
         for name in names:

@@ -44,11 +44,12 @@ def _partition_path(schema: TableSchema, spec_id: int, values: Sequence[object])
     for field, kind, value in fields:
         shown = UUID(bytes=value) if isinstance(kind, UUIDType) and isinstance(value, bytes) else value
         text = field.transform.to_human_string(kind, shown)
-        parts.append(f"{_escaped(field.name)}={_escaped(text)}")
+        parts.append(f"{escaped(field.name)}={escaped(text)}")
     return "/".join(parts)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A name or a value as it is in a path: as Java's URLEncoder writes it."""
     # What URLEncoder leaves as it is besides letters, digits and -_. is the star; Python leaves the tilde.
     return quote_plus(text, safe="*").replace("~", "%7E")
 

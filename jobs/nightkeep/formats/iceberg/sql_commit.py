@@ -54,8 +54,15 @@ def commit(
     subject = ".".join(identifier)
     raw, location = before
     after = with_snapshot(raw, snapshot, location=location, subject=subject)
-    if after is None:
-        return False
+    return after is not None and replace(catalog, identifier, storage, after=after, location=location)
+
+
+def replace(catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, *, after: Raw, location: str) -> bool:
+    """Make `after` the table's metadata in place of that at `location`; False where that is not current any more.
+
+    Raises OSError where it is not known whether the commit happened: the new metadata file is kept then.
+    """
+    subject = ".".join(identifier)
     ours = next_location(after, location, subject=subject)
     data = json.dumps(after).encode()
     storage.put(storage_name(ours), gzip.compress(data, mtime=0) if ours.endswith(_GZIP) else data)

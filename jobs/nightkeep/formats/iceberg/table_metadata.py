@@ -113,7 +113,7 @@ def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Ra
             {key: value for key, value in snapshot.items() if value is not None},
         ],
         "snapshot-log": _logged(raw, added, subject),
-        "metadata-log": _past_versions(raw, before, location, subject=subject),
+        "metadata-log": past_versions(raw, before, location, subject=subject),
     }
     if before.next_row_id is not None:
         result["next-row-id"] = before.next_row_id + added.rows
@@ -165,7 +165,8 @@ def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
     return [*log, {"timestamp-ms": added.timestamp_ms, "snapshot-id": added.id}]
 
 
-def _past_versions(raw: Raw, before: Head, location: str, *, subject: str) -> list[Raw]:
+def past_versions(raw: Raw, before: Head, location: str, *, subject: str) -> list[Raw]:
+    """The log of metadata files once the one at `location` is one of them, as long as the table wants it."""
     entry = {"timestamp-ms": before.updated_ms, "metadata-file": location}
     return [*objects(raw, "metadata-log", subject=subject), entry][-_kept_versions(raw, subject) :]
 

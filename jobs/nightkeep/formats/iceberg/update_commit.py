@@ -31,13 +31,16 @@ from pyiceberg.table.update import (
     AddSnapshotUpdate,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
 )
 
 from nightkeep.errors import AddressError, CorruptMetadata
-from nightkeep.formats.iceberg.table_metadata import MAIN, Raw, decode, head, refs
+from nightkeep.formats.iceberg.forgetting import Forgotten
+from nightkeep.formats.iceberg.table_metadata import MAIN, Head, Raw, decode, head, refs
 
 SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
 """Failures that leave open what became of a request: of the server, of a proxy, of the connection."""
@@ -97,8 +100,33 @@ def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
     False where the catalog refuses as its requirements are not met any more. Raises OSError where it is not known
     whether the commit happened, AddressError where the catalog would not take it from us.
     """
-    subject = ".".join((catalog.name, *table.name()))
-    requirements, updates = _request(raw, snapshot, subject)
+    subject = _subject(catalog, table)
+    return _committed(catalog, table, _request(raw, snapshot, subject))
+
+
+def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: Forgotten) -> bool:
+    """Ask the catalog to remove snapshots, branches and tags from the table, last seen as `raw`.
+
+    Every branch and tag that it was seen to have is to be where it was: no catalog is asked to know that there is no
+    other by now. Returns and raises as `commit`.
+    """
+    before = head(raw, subject=_subject(catalog, table))
+    requirements: list[TableRequirement] = [AssertTableUUID(uuid=_identity(before, _subject(catalog, table)))]
+    for name, ref in {MAIN: {"snapshot-id": before.current}, **refs(raw, subject=_subject(catalog, table))}.items():
+        told = {"ref": name, "snapshot-id": ref.get("snapshot-id")}
+        requirements.append(AssertRefSnapshotId.model_validate(told))
+    updates: list[TableUpdate] = [
+        RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name, _ in sorted(gone.refs)
+    ]
+    updates.append(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(gone.snapshots)}))
+    return _committed(catalog, table, (tuple(requirements), tuple(updates)))
+
+
+def _committed(
+    catalog: Catalog, table: Table, request: tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]
+) -> bool:
+    subject = _subject(catalog, table)
+    requirements, updates = request
     try:
         catalog.commit_table(table, requirements, updates)
     except CommitFailedException:
@@ -117,7 +145,6 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
     before = head(raw, subject=subject)
     try:
         added = Snapshot.model_validate(snapshot)
-        identity = uuid.UUID(before.uuid)
     except ValueError as failure:
         raise CorruptMetadata(f"{subject}: snapshot to add", "a snapshot", str(failure)) from failure
     # A ref is set as a whole: how long its snapshots are kept would be forgotten.
@@ -126,10 +153,21 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
         {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
     )
     requirements = (
-        AssertTableUUID(uuid=identity),
+        AssertTableUUID(uuid=_identity(before, subject)),
         AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": before.current}),
     )
     return requirements, (AddSnapshotUpdate(snapshot=added), reference)
+
+
+def _identity(before: Head, subject: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(before.uuid)
+    except ValueError as failure:
+        raise CorruptMetadata(f"{subject}: table-uuid", "a UUID", repr(before.uuid)) from failure
+
+
+def _subject(catalog: Catalog, table: Table) -> str:
+    return ".".join((catalog.name, *table.name()))
 
 
 _RETENTION: Final = frozenset({"max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"})

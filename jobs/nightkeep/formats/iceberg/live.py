@@ -1,0 +1,190 @@
+"""Table metadata -> all that keeps files of the table alive: its current version, and every snapshot that it has.
+
+Manifests are read for paths and sizes alone, without any schema: what we do not handle elsewhere is live here.
+Iceberg table spec, "Manifests", "Manifest Lists", "Table Metadata Fields".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.avro import Names, read_records
+from nightkeep.formats.iceberg.content_files import Manifest, Status
+from nightkeep.formats.iceberg.features import manifest_list_of, refuse_manifests
+from nightkeep.formats.iceberg.manifest_list import read_manifest_list
+from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.table_metadata import Raw, head, integer, objects, text
+from nightkeep.storage import Storage
+from nightkeep.territory import FILES, Reach, Retention, Root
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Files that table metadata names itself: the one it is read from, and others, which readers do without."""
+
+    current: str | None
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFiles:
+    """A snapshot by its manifest list; `statistics` are of it alone. `fresh`: what it removed is still protected."""
+
+    table: str
+    snapshot_id: int
+    manifest_list: str
+    statistics: tuple[str, ...]
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFiles:
+    """A manifest: how many files its list says it has, by status; `removed`: those it removed are protected."""
+
+    path: str
+    name: str
+    existing: int
+    added: int
+    deleted: int
+    removed: bool
+
+
+def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Root, ...]:
+    """The metadata as of now, and every snapshot in it, of a branch, of a tag, or of neither.
+
+    The first one is new with every commit; snapshots have their id for version. Files that a snapshot younger than
+    the retention asks for has removed are protected, as queries may still read them. Raises CorruptMetadata,
+    RefusedTable for a snapshot that has no manifest list or is encrypted.
+    """
+    raw, location = loaded
+    others = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
+    others += [path for _, path in _statistics(raw, location)]
+    current = Known(stored_name(location) if location else None, tuple(map(stored_name, others)))
+    since_ms = retention.now_ms - retention.older_than_ms
+    return (Root(f"metadata:{location}", current), *snapshot_roots(table, loaded, since_ms=since_ms))
+
+
+def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tuple[Root, ...]:
+    """Every snapshot, in the order of the metadata; what those since then have removed is still protected."""
+    raw, location = loaded
+    statistics: dict[int, list[str]] = {}
+    for snapshot_id, path in _statistics(raw, location):
+        statistics.setdefault(snapshot_id, []).append(stored_name(path))
+    found = []
+    for number, snapshot in head(raw, subject=location).snapshots.items():
+        fresh = integer(snapshot, "timestamp-ms", subject=location) >= since_ms
+        own = tuple(statistics.get(number, ()))
+        task = SnapshotFiles(table, number, manifest_list_of(table, snapshot), own, fresh)
+        found.append(Root(f"snapshot:{number}", task, number))
+    return tuple(found)
+
+
+def reach(storage: Storage, root: Root) -> Reach:
+    """Raises MissingFile for a manifest list that is not there, CorruptMetadata, RefusedTable for encrypted ones."""
+    task = root.task
+    if isinstance(task, Known):
+        current = () if task.current is None else (task.current,)
+        return Reach(_files([(name, None, name in current) for name in (*current, *task.others)]))
+    if not isinstance(task, SnapshotFiles):
+        raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {task!r:.80}")
+    manifests = read_manifest_list(storage, task.manifest_list)
+    refuse_manifests(task.table, manifests)
+    return Reach(_own_files(task, manifests), tuple(_source(task, manifest) for manifest in manifests))
+
+
+def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+    """Content files of a manifest: live ones with their sizes, and removed ones if they are protected.
+
+    Raises CorruptMetadata naming the manifest for what is none, and for other numbers of entries than its list
+    counts: a file that is cut between two blocks is a valid one, which would keep fewer files. MissingFile.
+    """
+    if not isinstance(source, ManifestFiles):
+        raise TypeError(f"expected a manifest of an Iceberg table, found {source!r:.80}")
+    counted: Counter[Status] = Counter()
+    rows: list[tuple[str, int | None, bool]] = []
+    for record in read_records(storage.read(source.name), _NAMES, subject=source.path):
+        status, row = _entry(record, source.path)
+        counted[status] += 1
+        if status is not Status.DELETED:
+            rows.append(row)
+        elif source.removed:
+            rows.append((row[0], None, False))
+    found = (counted[Status.EXISTING], counted[Status.ADDED], counted[Status.DELETED])
+    if found != (source.existing, source.added, source.deleted):
+        expected = (
+            f"{source.existing} existing, {source.added} added, {source.deleted} deleted files as its list counts"
+        )
+        raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
+    yield from _files(rows).to_batches()
+
+
+def stored_name(location: str) -> str:
+    """What a listing calls the file at a location that metadata names. Raises as storage_name does.
+
+    Folders of this machine are separated by any number of slashes; keys of an object store are what they are.
+    """
+    name = storage_name(location)
+    return re.sub("/{2,}", "/", name) if location.startswith(("/", "file:")) else name
+
+
+_NAMES: Final = Names(
+    {0: "status", 2: "data_file", 100: "file_path", 104: "file_size_in_bytes"},
+    {name: name for name in ("status", "data_file", "file_path", "file_size_in_bytes")},
+)
+
+
+def _entry(record: Record, subject: str) -> tuple[Status, tuple[str, int | None, bool]]:
+    status, file = record.get("status"), record.get("data_file")
+    if type(status) is not int or status not in (0, 1, 2) or not isinstance(file, dict):
+        raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", f"{record!r:.80}")
+    path, size = file.get("file_path"), file.get("file_size_in_bytes")
+    if not isinstance(path, str) or type(size) is not int:
+        raise CorruptMetadata(subject, "a file_path and a file_size_in_bytes in every entry", f"{file!r:.80}")
+    return Status(status), (stored_name(path), size, True)
+
+
+def _own_files(task: SnapshotFiles, manifests: Iterable[Manifest]) -> pa.Table:
+    return _files(
+        [
+            (stored_name(task.manifest_list), None, True),
+            *((stored_name(manifest.path), manifest.bytes, True) for manifest in manifests),
+            # A reader does without: a table whose statistics are gone can still be swept.
+            *((name, None, False) for name in task.statistics),
+        ]
+    )
+
+
+def _source(task: SnapshotFiles, manifest: Manifest) -> ManifestFiles:
+    return ManifestFiles(
+        path=manifest.path,
+        name=manifest.name,
+        existing=manifest.existing_files,
+        added=manifest.added_files,
+        deleted=manifest.deleted_files,
+        removed=task.fresh and manifest.snapshot_id == task.snapshot_id and manifest.deleted_files > 0,
+    )
+
+
+def _statistics(raw: Raw, subject: str) -> list[tuple[int, str]]:
+    """Snapshots and the files that hold statistics of them, Puffin files and those of partitions."""
+    found = []
+    for name in ("statistics", "partition-statistics"):
+        for each in objects(raw, name, subject=subject):
+            path = text(each, "statistics-path", subject=subject)
+            found.append((integer(each, "snapshot-id", subject=subject), path))
+    return found
+
+
+def _files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
+    names, sizes, needed = zip(*found, strict=True) if (found := list(rows)) else ((), (), ())
+    return pa.Table.from_arrays(
+        [pa.array(names, pa.string()), pa.array(sizes, pa.int64()), pa.array(needed, pa.bool_())], schema=FILES
+    )

@@ -1,0 +1,169 @@
+"""Table metadata -> where files of the table may be, and which names there are a table's at all.
+
+What makes a folder the table's own: it is in the table's location, or its path names the table as its location does.
+Engines' names: OutputFileFactory.java, SnapshotProducer.java, BaseMetastoreTableOperations.java,
+PartitionStatsHandler.java, ManifestOutputFileFactory.java; Trino, DuckDB, ClickHouse and pyiceberg have a UUID in
+theirs as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg.features import refuse_structure
+from nightkeep.formats.iceberg.live import stored_name
+from nightkeep.formats.iceberg.places import escaped
+from nightkeep.formats.iceberg.table_metadata import Raw, decode, objects, properties, text
+from nightkeep.model import Address
+from nightkeep.storage import Storage, Stored
+from nightkeep.territory import Kind, Place, Territory
+
+
+def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Territory:
+    """The table's own folders, as its metadata `loaded` from a location has them.
+
+    Raises RefusedTable where nobody may delete its files (gc.enabled), where its folder is another table's as well,
+    and where its catalog does not tell its metadata file. A second catalog's metadata of the same table, committed to
+    there alone, cannot be told from what killed commits left.
+    """
+    raw, location = loaded
+    refuse_upkeep(table.name, loaded)
+    home = _folder(text(raw, "location", subject=location))
+    told = properties(raw, subject=location)
+    data_kinds = _data_kinds(raw, location)
+    data = [Place(home, data_kinds)]
+    for folder in (_folder(path) for key in _DATA_PATHS if (path := told.get(key))):
+        data += _elsewhere(home, folder, data_kinds, hashed=_HASHED)
+    versions = [Place(f"{home}/metadata", _METADATA)]
+    if own := told.get(_METADATA_PATH):
+        versions += _elsewhere(home, _folder(own), _METADATA)
+    for place in versions:
+        _require_alone(table.name, storage, place.folder, loaded)
+    places = tuple({place.folder: place for place in (*data, *versions)}.values())
+    return Territory(table, storage, home, places, foreign=_FOREIGN)
+
+
+def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
+    """Raises RefusedTable for a table whose files nobody may delete, or whose metadata we do not know."""
+    raw, location = loaded
+    refuse_structure(table, raw)
+    if properties(raw, subject=location).get("gc.enabled", "true").lower() != "true":
+        feature = "the property gc.enabled forbids that files are deleted: other tables may need them"
+        raise RefusedTable(table, feature, "set gc.enabled to true if none does")
+    if not location:
+        feature = "its catalog does not tell which metadata file is the current one"
+        raise RefusedTable(table, feature, "use the catalog's own maintenance for this table")
+
+
+_DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+_METADATA_PATH: Final = "write.metadata.path"
+
+_UUID: Final = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+# Readers of a folder skip what begins so, and so does Java's own sweep (HiddenPathFilter.java).
+_SHOWN: Final = "[^/_.]"
+_NAMED: Final = f"(?:(?:{_SHOWN}[^/]*)?[-_])?{_UUID}(?:[-_][^/]*)?"
+_OURS: Final = "(?:[01]{8}-)?[0-9]{5,}-nk-[0-9a-f]{16}-[^/]+"
+_HASHED: Final = "(?:[01]{4}/){3}[01]{8}/"
+"""Folders of an object store's layout, before a path that names the table (LocationProviders.java)."""
+
+_METADATA: Final = (
+    Kind("manifest-list", f"snap-[0-9]+-{_SHOWN}[^/]*[.]avro"),
+    Kind("manifest", f"(?:{_NAMED}-m[0-9]+|optimized-m-{_UUID}|nk-[0-9a-f]{{16}}-[0-9]+-[0-9]+-m[0-9]+)[.]avro"),
+    # What a checkpoint of Flink's listed for its commit.
+    Kind("manifest", f"{_SHOWN}[^/]*-[0-9]{{5}}-[0-9]+-[0-9]+-[0-9]{{5}}(?:-[^/]+)?[.]avro"),
+    Kind("metadata", f"[0-9]{{5,}}-{_UUID}(?:[.]gz|[.]zstd)?[.]metadata[.]json(?:[.]gz)?"),
+    Kind("statistics", f"{_NAMED}[.](?:stats|puffin)|stats-[0-9]+[^/]*[.]stats"),
+    Kind("partition-statistics", f"partition-stats-[0-9]+-{_UUID}[.](?:parquet|orc|avro)"),
+    Kind("staged", "nk-[0-9a-f]{16}-[0-9]+-[0-9]+[.]snapshot[.]json"),
+)
+_FOREIGN: Final = (
+    r"((?:[^/]+/)*[^/]+)/metadata/[^/]+[.]metadata[.]json(?:[.]gz)?",
+    r"((?:[^/]+/)*[^/]+)/metadata/version-hint[.]text",
+    r"((?:[^/]+/)*[^/]+)/_delta_log/[^/]+",
+    r"((?:[^/]+/)*[^/]+)/schema/schema-[0-9]+",
+    r"((?:[^/]+/)*[^/]+)/[.]hoodie/[^/]+",
+)
+_VERSIONS_READ: Final = 8
+
+
+def _data_kinds(raw: Raw, subject: str) -> tuple[Kind, ...]:
+    """Files of a layout's folders, at any depth: `where.pattern` for each kind."""
+    hidden = sorted({f"{_quoted(name)}=[^/]*" for name in _hidden_fields(raw, subject)})
+    folders = f"(?:(?:{'|'.join((f'{_SHOWN}[^/]*', *hidden))})/)*"
+    return (
+        Kind("deletes", f"{folders}(?:{_NAMED}-deletes|{_OURS}-deletes)[.](?:parquet|orc|avro)"),
+        Kind("vectors", f"{folders}(?:{_NAMED}|{_OURS})[.]puffin"),
+        Kind("data", f"{folders}(?:{_NAMED}|{_OURS})[.](?:parquet|orc|avro)"),
+        # Impala's.
+        Kind("data", f"{folders}{_NAMED}_data[.][0-9]+[.]parq"),
+    )
+
+
+def _hidden_fields(raw: Raw, subject: str) -> Iterator[str]:
+    """Names of partition fields that begin as names that readers skip, as they are in folders."""
+    for spec in objects(raw, "partition-specs", subject=subject):
+        for field in objects(spec, "fields", subject=subject):
+            name = escaped(text(field, "name", subject=subject))
+            if name[:1] in ("_", "."):
+                yield name
+
+
+def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str = "") -> Iterator[Place]:
+    """The place at a folder that a property names: as a whole where it is the table's own, else, of an object store's
+    layout, what is below a path that names the table; nothing where neither tells."""
+    named = "/".join(home.split("/")[-2:])
+    if folder == home:
+        return
+    if folder.startswith(f"{home}/") or f"/{named}/" in f"/{folder}/":
+        yield Place(folder, kinds)
+    elif hashed and not home.startswith(f"{folder}/"):
+        prefix = f"{hashed}{_quoted(named)}/"
+        yield Place(folder, tuple(Kind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds))
+
+
+def _require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, str]) -> None:
+    """Raises RefusedTable where table metadata in this folder is of another table.
+
+    Looked into are the first versions and those written last that the current one does not know: another table that
+    lives here has its own of either.
+    """
+    raw, location = loaded
+    own = text(raw, "table-uuid", subject=location)
+    log = objects(raw, "metadata-log", subject=location)
+    known = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
+    others = [file for file in storage.list(folder) if file.name not in known and _VERSION.search(file.name)]
+    for file in {*others[:_VERSIONS_READ], *sorted(others, key=_time)[-_VERSIONS_READ:]}:
+        found = _uuid(storage, file.name)
+        if found not in (None, own):
+            feature = f"{file.name} in its folder is the metadata of another table, {found}"
+            raise RefusedTable(table, feature, "give each table a folder of its own, and remove that file if it is old")
+
+
+_VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
+
+
+def _time(file: Stored) -> int:
+    return file.modified_ms
+
+
+def _uuid(storage: Storage, name: str) -> str | None:
+    """None where the file is cut, as a killed writer leaves it."""
+    try:
+        found = decode(storage.read(name), subject=name).get("table-uuid")
+    except CorruptMetadata:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _folder(location: str) -> str:
+    return stored_name(location.rstrip("/"))
+
+
+def _quoted(name: str) -> str:
+    """The name as a pattern. Python's own quotes more than RE2 and Rust take."""
+    return re.sub(
+        r"[][\\^$.|?*+(){}]", lambda found: f"[{found[0]}]" if found[0] not in "[]^\\" else f"\\{found[0]}", name
+    )
