@@ -80,7 +80,8 @@ class Leftovers:
     by_kind: tuple[Group, ...]
     by_age: tuple[Group, ...]
     first: tuple[Leftover, ...]
-    acted: Count
+    gone: Count
+    back: Count
     counted: tuple[tuple[str, str], ...]
     failed: tuple[tuple[str, str], ...]
     expired: tuple[str, ...]
@@ -95,7 +96,7 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         return None
     extra = document.extra
     acted, folder = _count(extra.get("acted")), _text(extra.get("quarantine"))
-    is_away = document.operation is not Operation.RESTORE and bool(folder and acted.files)
+    gone, back = (Count(), acted) if document.operation is Operation.RESTORE else (acted, Count())
     return Leftovers(
         mode=_text(extra.get("mode")),
         orphans=Count(_whole(extra.get("orphans_total")), _whole(extra.get("orphans_bytes"))),
@@ -103,22 +104,22 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         by_kind=_groups(extra.get("by_kind")),
         by_age=_groups(extra.get("by_age")),
         first=tuple(_leftover(found) for found in _mappings(extra.get("orphans"))),
-        acted=acted,
+        gone=gone,
+        back=back,
         counted=tuple(_counted(document)),
         failed=_pairs(extra.get("failed"), "path"),
         expired=tuple(_texts(extra.get("expired"))),
         kept=_pairs(extra.get("kept"), "version"),
         folder=folder,
-        brings_back=(document.table, document.run_id) if is_away else None,
+        brings_back=(document.table, document.run_id) if folder and gone.files else None,
     )
 
 
 def told(documents: Iterable[RunDocument]) -> str:
     """`12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.`: all documents together, empty for none that tell."""
-    found = [(document, each) for document in documents if (each := leftovers(document))]
-    orphans = _sum(each.orphans for _, each in found)
-    gone = _sum(each.acted for document, each in found if document.operation is not Operation.RESTORE)
-    back = _sum(each.acted for document, each in found if document.operation is Operation.RESTORE)
+    found = [each for document in documents if (each := leftovers(document))]
+    orphans, gone = _sum(each.orphans for each in found), _sum(each.gone for each in found)
+    back = _sum(each.back for each in found)
     parts = [f"{str(orphans).replace('file', 'orphan file', 1)}, found"] if orphans.files is not None else []
     parts += [f"{count}, {what}" for count, what in ((gone, "gone"), (back, "brought back")) if count.files]
     return f"{'; '.join(parts)}." if parts else ""

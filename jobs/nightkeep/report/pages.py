@@ -120,7 +120,8 @@ def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: da
         sections=[_section(number, document) for number, document in enumerate(documents, 1)],
         stage_names=stages,
         stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
-        rewrites=any(document.operation.rewrites for document in documents),
+        rewrites=not documents or any(document.operation.rewrites for document in documents),
+        upkeep=any(not document.operation.rewrites for document in documents),
         rows_proven=sum(document.rows_proven for document in documents),
         total_seconds=sum(document.total_seconds for document in documents),
     )  # fmt: skip
