@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from nightkeep.storage import Stored
 from nightkeep.sweep.places import NESTED, bare, classified, foreign, stored, unkept, walked
-from nightkeep.sweep.sets import NO_FILES, ORPHANS, Counted, Tally, TooManyNames
+from nightkeep.sweep.sets import EXAMPLES, NO_FILES, ORPHANS, Counted, Tally, TooManyNames
 from nightkeep.territory import Root, Sweeps, Territory
 
 _BATCH: Final = 10_000
-_EXAMPLES: Final = 5
 _PARTS = attrgetter("name", "bytes", "modified_ms")
 
 
@@ -36,16 +35,31 @@ class InlineSets:
         self._orphans = _NO_ORPHANS
         self._held = 0
 
+    @classmethod
+    def of_part(
+        cls, territory: Territory, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
+        nested: Iterable[tuple[int, str]], complete: bool,
+    ) -> InlineSets:  # fmt: skip
+        """Sets of a part of all names: with every candidate they have every live name that it can be matched by.
+
+        `listed` is as `classified` has it, without signs of other tables; `nested` are folders of other tables as (place, folder).
+        """
+        sets = cls()
+        sets._territory, sets._complete = territory, complete
+        sets._listed, sets._wanted, sets._live = [listed], [wanted] if len(wanted) else [], [live]
+        sets._nested = {*nested}
+        return sets
+
     def list(self, territory: Territory) -> None:
         self._territory, self._complete = territory, True
         for folder in walked(territory):
             for batch in territory.storage.walk(folder):
-                self._add(_frame(batch))
+                self._add(listed_files(batch, territory))
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
         self._territory = table.territory()
         for files in _reach(table, roots, set()):
-            self._wanted.append(files.select("name", "bytes"))
+            self._wanted.append(files)
             self._hold(len(files))
 
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
@@ -139,21 +153,27 @@ def _reach(table: Sweeps, roots: Sequence[Root], read: set[object]) -> Iterator[
     """FILES of the roots and of their sources, except such sources as are in `read`, which grows."""
     for root in roots:
         reach = table.reach(root)
-        yield _names(reach.files)
+        yield live_files(reach.files)
         for source in reach.sources:
             if source not in read:
                 read.add(source)
-                yield from map(_names, table.live(source))
+                yield from map(live_files, table.live(source))
 
 
-def _names(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
+def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
     frame = pl.from_arrow(files)
     assert isinstance(frame, pl.DataFrame)
     return frame.select(_NO_LIVE.columns)
 
 
+def listed_files(batch: Sequence[Stored], territory: Territory) -> tuple[pl.DataFrame, Tally]:
+    """What was listed of a table, as `classified` has it, and a tally of names that are no text: no metadata can
+    have them."""
+    files, unreadable = _frame(batch)
+    return classified(outside(files, territory), territory), unreadable
+
+
 def _frame(batch: Sequence[Stored]) -> tuple[pl.DataFrame, Tally]:
-    """Columns of a batch, and a tally of files whose name is no text: nobody's metadata can name them."""
     try:
         return _columns(batch), NO_FILES
     except UnicodeEncodeError:
@@ -207,5 +227,5 @@ def _wrong(live: pl.DataFrame, listed: pl.DataFrame, *, complete: bool) -> pl.Da
 def _examples(wrong: pl.DataFrame) -> tuple[str, ...]:
     return tuple(
         f"{name} is not there" if found is None else f"{name} has {found} bytes, metadata says {size}"
-        for name, size, found in wrong.head(_EXAMPLES).select("name", "bytes", "found").iter_rows()
+        for name, size, found in wrong.head(EXAMPLES).select("name", "bytes", "found").iter_rows()
     )

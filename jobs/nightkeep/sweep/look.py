@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.sweep.sets import Counted, Sets
@@ -73,7 +74,7 @@ def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted]) -> Iter
     last = None
     while True:
         for batch in sets.orphans():
-            rest = batch if last is None else batch.filter(pa.compute.greater(batch["name"], last))
+            rest = batch if last is None else batch.filter(pc.greater(batch["name"], last))
             if not rest.num_rows:
                 continue
             if look.catch_up():

@@ -2,28 +2,176 @@
 
 from __future__ import annotations
 
-from nightkeep.model import Run
+from collections.abc import Iterator
+
+from nightkeep.errors import MissingFile, RefusedTable, UsageError
+from nightkeep.model import Outcome, Run
+from nightkeep.storage import Storage
+from nightkeep.sweep.guards import CLOCK
 from nightkeep.sweep.order import Restored
-from nightkeep.sweep.sets import Tally
-from nightkeep.territory import Territory
+from nightkeep.sweep.owner import may_be_at_work, wall_ms
+from nightkeep.sweep.places import own_folder
+from nightkeep.sweep.sets import NO_FILES, Tally
+from nightkeep.sweep.settle import Where, settled
+from nightkeep.sweep.shelf import (
+    Mark,
+    Part,
+    Planned,
+    folder_of,
+    iso,
+    parts,
+    quarantines,
+    read_mark,
+    read_plan,
+    write_mark,
+)
+from nightkeep.territory import DAY_MS, Territory
 
 
 def restore(territory: Territory, run_id: str, *, now_ms: int) -> Restored:
     """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
 
-    Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list of files that is damaged.
+    Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work,
+    CorruptMetadata for a list of files that is damaged.
     """
-    raise NotImplementedError
+    storage = territory.storage
+    found = [part for part in parts(storage, folder_of(territory, run_id)) if part.planned]
+    if not found:
+        runs = ", ".join(_run_ids(territory)) or "nothing"
+        raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
+    for part in found:
+        _refuse_busy(territory, part)
+    back, conflicts = NO_FILES, list[tuple[str, str]]()
+    for part in found:
+        moved, in_the_way = _restore_part(storage, part, now_ms)
+        back, conflicts = back + moved, conflicts + in_the_way
+    return _restored(back, tuple(conflicts))
 
 
 def purge(territory: Territory, *, now_ms: int, older_than_ms: int) -> Tally:
-    """Delete quarantines whose last file was put aside longer ago, oldest first; never one that was cut short."""
-    raise NotImplementedError
+    """Delete quarantines whose last file was put aside longer ago, oldest first; never one that was cut short.
+
+    What cannot be deleted stays listed, for the next purge.
+    """
+    storage, purged = territory.storage, NO_FILES
+    aged = [(since, folder) for folder in quarantines(territory) if (since := _since(storage, folder)) is not None]
+    for since, folder in sorted(aged):
+        if since < now_ms - older_than_ms:
+            purged += _purge_folder(storage, folder)
+    for stored in storage.list(own_folder(territory)):
+        if stored.name.rpartition("/")[2].startswith(CLOCK) and stored.modified_ms < now_ms - DAY_MS:
+            storage.delete(stored.name)
+    return purged
 
 
 def close(territory: Territory, run: Run) -> tuple[str, ...]:
     """Settle every quarantine that was cut short, so that each file is in one place; ids of their runs.
 
-    Raises RefusedTable where another run may still be at work on one.
+    Raises RefusedTable where another process may still be at work on one.
     """
-    raise NotImplementedError
+    storage = territory.storage
+    open_parts = [part for folder in quarantines(territory) for part in parts(storage, folder) if part.cut_short]
+    for part in open_parts:
+        _refuse_busy(territory, part)
+    closed = {_close_part(storage, part, run.now_ms): None for part in open_parts}
+    return tuple(closed)
+
+
+def _close_part(storage: Storage, part: Part, now_ms: int) -> str:
+    header, planned = read_plan(storage, part)
+    left = [file.path for file in planned if settled(storage, file) in (Where.HOME, Where.NOWHERE)]
+    write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
+    return header.run_id
+
+
+def _refuse_busy(territory: Territory, part: Part) -> None:
+    if not part.cut_short:
+        return
+    header, _ = read_plan(territory.storage, part)
+    if may_be_at_work(header.owner, header.planned_ms, now_ms=wall_ms()):
+        who = f"process {header.owner.pid} on {header.owner.host}"
+        since = f"run {header.run_id} putting files aside since {iso(header.planned_ms)} ({who})"
+        raise RefusedTable(territory.table.name, since, "wait until it is done, an hour at most")
+
+
+def _restore_part(storage: Storage, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
+    _, planned = read_plan(storage, part)
+    left = read_mark(storage, part, Mark.DONE)[1] if Mark.DONE in part.marks else None
+    back, conflicts = NO_FILES, list[tuple[str, str]]()
+    for file in planned:
+        where, moved = _brought_home(storage, file)
+        back += Tally(1, file.bytes) if moved else NO_FILES
+        if why := where if isinstance(where, str) else _conflict(where, file, left):
+            conflicts.append((file.path, why))
+    if not conflicts:
+        write_mark(storage, part, Mark.RESTORED, left=(), now_ms=now_ms)
+    elif left is None:
+        _close_part(storage, part, now_ms)
+    return back, conflicts
+
+
+def _brought_home(storage: Storage, file: Planned) -> tuple[Where | str, bool]:
+    """Where the file is now, or why nobody knows; and whether it was brought there."""
+    try:
+        was = settled(storage, file)
+        if was is not Where.ASIDE:
+            return was, False
+        moved = storage.move(file.to, file.path)
+        return (Where.HOME if moved else Where.IN_THE_WAY), moved
+    except (MissingFile, OSError) as failure:
+        return str(failure), False
+
+
+def _conflict(where: Where, file: Planned, left: frozenset[str] | None) -> str | None:
+    """Why the file is not back. Of one that was never moved nobody knows whether it is to be anywhere."""
+    if where is Where.IN_THE_WAY:
+        return f"another file has its name now; its copy is kept as {file.to}"
+    if where is Where.NOWHERE and left is not None and file.path not in left:
+        return "neither at home nor in quarantine any more"
+    return None
+
+
+def _restored(back: Tally, conflicts: tuple[tuple[str, str], ...]) -> Restored:
+    if conflicts:
+        reason = f"{back.files} files brought back, {len(conflicts)} could not be"
+        return Restored(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
+    if not back.files:
+        return Restored(Outcome.UNCHANGED, "every file was at home already")
+    return Restored(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes brought back", *_of(back))
+
+
+def _of(tally: Tally) -> tuple[int, int]:
+    return tally.files, tally.bytes
+
+
+def _run_ids(territory: Territory) -> Iterator[str]:
+    for folder in quarantines(territory):
+        for part in [part for part in parts(territory.storage, folder) if part.planned][:1]:
+            yield read_plan(territory.storage, part)[0].run_id
+
+
+def _since(storage: Storage, folder: str) -> int | None:
+    """When the last of a run's parts was closed or restored; None for one that is not."""
+    found = parts(storage, folder)
+    if any(part.cut_short for part in found):
+        return None
+    marks = [read_mark(storage, part, mark)[0] for part in found for mark in part.marks]
+    # Killed before its first list was whole, or while it was purged: nothing but the store tells its age.
+    return max(marks or [stored.modified_ms for stored in storage.list(folder)], default=None)
+
+
+def _purge_folder(storage: Storage, folder: str) -> Tally:
+    """Files of a part, then its list, then its marks: at every moment what is still there is told by something."""
+    purged = NO_FILES
+    for part in parts(storage, folder):
+        failed: set[str] = set()
+        for batch in storage.walk(part.files):
+            not_gone = {name for name, _ in storage.delete_all([stored.name for stored in batch])}
+            purged += Tally(len(batch) - len(not_gone), sum(s.bytes for s in batch if s.name not in not_gone))
+            failed |= not_gone
+        if failed:
+            return purged
+        storage.delete(part.plan)
+    for stored in storage.list(folder):
+        storage.delete(stored.name)
+    return purged

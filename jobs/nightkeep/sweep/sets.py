@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +31,7 @@ class Tally:
 
 
 NO_FILES = Tally()
+EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,26 @@ class Counted:
     missing: int
     resized: int
     examples: tuple[str, ...]
+
+
+def total(counts: Sequence[Counted]) -> Counted:
+    """What the parts of one look counted, together; its examples are the first of all."""
+    kinds = sorted({kind for each in counts for kind in each.by_kind})
+    return Counted(
+        listed=_sum(each.listed for each in counts),
+        live=_sum(each.live for each in counts),
+        young=_sum(each.young for each in counts),
+        unknown=_sum(each.unknown for each in counts),
+        orphans=_sum(each.orphans for each in counts),
+        by_kind={kind: _sum(each.by_kind.get(kind, NO_FILES) for each in counts) for kind in kinds},
+        missing=sum(each.missing for each in counts),
+        resized=sum(each.resized for each in counts),
+        examples=tuple(sorted(example for each in counts for example in each.examples)[:EXAMPLES]),
+    )
+
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    return sum(tallies, NO_FILES)
 
 
 class TooManyNames(Exception):

@@ -2,18 +2,101 @@
 
 from __future__ import annotations
 
-from nightkeep.model import Run
-from nightkeep.sweep.order import Mode, SweepOrder, Swept
-from nightkeep.sweep.sets import Sets
-from nightkeep.territory import Sweeps
+from dataclasses import replace
+from functools import partial
+
+from nightkeep.errors import NightkeepError
+from nightkeep.model import Operation, Outcome, Run, run_token
+from nightkeep.sweep.guards import check_age, check_evidence, clocks_apart, store_ahead_ms, too_many
+from nightkeep.sweep.look import Look, still_orphans
+from nightkeep.sweep.order import Acted, Mode, SweepOrder, Swept
+from nightkeep.sweep.owner import Clock, wall_ms
+from nightkeep.sweep.places import own_folder
+from nightkeep.sweep.quarantine import close, purge
+from nightkeep.sweep.removal import remove
+from nightkeep.sweep.sets import NO_FILES, Counted, Sets
+from nightkeep.territory import Announces, Retention, Sweeps, Territory
 
 __all__ = ["Mode", "SweepOrder", "Swept", "sweep"]
 
 
-def sweep(table: Sweeps, order: SweepOrder, run: Run, *, sets: Sets) -> Swept:
-    """What was found stays readable through `sets` until it is closed.
+def sweep(table: Sweeps, order: SweepOrder, run: Run, *, sets: Sets, clock: Clock = wall_ms) -> Swept:
+    """What was found stays readable through `sets` until it is closed. A dry run writes nothing at all.
 
     Raises UsageError for an age below the format's floor, EvidenceError where metadata and folder contradict each
-    other or cannot be read, RefusedTable for what is not handled; nothing was touched then.
+    other or cannot be read, RefusedTable for what is not handled and while another run puts files of the table aside;
+    no file of the table was touched then.
     """
-    raise NotImplementedError
+    territory = table.territory()
+    check_age(order, territory)
+    cutoff_ms = run.now_ms - order.older_than_ms
+    closed: tuple[str, ...] = ()
+    if order.mode is not Mode.DRY_RUN:
+        ahead_ms = store_ahead_ms(territory, run, clock)
+        cutoff_ms += min(ahead_ms, 0)
+        if reason := clocks_apart(ahead_ms):
+            return Swept(Outcome.REFUSED, reason, None, cutoff_ms)
+        closed = close(territory, run)
+    look = Look(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
+    look.begin()
+    settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
+    counted = settle()
+    check_evidence(counted, territory)
+    found = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed)
+    if order.mode is Mode.DRY_RUN:
+        return _told(found, counted, order)
+    if reason := too_many(counted, order):
+        return replace(found, outcome=Outcome.REFUSED, reason=reason)
+    acted = Acted()
+    if counted.orphans.files:
+        acted = remove(
+            territory,
+            still_orphans(look, sets, settle),
+            run,
+            mode=order.mode,
+            total=counted.orphans,
+            older_than_ms=order.older_than_ms,
+            announce=table if isinstance(table, Announces) else None,
+        )
+    return _ended(found, acted, territory, order=order, now_ms=run.now_ms)
+
+
+def _names(run_id: str | None) -> tuple[str, ...]:
+    """What names of files hold that a run of ours wrote, whatever it did."""
+    return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
+
+
+def _told(found: Swept, counted: Counted, order: SweepOrder) -> Swept:
+    if not counted.orphans.files:
+        return found
+    reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
+    refusal = too_many(counted, order)
+    reason += f"; acting would be refused: {refusal}" if refusal else ""
+    return replace(found, outcome=Outcome.SKIPPED, reason=reason)
+
+
+def _ended(found: Swept, acted: Acted, territory: Territory, *, order: SweepOrder, now_ms: int) -> Swept:
+    purged, failed = NO_FILES, acted.failed
+    try:
+        if order.purge_after_ms is not None:
+            purged = purge(territory, now_ms=now_ms, older_than_ms=order.purge_after_ms)
+    except (NightkeepError, OSError) as failure:
+        # What was done by then must be told.
+        failed += ((own_folder(territory), f"old quarantines could not be purged: {failure}"),)
+    verb = "deleted" if order.mode is Mode.DELETE else "put aside"
+    said = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
+    said += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
+    said += [f"{len(failed)} could not be removed"] if failed else []
+    said += [f"{purged.files} files purged from quarantine"] if purged.files else []
+    done = acted.gone.files or purged.files
+    outcome = Outcome.FAILED if failed else Outcome.VERIFIED if done else Outcome.UNCHANGED
+    return replace(
+        found,
+        outcome=outcome,
+        reason="; ".join(said) or found.reason,
+        acted=acted.gone,
+        left=acted.left,
+        failed=failed,
+        folder=acted.folder,
+        purged=purged,
+    )

@@ -1,0 +1,167 @@
+"""What a quarantine looks like in the store: parts, each a list written before its first file is moved.
+
+<home>/_nightkeep/quarantine/<run>/plan-00000.jsonl       a header, then one JSON object per file
+<home>/_nightkeep/quarantine/<run>/00000/00000.file       the files, under names that no engine reads
+<home>/_nightkeep/quarantine/<run>/done-00000.json        once each file of the part is in one place
+<home>/_nightkeep/quarantine/<run>/restored-00000.json    once all of them are back
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Run
+from nightkeep.storage import Storage
+from nightkeep.sweep.owner import Owner, ourselves
+from nightkeep.sweep.places import below, own_folder
+from nightkeep.territory import Territory
+
+PART: Final = 1_000
+"""Files of one part: so many are settled one by one after a death."""
+
+_FORMAT: Final = 1
+_NAMES = re.compile(r"(plan|done|restored)-(\d{5,})\.jsonl?")
+
+
+class Mark(Enum):
+    """What says how far a part is."""
+
+    DONE = "done"
+    RESTORED = "restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One file: where it was, where it is put, and how it was listed."""
+
+    path: str
+    to: str
+    bytes: int
+    modified_ms: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Who wrote a part's list, and when by its own clock."""
+
+    run_id: str
+    owner: Owner
+    planned_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part as listed: its number, and which of its files exist."""
+
+    folder: str
+    number: int
+    planned: bool
+    marks: frozenset[Mark]
+
+    @property
+    def cut_short(self) -> bool:
+        return self.planned and not self.marks
+
+    @property
+    def files(self) -> str:
+        """The folder of its files."""
+        return f"{self.folder}/{self.number:05d}"
+
+    @property
+    def plan(self) -> str:
+        return f"{self.folder}/plan-{self.number:05d}.jsonl"
+
+    def mark(self, mark: Mark) -> str:
+        return f"{self.folder}/{mark.value}-{self.number:05d}.json"
+
+
+def quarantines(territory: Territory) -> tuple[str, ...]:
+    """Folders of all runs that put files of the table aside."""
+    return territory.storage.folders(below(own_folder(territory), "quarantine"))
+
+
+def folder_of(territory: Territory, run_id: str) -> str:
+    """The folder of one run."""
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "-", run_id).strip("-.")[:60]
+    name = f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
+    return below(own_folder(territory), f"quarantine/{name}")
+
+
+def parts(storage: Storage, folder: str) -> tuple[Part, ...]:
+    """All parts of a folder, in order."""
+    found: dict[int, set[str]] = {}
+    for stored in storage.list(folder):
+        if match := _NAMES.fullmatch(stored.name.rpartition("/")[2]):
+            found.setdefault(int(match[2]), set()).add(match[1])
+    return tuple(
+        Part(folder, number, "plan" in words, frozenset(mark for mark in Mark if mark.value in words))
+        for number, words in sorted(found.items())
+    )
+
+
+def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch, now_ms: int) -> tuple[Planned, ...]:
+    """The list of `files` (ORPHANS) as a part. Raises CorruptMetadata where another process wrote that part."""
+    planned = tuple(
+        Planned(str(row["name"]), f"{part.files}/{n:05d}.file", row["bytes"], row["modified_ms"], str(row["kind"]))
+        for n, row in enumerate(files.to_pylist())
+    )
+    header = {"quarantine": _FORMAT, "run_id": run.run_id, "attempt": run.attempt, "planned_ms": now_ms}
+    lines = [header | {"why": "nothing needs these files", "owner": asdict(ourselves())}]
+    lines += [asdict(file) | {"modified_at": iso(file.modified_ms)} for file in planned]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    if not storage.put_if_absent(part.plan, text.encode(), temporary=f"{part.plan}.{run.attempt}"):
+        raise CorruptMetadata(f"{storage.root}/{part.plan}", "none yet", "one of another process of this run")
+    return planned
+
+
+def read_plan(storage: Storage, part: Part) -> tuple[Header, tuple[Planned, ...]]:
+    """Raises CorruptMetadata for a list that is not whole, or that leads out of its folder."""
+    name = f"{storage.root}/{part.plan}"
+    try:
+        head, *rest = [json.loads(line) for line in storage.read(part.plan).splitlines()]
+        header = Header(str(head["run_id"]), Owner(**head["owner"]), int(head["planned_ms"]))
+        planned = tuple(_planned(line) for line in rest)
+    except (ValueError, KeyError, TypeError) as failure:
+        raise CorruptMetadata(name, "a list of files, one JSON object a line", repr(failure)) from None
+    if head.get("quarantine") != _FORMAT:
+        raise CorruptMetadata(name, f"format {_FORMAT}", repr(head.get("quarantine")))
+    for file in planned:
+        if file.to.rpartition("/")[0] != part.files:
+            raise CorruptMetadata(name, f"files in {part.files}", file.to)
+    return header, planned
+
+
+def write_mark(storage: Storage, part: Part, mark: Mark, *, left: Sequence[str], now_ms: int) -> None:
+    """Say how far the part is; `left` were not moved. A mark that is there already stays."""
+    text = json.dumps({"at_ms": now_ms, "at": iso(now_ms), "left": list(left)}) + "\n"
+    name = part.mark(mark)
+    storage.put_if_absent(name, text.encode(), temporary=f"{name}.{ourselves().pid}-{now_ms}")
+
+
+def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[str]]:
+    """When it was set, in epoch milliseconds, and what was left."""
+    try:
+        found = json.loads(storage.read(part.mark(mark)))
+        return int(found["at_ms"]), frozenset(map(str, found["left"]))
+    except (ValueError, KeyError, TypeError) as failure:
+        raise CorruptMetadata(f"{storage.root}/{part.mark(mark)}", "a mark as JSON", repr(failure)) from None
+
+
+def iso(milliseconds: int) -> str:
+    """A time for people."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _planned(line: dict[str, Any]) -> Planned:
+    return Planned(str(line["path"]), str(line["to"]), int(line["bytes"]), int(line["modified_ms"]), str(line["kind"]))
