@@ -36,16 +36,35 @@ def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Act
         action for name in checkpoint.names for action in _file_actions(name, storage.read(name), (*_FILES, *_OTHERS))
     ]
     subject = checkpoint.names[0]
+    sidecars = _sidecars(read, checkpoint)
+    if sidecars and any(kind == "add" for kind, _ in read):
+        raise CorruptMetadata(subject, "files here or in sidecars", "files in both")
+    beside = chain.from_iterable(_sidecar_actions(storage, body, subject) for body in sidecars)
+    return chain((action for action in read if action[0] not in ("sidecar", "checkpointMetadata")), beside)
+
+
+def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Action, ...], tuple[str, ...]]:
+    """Its actions that are about no file, and the names of what tells of files: its own parts, then its sidecars.
+
+    Reads no other column. Raises as checkpoint_actions does.
+    """
+    read: list[Action] = []
+    for name in checkpoint.names:
+        with storage.open(name) as source:
+            read += _file_actions(name, source.read() if name.endswith(".json") else source, _OTHERS)
+    names = [_sidecar_name(str(body["path"]), storage.root) for body in _sidecars(read, checkpoint)]
+    return tuple(read), (*checkpoint.names, *names)
+
+
+def _sidecars(read: Sequence[Action], checkpoint: Checkpoint) -> list[Mapping[str, object]]:
     described = [body for kind, body in read if kind == "checkpointMetadata"]
     sidecars = [body for kind, body in read if kind == "sidecar"]
     if checkpoint.unique or sidecars or described:
         versions = [body["version"] for body in described]
         if versions != [checkpoint.version] or len(checkpoint.names) > 1:
-            raise CorruptMetadata(subject, f"one checkpointMetadata of version {checkpoint.version}", f"{versions}")
-    if sidecars and any(kind == "add" for kind, _ in read):
-        raise CorruptMetadata(subject, "files here or in sidecars", "files in both")
-    beside = chain.from_iterable(_sidecar_actions(storage, body, subject) for body in sidecars)
-    return chain((action for action in read if action[0] not in ("sidecar", "checkpointMetadata")), beside)
+            expected = f"one checkpointMetadata of version {checkpoint.version}"
+            raise CorruptMetadata(checkpoint.names[0], expected, f"{versions}")
+    return sidecars
 
 
 def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str) -> Iterator[Action]:
@@ -69,8 +88,8 @@ def _sidecar_name(path: str, root: str) -> str:
     return f"{SIDECARS}/{base}"
 
 
-def _file_actions(name: str, data: bytes, kinds: Sequence[str]) -> Iterator[Action]:
-    if name.endswith(".json"):
+def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
+    if isinstance(data, bytes) and name.endswith(".json"):
         return (action for action in parse_lines(data, subject=name) if action[0] in kinds)
     try:
         return iter(list(_parquet_actions(name, data, kinds)))
@@ -78,9 +97,10 @@ def _file_actions(name: str, data: bytes, kinds: Sequence[str]) -> Iterator[Acti
         raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
 
 
-def _parquet_actions(name: str, data: bytes, kinds: Sequence[str]) -> Iterator[Action]:
+def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
+    source = pa.BufferReader(data) if isinstance(data, bytes) else data
     # Nanoseconds, which old writers' timestamps are read as, have no Python value.
-    with pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us") as file:
+    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
         schema = file.schema_arrow
         for kind in kinds:
             if kind in schema.names:

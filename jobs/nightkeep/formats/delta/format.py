@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import AddressError, CorruptMetadata
-from nightkeep.formats.delta import audit, commit, scan, wide
+from nightkeep.formats.delta import audit, commit, expire, live, scan, territory, vacuum, wide
 from nightkeep.formats.delta.cluster_columns import require_columns
 from nightkeep.formats.delta.cluster_plan import cluster_files
 from nightkeep.formats.delta.delete import arrow_schema, delete_rows, refuse_deletes
@@ -26,6 +26,7 @@ from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage, open_storage
+from nightkeep.territory import ExpireRequest, Expiry, Reach, Removal, Retention, Root, Territory
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,31 @@ class DeltaTable:
         # Backticks double within a quoted name; the path is quoted whole.
         location = self.storage.root.replace("`", "``")
         return f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}"
+
+    def territory(self) -> Territory:
+        return territory.territory(self.address, self.storage)
+
+    def roots(self, retention: Retention) -> tuple[Root, ...]:
+        return live.roots(self.address, self.storage, retention)
+
+    def reach(self, root: Root) -> Reach:
+        return live.reach(self.address, self.storage, root)
+
+    def live(self, source: object) -> Iterator[pa.RecordBatch]:
+        return live.live(self.storage, source)
+
+    def expiry(self, request: ExpireRequest) -> Expiry:
+        return expire.expiry(self.address, self.storage, request)
+
+    def forget(self, expiry: Expiry, run: Run) -> bool:
+        """Nothing is to be done: a version whose files were removed long enough ago is let go already."""
+        return True
+
+    def announce(self, removal: Removal, run: Run) -> None:
+        vacuum.announce(self.address, self.storage, removal, run)
+
+    def conclude(self, removal: Removal, run: Run) -> None:
+        vacuum.conclude(self.address, self.storage, removal, run)
 
     def discard(self, names: Sequence[str]) -> None:
         for name in names:

@@ -59,6 +59,29 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
     return Segment(wanted, checkpoint, tuple((n, commits[n]) for n in chosen), commits.get(wanted))
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The log as it is listed now: `commits` ascending, and the range of versions whose state it can tell."""
+
+    commits: tuple[tuple[int, Stored], ...]
+    oldest: int
+    newest: int
+
+
+def listing(storage: Storage) -> Listing:
+    """Raises MissingFile where the log tells the state of no version."""
+    listed = storage.list(LOG)
+    versions = {name: version for version, name in _commits(listed).items()}
+    commits = sorted(
+        ((versions[stored.name], stored) for stored in listed if stored.name in versions), key=lambda found: found[0]
+    )
+    starts = [checkpoint.version for checkpoint in _checkpoints(listed)] + [0] * (0 in versions.values())
+    if not starts:
+        expected = "the first commit of a Delta table, or a complete checkpoint"
+        raise MissingFile(f"{storage.root}/{LOG}", expected, f"{len(commits)} later commits")
+    return Listing(tuple(commits), min(starts), max([*starts, *versions.values()]))
+
+
 def newest(storage: Storage) -> int:
     """The newest version that the listing knows. Raises MissingFile where there is none."""
     listed = storage.list(LOG)

@@ -250,7 +250,7 @@ def _by_path(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
 
 def _data_file(raw: Raw, schema: TableSchema) -> DataFile:
     path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
-    vector = _vector(raw.get("deletionVector"))
+    vector = vector_of(raw.get("deletionVector"))
     if vector and not schema.has_vectors:
         # Readers do not agree on whether such a vector counts.
         raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
@@ -266,7 +266,8 @@ def _data_file(raw: Raw, schema: TableSchema) -> DataFile:
     )
 
 
-def _vector(raw: object) -> Vector | None:
+def vector_of(raw: object) -> Vector | None:
+    """The vector of an action; None without one. Raises CorruptMetadata."""
     if not isinstance(raw, Mapping):
         return None
     kind = raw["storageType"]

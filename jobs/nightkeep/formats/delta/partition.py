@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
 from typing import Final
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -59,6 +60,11 @@ def folder(schema: TableSchema, values: Stored) -> str:
         return ""
     parts = ((field.physical, values.get(field.physical)) for field in map(schema.field, schema.partition_columns))
     return "/".join(f"{_hive(name)}={_hive(value) if value else DEFAULT}" for name, value in parts)
+
+
+def folder_names(column: str) -> tuple[str, ...]:
+    """How writers may spell a column in a folder's name: as Hive does, delta-rs, or as it is."""
+    return tuple(dict.fromkeys((_hive(column), quote(column, safe=""), column)))
 
 
 def _value(field: Field, text: str) -> object:

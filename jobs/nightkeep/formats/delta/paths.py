@@ -12,12 +12,17 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _AS_IT_IS = "/!*'(),;$&+=@~-._"
 
 
+def is_absolute(path: str) -> bool:
+    """Whether an action's path is a URI or a path of its own, not one relative to the table."""
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
 def storage_name(path: str) -> str:
     """What storage calls the file of an action's `path`, a URI relative to the table (PROTOCOL.md, "Add File").
 
     Raises RefusedTable for an absolute path, CorruptMetadata for what is no path below the table's folder.
     """
-    if path.startswith("/") or _SCHEME.match(path):
+    if is_absolute(path):
         feature = "a data file outside the table's folder (a shallow clone's) is not handled"
         raise RefusedTable(path, feature, "make a deep clone of the table")
     try:

@@ -1,0 +1,96 @@
+"""Old versions of a Delta table let go: files whose removal the table's own retention no longer protects.
+
+PROTOCOL.md, "Delta Log Entries" and "Metadata Cleanup"; VacuumCommand.scala. A version is what its log says, and the
+log has a retention of its own: no log file is touched here. What goes is what a version needs beside its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nightkeep.formats.delta.actions import Action
+from nightkeep.formats.delta.checkpoints import checkpoint_head
+from nightkeep.formats.delta.file_names import (
+    checkpoint_files,
+    commit_actions,
+    commit_ms,
+    data_names,
+    files,
+    removed_ms,
+    vector_names,
+)
+from nightkeep.formats.delta.head import head
+from nightkeep.formats.delta.log_segment import Listing, listing, segment
+from nightkeep.formats.delta.retention import threshold_ms
+from nightkeep.model import Address
+from nightkeep.storage import Storage
+from nightkeep.territory import ExpireRequest, Expiry, Reach, Root
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What commits up to version `through` removed before `before_ms`, and what a checkpoint still tells of that."""
+
+    newest: int
+    through: int
+    before_ms: int
+
+
+def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
+    """One root of all that may go. Raises RefusedTable, MissingFile, CorruptMetadata."""
+    found = listing(storage)
+    newest = head(storage, table=address.name, version=found.newest)
+    last = () if request.retain_last is None else (found.newest - max(request.retain_last, 1) + 1,)
+    through = min([found.newest, *request.keep, *last])
+    task = Removed(found.newest, through, threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0))
+    kept = tuple((f"version {version}", "a run started from it that no check has judged") for version in request.keep)
+    note = "files of the log stay as long as the table's own retention of its log says"
+    root = Root(f"removed by version {through} and before {task.before_ms}", task)
+    return Expiry((root,) if any(_expired(storage, task)) else (), tuple(sorted(kept)), (note,))
+
+
+def removed(storage: Storage, task: Removed) -> Reach:
+    """What may go, unless something that stays needs it."""
+    names = {name for action in _expired(storage, task) for name in _names(action)}
+    kept = {name for action in _later(storage, task) for name in _names(action)} if names else set()
+    return Reach(files((name, None, False) for name in sorted(names - kept)))
+
+
+def _names(action: Action) -> tuple[str, ...]:
+    _, body = action
+    return (*data_names(str(body["path"])), *vector_names(body))
+
+
+def _expired(storage: Storage, task: Removed) -> Iterator[Action]:
+    """Removes and change files of commits; a file that was added again is live, and stays for that."""
+    found = listing(storage)
+    for version, stored in found.commits:
+        # A commit that was made after the threshold removed nothing before it.
+        if version <= task.through and stored.modified_ms < task.before_ms:
+            yield from (a for a, ms in _dated(storage, stored.name, stored.modified_ms) if ms < task.before_ms)
+    yield from _of_checkpoint(storage, task, found)
+
+
+def _later(storage: Storage, task: Removed) -> Iterator[Action]:
+    """What versions after `through` removed: those in between need it, however long ago that was."""
+    for version, stored in listing(storage).commits:
+        if version > task.through:
+            yield from (action for action, _ in _dated(storage, stored.name, stored.modified_ms))
+
+
+def _of_checkpoint(storage: Storage, task: Removed, found: Listing) -> Iterator[Action]:
+    """Tombstones whose commits the log no longer has; where versions are to be kept, a commit must say which."""
+    start = segment(storage, task.newest).checkpoint
+    if start is None or start.version > task.through:
+        return
+    for name in checkpoint_head(storage, start)[1]:
+        for batch in checkpoint_files(storage, name):
+            yield from (a for a in batch if a[0] == "remove" and removed_ms(a[1]) < task.before_ms)
+
+
+def _dated(storage: Storage, name: str, modified_ms: int) -> Iterator[tuple[Action, int]]:
+    known = ("remove", "cdc", "commitInfo")
+    actions = [action for action in commit_actions(storage, name) if action[0] in known]
+    made_ms = commit_ms(actions, modified_ms)
+    yield from ((a, removed_ms(a[1], commit_ms=made_ms)) for a in actions if a[0] != "commitInfo")

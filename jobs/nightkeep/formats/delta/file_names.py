@@ -1,0 +1,125 @@
+"""Actions on files -> the names of the files that they keep, and when what was removed was removed.
+
+PROTOCOL.md, "Add File and Remove File", "Deletion Vectors". A relative path has one name. An absolute one has every
+name that its end could be: where the table's folder is also known by another address, one of them is the file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.delta.actions import Action, Raw, check, parse_lines
+from nightkeep.formats.delta.metadata import vector_of
+from nightkeep.formats.delta.paths import is_absolute, storage_name
+from nightkeep.formats.delta.vectors import vector_file
+from nightkeep.storage import Storage
+from nightkeep.territory import FILES
+
+BATCH: Final = 20_000
+
+
+def data_names(path: str) -> tuple[str, ...]:
+    """Of a data or change file, by its action's path. Raises CorruptMetadata."""
+    return _ends(path) if is_absolute(path) else (storage_name(path),)
+
+
+def vector_names(body: Raw) -> tuple[str, ...]:
+    """Of the file that an add's or a remove's vector is in; none without one, or where it is inline."""
+    vector = vector_of(body.get("deletionVector"))
+    if vector is None or vector.kind == "i":
+        return ()
+    name = vector_file(vector)
+    return _ends(vector.place) if name is None else (name,)
+
+
+def commit_actions(storage: Storage, name: str) -> Iterator[Action]:
+    """Of a commit, or of a checkpoint in JSON, line by line: a first load has as many lines as files."""
+    with storage.open(name) as source:
+        for line in _lines(source):
+            yield from parse_lines(line, subject=name)
+
+
+def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
+    """Adds and removes of one file of a checkpoint, by what names files and times alone, in batches."""
+    if name.endswith(".json"):
+        yield [action for action in commit_actions(storage, name) if action[0] in _COLUMNS]
+        return
+    try:
+        with storage.open(name) as source, pq.ParquetFile(source) as file:
+            yield from _batches(name, file)
+    except (pa.ArrowException, OSError, ValueError, LookupError) as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
+
+
+def removed_ms(body: Raw, *, commit_ms: int = 0) -> int:
+    """When a file was removed, in epoch milliseconds: the later of what its action and its commit say."""
+    told = body.get("deletionTimestamp")
+    return max(told if isinstance(told, int) else 0, commit_ms)
+
+
+def commit_ms(actions: Sequence[Action], modified_ms: int) -> int:
+    """When a commit was made: the latest of what it says and what its file shows, so that nothing goes too early."""
+    infos = [body for kind, body in actions if kind == "commitInfo"]
+    told = (info.get(name) for info in infos for name in ("inCommitTimestamp", "timestamp"))
+    return max([modified_ms, *(time for time in told if isinstance(time, int))])
+
+
+def files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
+    """FILES of (name, size, needed)."""
+    names, sizes, needed = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), ())
+    columns: tuple[pa.Array[Any], ...] = (
+        pa.array(names, pa.string()),
+        pa.array(sizes, pa.int64()),
+        pa.array(needed, pa.bool_()),
+    )
+    return pa.Table.from_arrays(columns, schema=FILES)
+
+
+def _ends(address: str) -> tuple[str, ...]:
+    parts = [part for part in unquote(urlsplit(address).path).split("/") if part]
+    if ".." in parts or "." in parts:
+        raise CorruptMetadata("absolute path of an action", "no steps within it", repr(address))
+    return tuple("/".join(parts[start:]) for start in range(len(parts)))
+
+
+def _lines(source: pa.NativeFile) -> Iterator[bytes]:
+    rest = b""
+    while block := source.read(_BLOCK):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+    yield rest
+
+
+def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
+    schema = file.schema_arrow
+    for kind, wanted in _COLUMNS.items():
+        if kind not in schema.names:
+            continue
+        known = [each.name for each in schema.field(kind).type if each.name in wanted]
+        columns = [f"{kind}.{each}" for each in known]
+        for batch in file.iter_batches(BATCH, columns=columns):
+            yield list(_bodies(name, kind, batch.column(kind)))
+
+
+def _bodies(name: str, kind: str, column: pa.Array[Any]) -> Iterator[Action]:
+    found: Any = column.drop_null().to_pylist()
+    for body in found:
+        told = {key: value for key, value in body.items() if value is not None}
+        if kind == "add":
+            told |= {"partitionValues": {}}
+        if isinstance(vector := told.get("deletionVector"), Mapping):
+            told["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
+        yield check(kind, told, subject=name)
+
+
+_BLOCK: Final = 1 << 20
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "add": ("path", "size", "deletionVector"),
+    "remove": ("path", "deletionTimestamp", "deletionVector"),
+}
