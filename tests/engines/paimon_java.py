@@ -138,10 +138,39 @@ class PaimonJava(Engine):
         found: list[dict[str, Any]] = self._lines.request("snapshots", _at(table, None))
         return found
 
-    def expire(self, table: Table, *, retain_max: int = 1, retain_min: int = 1, retain_millis: int = 0) -> int:
-        """Expires snapshots as Java does; returns how many."""
+    def expire(
+        self,
+        table: Table,
+        *,
+        retain_max: int = 1,
+        retain_min: int = 1,
+        retain_millis: int = 0,
+        changelog_retain_max: int | None = None,
+    ) -> int:
+        """Expires snapshots as Java does; returns how many. Changelogs retained longer become long-lived ones."""
         fields = {"retain_max": retain_max, "retain_min": retain_min, "retain_millis": retain_millis}
+        if changelog_retain_max is not None:
+            fields["changelog_retain_max"] = changelog_retain_max
         return int(self._dict("expire", table, fields)["expired"])
+
+    def expire_as_configured(self, table: Table) -> int:
+        """Expires what the table's own options let go; returns how many."""
+        return int(self._dict("expire_as_configured", table, {})["expired"])
+
+    def create_branch(self, table: Table, name: str, *, tag: str | None = None) -> Path:
+        """Returns what stands for the branch wherever a table is asked for. Without a tag it is empty."""
+        self._dict("create_branch", table, {"name": name} if tag is None else {"name": name, "tag": tag})
+        return Path(table) / "branch" / f"branch-{name}"
+
+    def drop_branch(self, table: Table, name: str) -> None:
+        self._dict("drop_branch", table, {"name": name})
+
+    def rollback(self, table: Table, *, snapshot: int) -> None:
+        self._dict("rollback", table, {"snapshot": snapshot})
+
+    def set_consumer(self, table: Table, name: str, *, snapshot: int) -> None:
+        """A streaming reader that will read this snapshot next."""
+        self._dict("set_consumer", table, {"name": name, "snapshot": snapshot})
 
     def create_tag(self, table: Table, name: str, *, snapshot: int) -> None:
         self._dict("create_tag", table, {"name": name, "snapshot": snapshot})

@@ -89,6 +89,11 @@ public final class PaimonDriver {
         verbs.put("snapshot", Metadata::snapshot);
         verbs.put("snapshots", Metadata::snapshots);
         verbs.put("expire", Upkeep::expire);
+        verbs.put("expire_as_configured", Upkeep::expireAsConfigured);
+        verbs.put("create_branch", Upkeep::createBranch);
+        verbs.put("drop_branch", Upkeep::dropBranch);
+        verbs.put("rollback", Upkeep::rollback);
+        verbs.put("set_consumer", Upkeep::setConsumer);
         verbs.put("create_tag", Upkeep::createTag);
         verbs.put("delete_tag", Upkeep::deleteTag);
         verbs.put("delete_orphans", Upkeep::deleteOrphans);

@@ -19,8 +19,14 @@ import org.apache.paimon.types.DataTypeJsonParser;
 final class Tables {
     static final FileIO FILES = LocalFileIO.create();
 
+    /** The folder of a branch's metadata, branch/branch-(name) of its table, stands for the branch. */
     static FileStoreTable open(JsonNode request) {
-        return FileStoreTableFactory.create(FILES, path(request));
+        Path path = path(request);
+        if (!path.getParent().getName().equals("branch") || !path.getName().startsWith("branch-")) {
+            return FileStoreTableFactory.create(FILES, path);
+        }
+        return FileStoreTableFactory.create(FILES, path.getParent().getParent())
+                .switchToBranch(path.getName().substring("branch-".length()));
     }
 
     /** The table with the request's "options" on top, as a query or a job would set them. */

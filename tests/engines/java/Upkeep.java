@@ -1,6 +1,8 @@
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.apache.paimon.consumer.Consumer;
+import org.apache.paimon.consumer.ConsumerManager;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.operation.CleanOrphanFilesResult;
 import org.apache.paimon.operation.LocalOrphanFilesClean;
@@ -12,13 +14,53 @@ import org.apache.paimon.table.FileStoreTable;
 final class Upkeep {
     static JsonNode expire(JsonNode request) {
         FileStoreTable table = Tables.open(request);
-        ExpireConfig config =
+        ExpireConfig.Builder config =
                 ExpireConfig.builder()
                         .snapshotRetainMax(request.path("retain_max").asInt(1))
                         .snapshotRetainMin(request.path("retain_min").asInt(1))
-                        .snapshotTimeRetain(Duration.ofMillis(request.path("retain_millis").asLong(0)))
-                        .build();
-        return PaimonDriver.JSON.createObjectNode().put("expired", table.newExpireSnapshots().config(config).expire());
+                        .snapshotTimeRetain(Duration.ofMillis(request.path("retain_millis").asLong(0)));
+        if (request.has("changelog_retain_max")) {
+            config.changelogRetainMax(request.get("changelog_retain_max").asInt());
+        }
+        return expired(table.newExpireSnapshots().config(config.build()).expire());
+    }
+
+    /** With the options of the table, as its own writers do. */
+    static JsonNode expireAsConfigured(JsonNode request) {
+        FileStoreTable table = Tables.open(request);
+        return expired(table.newExpireSnapshots().config(table.coreOptions().expireConfig()).expire());
+    }
+
+    private static JsonNode expired(int snapshots) {
+        return PaimonDriver.JSON.createObjectNode().put("expired", snapshots);
+    }
+
+    static JsonNode createBranch(JsonNode request) {
+        FileStoreTable table = Tables.open(request);
+        if (request.has("tag")) {
+            table.createBranch(request.required("name").asText(), request.get("tag").asText());
+        } else {
+            table.createBranch(request.required("name").asText());
+        }
+        return PaimonDriver.JSON.createObjectNode();
+    }
+
+    static JsonNode dropBranch(JsonNode request) {
+        Tables.open(request).deleteBranch(request.required("name").asText());
+        return PaimonDriver.JSON.createObjectNode();
+    }
+
+    static JsonNode rollback(JsonNode request) {
+        Tables.open(request).rollbackTo(request.required("snapshot").asLong());
+        return PaimonDriver.JSON.createObjectNode();
+    }
+
+    static JsonNode setConsumer(JsonNode request) {
+        FileStoreTable table = Tables.open(request);
+        new ConsumerManager(table.fileIO(), table.location())
+                .resetConsumer(
+                        request.required("name").asText(), new Consumer(request.required("snapshot").asLong()));
+        return PaimonDriver.JSON.createObjectNode();
     }
 
     static JsonNode createTag(JsonNode request) {

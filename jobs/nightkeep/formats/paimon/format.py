@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon import audit, commit, scan
+from nightkeep.formats.paimon import audit, commit, expire, live, roots, scan, territory
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.naming import commit_user
 from nightkeep.formats.paimon.refusals import (
@@ -25,6 +25,7 @@ from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions
 from nightkeep.storage import Storage, open_storage
+from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,25 @@ class PaimonTable:
     def discard(self, names: Sequence[str]) -> None:
         for name in names:
             self.storage.delete(name)
+
+    def territory(self) -> Territory:
+        return territory.territory(self.address, self.storage)
+
+    def roots(self, retention: Retention) -> tuple[Root, ...]:
+        """All versions that there are, whatever is asked: nothing but expiry lets one go."""
+        return roots.roots(self.storage)
+
+    def reach(self, root: Root) -> Reach:
+        return live.reach(self.storage, root)
+
+    def live(self, source: object) -> Iterator[pa.RecordBatch]:
+        return live.live(self.storage, source)
+
+    def expiry(self, request: ExpireRequest) -> Expiry:
+        return expire.expiry(self.address, self.storage, request)
+
+    def forget(self, expiry: Expiry, run: Run) -> bool:
+        return expire.forget(self.address, self.storage, expiry, run)
 
 
 @contextmanager
