@@ -16,6 +16,8 @@ ORDER: Mapping[str, int] = {
     # Processes of other programs take long to start, too long to begin with at the end.
     "airflow": 1,
     "cluster": 1,
+    # Starts at once, but is built once per machine.
+    "s3_server": 1,
     # 2 is for files without engines.
     "spark": 3,
     "pypaimon": 3,

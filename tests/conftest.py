@@ -12,6 +12,8 @@ from tests.engines.fixtures import (
     lakes,
     paimon_java,
     pypaimon,
+    s3_bucket,
+    s3_server,
 )
 from tests.spark_fixtures import pytest_configure, spark
 
@@ -29,5 +31,7 @@ __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_xdist_make_scheduler",
+    "s3_bucket",
+    "s3_server",
     "spark",
 ]

@@ -13,6 +13,7 @@ from tests.engines.iceberg_tables import Warehouse
 from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.pypaimon_oracle import PyPaimon
+from tests.engines.s3_server import Bucket, S3Server, serve_s3
 from tests.engines.toolchain import FEW_ROWS
 
 
@@ -76,3 +77,17 @@ def iceberg_warehouse(tmp_path: Path) -> Callable[[], Warehouse]:
 def iceberg(iceberg_warehouse: Callable[[], Warehouse]) -> Warehouse:
     """An empty SQLite catalog."""
     return iceberg_warehouse()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    with serve_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A new bucket, with what a client needs to reach it in the environment."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return s3_server.bucket()

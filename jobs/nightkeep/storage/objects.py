@@ -118,20 +118,42 @@ class ObjectStorage:
         return True
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """A request for a page of names; where not all of it was done, another for each name, which says what is wrong.
+        A store that gives no answer at all is asked for no more: what is left is named, and may be gone."""
         failed: list[tuple[str, str]] = []
         for start in range(0, len(names), _PAGE):
-            failed += self._delete_page(names[start : start + _PAGE])
+            page = names[start : start + _PAGE]
+            if self._delete_page(page):
+                continue
+            silence = self._silence(page[0])
+            if silence is not None:
+                return (*failed, *((name, silence) for name in names[start:]))
+            failed += self._delete_each(page)
         return tuple(failed)
 
-    def _delete_page(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """One request; where not all of it was done, another for each name: what is gone already is gone twice."""
+    def _delete_page(self, names: Sequence[str]) -> bool:
+        keys = [self._key(name) for name in names]
         try:
             with asking(self.root):
-                obstore.delete(self._client(), [self._key(name) for name in names])
+                obstore.delete(self._client(), keys)
         except (OSError, MissingFile):
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                reasons = list(pool.map(self._not_deleted, names))
-            yield from ((name, why) for name, why in zip(names, reasons, strict=True) if why is not None)
+            return False
+        return True
+
+    def _silence(self, name: str) -> str | None:
+        """What was said of a store that does not even answer whether there is a file; None of one that does."""
+        try:
+            self._head(name)
+        except PermissionError:
+            return None
+        except OSError as failure:
+            return str(failure)
+        return None
+
+    def _delete_each(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            reasons = list(pool.map(self._not_deleted, names))
+        yield from ((name, why) for name, why in zip(names, reasons, strict=True) if why is not None)
 
     def _not_deleted(self, name: str) -> str | None:
         try:
