@@ -20,7 +20,7 @@ EDGES = {
     "storage": "errors",
     "protocol": "model",
     "territory": "model storage",
-    "sweep": "errors model storage tasks territory",
+    "sweep": "errors model session storage tasks territory",
     "queries": "errors literals",
     "proof_parts": "",
     "layout": "kernels model protocol",
@@ -45,15 +45,19 @@ EDGES = {
     "diff": "errors facts model relation report",
     "session": "errors",
     "exchange": "errors session tasks",
-    "engine": "formats tasks",
+    "engine": "formats sweep tasks",
     "tally": "model protocol report",
     "care": "errors execute formats model plan policy protocol publish report rows tally tasks verify",
     "opinion": "engine formats model policy report",
-    "night": "care engine errors model opinion policy report",
+    "expire": "errors model sweep territory",
+    "presence": "errors storage sweep territory",
+    "contents": "check errors expectations facts model relation",
+    "upkeep": "care engine errors expire formats model policy presence report sweep territory",
+    "night": "care engine errors model opinion policy report sweep upkeep",
     "apply": "engine errors formats model policy tasks",
     "job": "engine model night policy",
     "statement": "errors policy",
-    "commands": "advise care engine errors formats layout model opinion policy queries report statement",
+    "commands": "advise care engine errors formats layout model opinion policy queries report statement sweep upkeep",
     "cli": "commands errors model",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}
@@ -64,7 +68,10 @@ OUTSIDE = {
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 
-ON_SPARK = re.compile(r"nightkeep\.(session|exchange|check|diff|facts|expectations|relation|formats\.\w+\.relation\w*)")
+ON_SPARK = re.compile(
+    r"nightkeep\.(session|exchange|sweep\.on_spark|check|contents|diff|facts|expectations|relation"
+    r"|formats\.\w+\.relation\w*)"
+)
 HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
 REWRITES = re.compile(
     r"nightkeep\.(kernels\.(lookup|merge|stats|key_\w+|curve|ranks|equality)"

@@ -124,12 +124,12 @@ def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
     return _Log(policy, order).document(Outcome.FAILED, reason)
 
 
-def _not_now(policy: EffectivePolicy, order: Order, now: datetime) -> str | None:
+def not_now(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
     """Why the policy, or a hold, says to leave the table alone."""
-    settings, hold = policy.settings, held(order.reports, policy.address.name)
-    if hold is not None and not order.dry_run:
+    settings, hold = policy.settings, held(reports, policy.address.name)
+    if hold is not None:
         return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {policy.address.name} lifts it"
-    if settings.window is not None and not settings.window.contains(now) and not order.dry_run:
+    if settings.window is not None and not settings.window.contains(now):
         return f"outside its window {settings.window}"
     return None
 
@@ -140,7 +140,7 @@ def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunD
     earlier = () if log.order.dry_run else table.committed(run)
     if earlier:
         return _found(log, table, earlier)
-    waiting = _not_now(log.policy, log.order, log.started)
+    waiting = None if log.order.dry_run else not_now(log.policy, log.order.reports, log.started)
     if waiting:
         return log.document(Outcome.SKIPPED, waiting)
     with log.stage("plan"):

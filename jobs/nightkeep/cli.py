@@ -13,6 +13,7 @@ from nightkeep.commands.care import plan, run, sql
 from nightkeep.commands.delete import delete
 from nightkeep.commands.judge import check, diff
 from nightkeep.commands.tell import explain, history, release, report
+from nightkeep.commands.upkeep import expire, restore, sweep
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import Outcome
 
@@ -22,7 +23,9 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.",
 )  # fmt: skip
-for _verb in (plan, run, sql, delete, advise, check, diff, explain, history, release, report):
+for _verb in (
+    plan, run, sql, delete, sweep, restore, expire, advise, check, diff, explain, history, release, report,
+):  # fmt: skip
     app.command()(_verb)
 
 

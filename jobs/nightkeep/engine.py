@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Any
 
 from nightkeep.formats import loaded
+from nightkeep.sweep.inline import InlineSets
+from nightkeep.sweep.sets import Sets
 from nightkeep.tasks import Exchange, Mapper
 
 
@@ -47,6 +49,14 @@ class Engine:
         """Rows through Spark's shuffle."""
         exchange: Exchange = importlib.import_module("nightkeep.exchange").SparkExchange(self.spark())
         return exchange
+
+    def sets(self) -> Sets:
+        """Names of files, to be told apart."""
+        return InlineSets()
+
+    def contents(self) -> Any:
+        """The module that compares what a version holds before and after files went; it imports the checker."""
+        return importlib.import_module("nightkeep.contents")
 
     def checker(self) -> Any:
         """The module of the second opinion; it imports Great Expectations, which costs seconds."""

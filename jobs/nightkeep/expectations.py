@@ -46,6 +46,24 @@ class FactRow:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRow:
+    """What is left after files went: one view of a version's rows before and after, or files of retained versions that
+    are `absent`, `resized` or, of those that were opened, `unreadable`."""
+
+    unit: str
+    comparison: str
+    base_rows: int = 0
+    candidate_rows: int = 0
+    base_hash_a: str = ""
+    candidate_hash_a: str = ""
+    base_hash_b: str = ""
+    candidate_hash_b: str = ""
+    absent: int = 0
+    resized: int = 0
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectationResult:
     """One expectation: over everything that was compared, or, where it failed, in one unit."""
 
@@ -57,13 +75,24 @@ class ExpectationResult:
 
 def expect(rows: Sequence[FactRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:
     """Every expectation of `EXPECTATIONS` on `rows`, in order: one result, or one per unit it fails in."""
+    return _expected(rows, EXPECTATIONS, spark)
+
+
+def expect_kept(rows: Sequence[KeptRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:
+    """The same of `KEPT`."""
+    return _expected(rows, KEPT, spark)
+
+
+def _expected(
+    rows: Sequence[FactRow | KeptRow], expectations: Sequence[Expectation], spark: SparkSession
+) -> tuple[ExpectationResult, ...]:
     facts = spark.createDataFrame(pa.Table.from_pylist([asdict(row) for row in rows]))
     batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts})
-    outcomes = _validated(batch, EXPECTATIONS, "BOOLEAN_ONLY")
-    failed = [e for e in EXPECTATIONS if not _error(outcomes[_name(e)]) and not outcomes[_name(e)].success]
+    outcomes = _validated(batch, expectations, "BOOLEAN_ONLY")
+    failed = [e for e in expectations if not _error(outcomes[_name(e)]) and not outcomes[_name(e)].success]
     # Asked for separately: for expectations that hold, it would cost as many Spark jobs to find nothing.
     outcomes |= _validated(batch, failed, _WITH_UNITS)
-    return tuple(result for e in EXPECTATIONS for result in _results(_name(e), outcomes[_name(e)], compared=len(rows)))
+    return tuple(result for e in expectations for result in _results(_name(e), outcomes[_name(e)], compared=len(rows)))
 
 
 def _pair(description: str, base: str, candidate: str) -> Expectation:
@@ -84,6 +113,12 @@ EXPECTATIONS: Final = (
     _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
     _none("every row is live and stored under its own key", "unsound"),
     _none("statistics cover every value", "misstated"),
+)
+KEPT: Final = (
+    *EXPECTATIONS[:3],
+    _none("every file of every retained version is there", "absent"),
+    _none("every one has the size that metadata tells", "resized"),
+    _none("footers can be read", "unreadable"),
 )
 
 

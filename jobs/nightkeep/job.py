@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nightkeep.engine import Engine
 from nightkeep.model import Operation
-from nightkeep.night import Group, Reported, care_for_group, check_group
+from nightkeep.night import Group, Reported, care_for_group, check_group, sweep_group
 from nightkeep.policy import Overrides, load
 
 
@@ -38,21 +38,35 @@ def check_job(argv: Sequence[str]) -> int:
         return _write(arguments.result, check_group(group, engine))
 
 
+def sweep_job(argv: Sequence[str]) -> int:
+    """Expire and sweep the tables of `argv` as their policies say, and check what is left."""
+    arguments = _arguments().parse_args(argv)
+    group = _tables(arguments, Overrides())
+    with _engine(group) as engine:
+        return _write(arguments.result, sweep_group(group, engine))
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _arguments()
+    parser.add_argument("--where", help="partition filter")
+    parser.add_argument("--full", action="store_true", help="all files, not only new ones")
+    parser.add_argument("--zorder", help="cluster by these columns along a Z curve")
+    parser.add_argument("--hilbert", help="cluster by these columns along a Hilbert curve")
+    parser.add_argument("--target-size", help="size of the files written")
+    return parser.parse_args(argv)
+
+
+def _arguments() -> argparse.ArgumentParser:
+    """What every script is told."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--policy", required=True, help="tables.yaml")
     parser.add_argument("--tables", required=True, help="names or addresses, separated by commas")
     parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
     parser.add_argument("--reports", required=True, help="folder of the documents")
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
-    parser.add_argument("--where", help="partition filter")
-    parser.add_argument("--full", action="store_true", help="all files, not only new ones")
-    parser.add_argument("--zorder", help="cluster by these columns along a Z curve")
-    parser.add_argument("--hilbert", help="cluster by these columns along a Hilbert curve")
-    parser.add_argument("--target-size", help="size of the files written")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    return parser.parse_args(argv)
+    return parser
 
 
 def _group(arguments: argparse.Namespace) -> Group:
@@ -60,6 +74,10 @@ def _group(arguments: argparse.Namespace) -> Group:
         where=arguments.where or None, full=arguments.full, zorder=arguments.zorder or None,
         hilbert=arguments.hilbert or None, target_size=arguments.target_size or None,
     )  # fmt: skip
+    return _tables(arguments, said)
+
+
+def _tables(arguments: argparse.Namespace, said: Overrides) -> Group:
     tables = tuple(filter(None, arguments.tables.split(",")))
     return Group(
         load(arguments.policy), tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run

@@ -19,6 +19,9 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile
 from nightkeep.report import CheckStatus, Expectations, RunDocument, load_history, plan_text, store
+from nightkeep.sweep.order import Mode
+from nightkeep.upkeep import UpkeepOrder, awaits_judging, judged, upkeep
+from nightkeep.upkeep import failed as upkeep_failed
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +85,37 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
         for document in load_history(group.reports, policy.address.name):
             if document.run_id == run_id:
                 yield _checked(document, policy, group.reports, engine=engine)
+
+
+def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
+    """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time.
+
+    Raises UsageError only before any table was worked on.
+    """
+    policies = [group.effective(table) for table in group.tables]
+    for policy in policies:
+        wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
+        for operation in wanted:
+            order = UpkeepOrder(
+                operation=operation, run_id=f"{group.prefix}:{policy.address.name}", reports=group.reports,
+                mode=Mode.DRY_RUN if group.dry_run else None,
+            )  # fmt: skip
+            yield _upkept(policy, order, engine)
+
+
+def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Reported:
+    table = policy.address.name
+    document = _or_failed(
+        lambda: upkeep(policy, order, engine=engine), lambda reason: upkeep_failed(policy, order, reason), table
+    )
+    stored = _stored(document, order.reports)
+    if not order.checked(policy) or not awaits_judging(document):
+        return stored
+
+    def surprised(reason: str) -> RunDocument:
+        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
+
+    return _stored(_or_failed(lambda: judged(document, policy, order, engine=engine), surprised, table), order.reports)
 
 
 def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:

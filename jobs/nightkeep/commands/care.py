@@ -14,6 +14,7 @@ from nightkeep.care import Order, care
 from nightkeep.commands import options
 from nightkeep.commands.place import Place, find_place, show
 from nightkeep.engine import Engine
+from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides
@@ -102,6 +103,13 @@ class _How:
 
 def _operations(chosen: EffectivePolicy, asked: Sequence[Operation] | None, said: Overrides) -> tuple[Operation, ...]:
     found = tuple(asked or chosen.operations)
+    for operation in found:
+        if not operation.rewrites:
+            rewriting = ", ".join(each for each in Operation if each.rewrites)
+            raise UsageError(
+                f"--operation: expected one of {rewriting}, found {operation}, which is a command of its own: "
+                f"nightkeep {operation}"
+            )
     said.require_use(found)
     return found
 

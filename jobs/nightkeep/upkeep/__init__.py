@@ -1,0 +1,7 @@
+"""One table, one order about files that no version needs -> a document that says how it went."""
+
+from nightkeep.upkeep.judged import awaits_judging, judged
+from nightkeep.upkeep.order import UpkeepOrder
+from nightkeep.upkeep.ordered import failed, upkeep, upkept
+
+__all__ = ["UpkeepOrder", "awaits_judging", "failed", "judged", "upkeep", "upkept"]

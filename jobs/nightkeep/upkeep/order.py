@@ -1,0 +1,93 @@
+"""What is asked of one table about files that no version needs, and the document in the making."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from nightkeep.care import versions
+from nightkeep.model import Operation, Outcome, Run, run_token
+from nightkeep.policy import EffectivePolicy
+from nightkeep.report import Metrics, RunDocument, load_history, store
+from nightkeep.sweep.order import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepOrder:
+    """What a caller asks, beyond the table's policy; None: as the policy says. Ages are milliseconds.
+
+    For a restore `run_id` is that of the run whose files are to come back. Without `checks` nobody looks afterwards.
+    """
+
+    operation: Operation
+    run_id: str
+    reports: str
+    mode: Mode | None = None
+    older_than_ms: int | None = None
+    max_share: float | None = None
+    retain_last: int | None = None
+    below_floor: bool = False
+    of_run: str | None = None
+    checks: bool = True
+
+    def mode_for(self, policy: EffectivePolicy) -> Mode:
+        """An expiry deletes unless told otherwise: what it removes was let go by rule, not found by chance."""
+        wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else Mode.DELETE
+        return Mode(self.mode or wanted)
+
+    def checked(self, policy: EffectivePolicy) -> bool:
+        return self.checks and policy.settings.check.enabled
+
+    def run(self) -> Run:
+        now_ms = time.time_ns() // 1_000_000
+        return Run(self.run_id, run_token(self.run_id, self.operation), uuid.uuid4().hex[:8], now_ms)
+
+
+@dataclass
+class Log:
+    """The document in the making; what is found is added as it is found, and `stored` where a death would lose it."""
+
+    policy: EffectivePolicy
+    order: UpkeepOrder
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, object] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Seconds of what is done inside, without those of stages inside of it."""
+        begun, known = time.perf_counter(), sum(self.seconds.values())
+        try:
+            yield
+        finally:
+            inner = sum(self.seconds.values()) - known
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - inner
+
+    def document(self, outcome: Outcome, reason: str | None = None) -> RunDocument:
+        address = self.policy.address
+        return RunDocument(
+            run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
+            outcome=outcome, reason=reason, address=str(address), started_at=self.started,
+            finished_at=datetime.now(UTC), versions=versions(), metrics=Metrics(seconds=dict(self.seconds)),
+            extra=dict(self.extra), **self.facts,
+        )  # fmt: skip
+
+    def stored(self, outcome: Outcome, reason: str) -> None:
+        store(self.document(outcome, reason), self.order.reports)
+
+
+def unchecked_versions(reports: str, table: str) -> frozenset[int]:
+    """Versions that a check may still ask for: those of runs that no check has judged yet.
+
+    Raises CorruptMetadata for a document that cannot be read: it may be of such a run.
+    """
+    waiting = [document for document in load_history(reports, table) if document.awaits_check]
+    named = [(d.base_version, d.parent_version, d.committed_version) for d in waiting]
+    named += [(c.version, c.parent_version, None) for d in waiting for c in d.commits]
+    return frozenset(version for versions in named for version in versions if version is not None)

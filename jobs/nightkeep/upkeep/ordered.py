@@ -1,0 +1,93 @@
+"""An order -> the work it names -> a document. What is expected ends as an outcome, the caller's slips are raised."""
+
+from __future__ import annotations
+
+from nightkeep.care import not_now
+from nightkeep.engine import Engine
+from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.formats import open_table
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import EffectivePolicy
+from nightkeep.report import RunDocument, document_path, load_document, store
+from nightkeep.sweep.order import Mode
+from nightkeep.sweep.sets import TooManyNames
+from nightkeep.territory import Expires, Sweeps
+from nightkeep.upkeep.expiring import expired
+from nightkeep.upkeep.judged import awaits_judging, judged
+from nightkeep.upkeep.order import Log, UpkeepOrder
+from nightkeep.upkeep.restoring import restored
+from nightkeep.upkeep.sweeping import swept
+
+_ENDED = frozenset({Outcome.VERIFIED, Outcome.MISMATCH})
+
+
+def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:
+    """Do what was ordered and store the document, then again with what was found afterwards."""
+    document = upkeep(policy, order, engine=engine)
+    store(document, order.reports)
+    if order.checked(policy) and awaits_judging(document):
+        document = judged(document, policy, order, engine=engine)
+        store(document, order.reports)
+    return document
+
+
+def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> RunDocument:
+    """Carry out an order on one table. Spark starts when something is about to go, and a look afterwards is wanted.
+
+    Raises UsageError for a request that cannot be understood. Everything else ends in the document.
+    """
+    log = Log(policy, order)
+    waiting = _waiting(policy, order, log)
+    if waiting is not None:
+        return log.document(Outcome.SKIPPED, waiting)
+    try:
+        return _earlier(log) or _work(log, engine)
+    except RefusedTable as refusal:
+        subject = "" if refusal.table == policy.address.name else f"{refusal.table}: "
+        return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
+    except UsageError:
+        raise
+    except (NightkeepError, OSError, TooManyNames) as failure:
+        return log.document(Outcome.FAILED, f"{type(failure).__name__}: {failure}")
+
+
+def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocument:
+    """The document of an order that a surprise ended."""
+    return Log(policy, order).document(Outcome.FAILED, reason)
+
+
+def _waiting(policy: EffectivePolicy, order: UpkeepOrder, log: Log) -> str | None:
+    """Why the policy, or a hold, says to leave the table alone; nothing keeps files from coming back."""
+    if order.operation is Operation.RESTORE:
+        return None
+    if policy.settings.pause is not None:
+        return f"paused: {policy.settings.pause}"
+    if order.mode_for(policy) is Mode.DRY_RUN or _done(log) is not None:
+        return None
+    return not_now(policy, order.reports, log.started)
+
+
+def _work(log: Log, engine: Engine) -> RunDocument:
+    order, table = log.order, open_table(log.policy.address)
+    if order.operation is Operation.EXPIRE and isinstance(table, Expires):
+        return expired(log, table, order.run(), engine)
+    if order.operation is Operation.SWEEP and isinstance(table, Sweeps):
+        return swept(log, table, order.run(), engine)
+    if order.operation is Operation.RESTORE and isinstance(table, Sweeps):
+        return restored(log, table, order.run())
+    missing = f"operation {order.operation} does not exist for {log.policy.address.format} tables"
+    raise RefusedTable(log.policy.address.name, missing, "leave it to its engine")
+
+
+def _earlier(log: Log) -> RunDocument | None:
+    return None if log.order.mode_for(log.policy) is Mode.DRY_RUN else _done(log)
+
+
+def _done(log: Log) -> RunDocument | None:
+    """The document of an earlier attempt of this run that got to its end: it is told again, nothing is done twice."""
+    order = log.order
+    path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
+    if order.operation is Operation.RESTORE or not path.exists():
+        return None
+    told = load_document(path)
+    return told if told.extra.get("finished") and (told.outcome in _ENDED or awaits_judging(told)) else None

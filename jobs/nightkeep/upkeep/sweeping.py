@@ -1,0 +1,98 @@
+"""One table's orphans -> told, put aside or deleted -> a document, with a file of all of them beside it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from nightkeep.engine import Engine
+from nightkeep.model import Outcome, Run
+from nightkeep.report import RunDocument, document_path
+from nightkeep.sweep.order import Mode, SweepOrder, Swept
+from nightkeep.sweep.sets import Counted, Sets
+from nightkeep.sweep.sweeping import sweep
+from nightkeep.territory import Sweeps
+from nightkeep.upkeep.judged import remember
+from nightkeep.upkeep.order import Log, unchecked_versions
+from nightkeep.upkeep.orphan_list import counted, iso, write_orphans
+from nightkeep.upkeep.watched import WatchedSets
+
+UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
+"""What a document says that is stored before the first file goes."""
+
+
+def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
+    """Raises UsageError for an age below the floor; what else a sweep raises."""
+    mode = log.order.mode_for(log.policy)
+    log.extra |= {"mode": str(mode), "orphans": [], "orphans_total": 0, "orphans_bytes": 0, "orphans_file": None}
+
+    def before(sets: Sets) -> None:
+        list_orphans(log, table, sets, run.now_ms)
+        remember(log, engine)
+        log.extra |= {"changed": True, "finished": False}
+        log.stored(Outcome.FAILED, UNFINISHED)
+
+    watched = WatchedSets(engine.sets(), log.stage, before)
+    with closing(watched):
+        with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
+            found = sweep(table, sweep_order(log, mode), run, sets=watched)
+        log.extra |= told(found, root=table.territory().storage.root)
+        if found.counted is not None and found.counted.orphans.files and log.extra["orphans_file"] is None:
+            list_orphans(log, table, watched.sets, run.now_ms)
+    return log.document(found.outcome, found.reason)
+
+
+def sweep_order(log: Log, mode: Mode) -> SweepOrder:
+    """The policy's settings with what was asked on top."""
+    asked, settings = log.order, log.policy.settings.sweep
+    return SweepOrder(
+        mode=mode,
+        older_than_ms=settings.older_than if asked.older_than_ms is None else asked.older_than_ms,
+        below_floor=asked.below_floor,
+        max_share=settings.max_share if asked.max_share is None else asked.max_share,
+        of_run=asked.of_run,
+        keep=unchecked_versions(asked.reports, log.policy.address.name),
+        purge_after_ms=settings.purge_after,
+    )
+
+
+def told(found: Swept, *, root: str) -> dict[str, object]:
+    """What the document says of a sweep beside its outcome."""
+    return {
+        "cutoff": iso(found.cutoff_ms),
+        **looked(found.counted),
+        "acted": counted(found.acted),
+        "left": counted(found.left),
+        "purged": counted(found.purged),
+        "failed": failures(found.failed, root),
+        "quarantine": full(root, found.folder),
+        "closed": list(found.closed),
+        "changed": found.acted.files > 0,
+        "finished": found.outcome is Outcome.VERIFIED,
+    }
+
+
+def looked(found: Counted | None) -> dict[str, object]:
+    """Counts of what was listed, None where nothing was."""
+    names = ("listed", "live", "young", "unknown")
+    return {f"{name}_files": None if found is None else getattr(found, name).files for name in names}
+
+
+def failures(failed: tuple[tuple[str, str], ...], root: str) -> list[dict[str, object]]:
+    return [{"path": full(root, name), "reason": why} for name, why in failed]
+
+
+def full(root: str, name: str | None) -> str | None:
+    """A name with its store's root in front."""
+    return None if name is None else f"{root.rstrip('/')}/{name}"
+
+
+def list_orphans(log: Log, table: Sweeps, sets: Sets, now_ms: int) -> None:
+    """Write all that the sets call orphans, and say in the document what they are."""
+    document = document_path(
+        log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
+    )
+    path = Path(f"{document.with_suffix('')}.orphans.jsonl")
+    with log.stage("tell"):
+        found = write_orphans(path, sets.orphans(), root=table.territory().storage.root, now_ms=now_ms)
+    log.extra |= {**found.to_json(), "orphans_file": str(path.absolute())}

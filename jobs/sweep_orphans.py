@@ -1,0 +1,8 @@
+"""Old versions let go and orphan files swept, as each table's policy says, and what is left checked, in one session."""
+
+import sys
+
+from nightkeep.job import sweep_job
+
+if __name__ == "__main__":
+    sys.exit(sweep_job(sys.argv[1:]))
