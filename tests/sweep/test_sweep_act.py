@@ -1,0 +1,378 @@
+"""What a sweep does to orphans: put aside, brought back, deleted, purged; and what it leaves where it is."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.sweep.toy_table import NOW, Toy, ToyWithHistory, age, run_of
+
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
+from nightkeep.model import Outcome
+from nightkeep.storage import LocalStorage, Stored
+from nightkeep.sweep import owner
+from nightkeep.sweep.order import Mode
+from nightkeep.sweep.quarantine import close, purge, restore
+from nightkeep.sweep.removal import remove
+from nightkeep.sweep.sets import ORPHANS, Tally
+from nightkeep.sweep.shelf import folder_of
+from nightkeep.territory import DAY_MS
+
+OLD = ("data/day=1/old one.dat", "data/old.dat", "meta/l-lost.json")
+ACTING = [Mode.QUARANTINE, Mode.DELETE]
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Toy:
+    """One snapshot over two files, and three orphans."""
+    return _filled(Toy.at(tmp_path / "toy"))
+
+
+def _filled(toy: Toy) -> Toy:
+    toy.write("data/a.dat", "data/day=1/b.dat", *OLD)
+    toy.commit(1, "data/a.dat", "data/day=1/b.dat")
+    return toy
+
+
+def test_orphans_are_put_aside_and_brought_back_byte_for_byte(toy: Toy) -> None:
+    before = toy.files()
+    told = toy.swept(Mode.QUARANTINE)
+    assert told.outcome is Outcome.VERIFIED and told.acted == told.counted.orphans  # type: ignore[union-attr]
+    assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
+    assert toy.aside() == [before[name] for name in OLD]
+    assert told.folder == folder_of(toy.territory(), "run-1")
+    assert toy.swept().outcome is Outcome.UNCHANGED
+    back = restore(toy.territory(), "run-1", now_ms=NOW)
+    assert (back.outcome, back.files, back.bytes) == (Outcome.VERIFIED, 3, told.acted.bytes)
+    assert toy.files() == before and toy.aside() == []
+    assert restore(toy.territory(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
+
+
+def test_the_list_of_a_quarantine_says_what_when_and_why(toy: Toy) -> None:
+    folder = toy.folder / (toy.swept(Mode.QUARANTINE, "manual__2026-11-21T00:00:00+00:00/x").folder or "")
+    assert folder.parent == toy.folder / "_nightkeep/quarantine"
+    assert folder.name.startswith("manual-2026-11-21T00-00-00-00-00-x-")
+    head, *files = map(json.loads, (folder / "plan-00000.jsonl").read_text().splitlines())
+    assert head["run_id"] == "manual__2026-11-21T00:00:00+00:00/x" and head["why"] == "nothing needs these files"
+    assert [file["path"] for file in files] == list(OLD)
+    assert [(toy.folder / file["to"]).stat().st_size for file in files] == [file["bytes"] for file in files]
+    assert files[0]["modified_at"] == "2026-10-23T00:00:00.000+00:00"
+    names = sorted(path.name for path in folder.rglob("*") if path.is_file())
+    assert names == ["00000.file", "00001.file", "00002.file", "done-00000.json", "plan-00000.jsonl"]
+
+
+def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
+    before = toy.files()
+    told = toy.swept(Mode.DELETE)
+    assert (told.outcome, told.acted.files, told.folder) == (Outcome.VERIFIED, 3, None)
+    assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
+    assert not any(path.is_file() for path in (toy.folder / "_nightkeep").rglob("*"))
+
+
+def test_what_is_in_quarantine_is_neither_listed_nor_swept(toy: Toy) -> None:
+    toy.swept(Mode.QUARANTINE)
+    for path in (toy.folder / "_nightkeep").rglob("*.file"):
+        path.rename(path.with_suffix(".dat"))
+    counted = toy.swept().counted
+    assert counted is not None and counted.listed.files == 4
+
+
+def test_a_retry_of_a_run_adds_to_its_quarantine(toy: Toy) -> None:
+    before = toy.files()
+    toy.swept(Mode.QUARANTINE)
+    toy.write("data/more.dat")
+    before |= toy.files()
+    assert toy.swept(Mode.QUARANTINE, attempt="a2").acted.files == 1
+    assert len(toy.aside()) == 4
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
+    assert toy.files() == before
+
+
+def test_many_orphans_are_put_aside_in_parts(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightkeep.sweep.removal.PART", 2)
+    before = toy.files()
+    told = toy.swept(Mode.QUARANTINE)
+    assert told.acted.files == 3
+    plans = sorted(path.name for path in (toy.folder / str(told.folder)).glob("plan-*"))
+    assert plans == ["plan-00000.jsonl", "plan-00001.jsonl"]
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
+    assert toy.files() == before
+
+
+def test_nothing_of_a_run_in_quarantine_is_a_mistake_that_names_those_that_are(toy: Toy) -> None:
+    with pytest.raises(UsageError, match="nothing of run run-9 is in quarantine; there is nothing"):
+        restore(toy.territory(), "run-9", now_ms=NOW)
+    toy.swept(Mode.QUARANTINE)
+    with pytest.raises(UsageError, match="there is run-1"):
+        restore(toy.territory(), "run-9", now_ms=NOW)
+
+
+def test_restoring_overwrites_nothing_and_names_what_is_in_the_way(toy: Toy) -> None:
+    before = toy.files()
+    toy.swept(Mode.QUARANTINE)
+    (toy.folder / "data/old.dat").write_text("somebody else's")
+    for _ in range(2):
+        back = restore(toy.territory(), "run-1", now_ms=NOW)
+        assert back.outcome is Outcome.FAILED
+        assert [name for name, _ in back.conflicts] == ["data/old.dat"]
+        assert (toy.folder / "data/old.dat").read_text() == "somebody else's"
+        assert toy.aside() == [before["data/old.dat"]]
+    (toy.folder / "data/old.dat").unlink()
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 1
+    assert toy.files() == before
+
+
+def test_a_file_lost_from_quarantine_is_named(toy: Toy) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    (toy.folder / folder / "00000/00001.file").unlink()
+    back = restore(toy.territory(), "run-1", now_ms=NOW)
+    assert (back.outcome, back.files) == (Outcome.FAILED, 2)
+    assert back.conflicts == ((OLD[1], "neither at home nor in quarantine any more"),)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-20],
+        lambda text: text.replace("_nightkeep/quarantine", "data"),
+        lambda text: text.replace('"quarantine": 1', '"quarantine": 2'),
+        lambda text: "",
+    ],
+    ids=["cut", "elsewhere", "newer", "empty"],
+)
+def test_a_damaged_list_restores_nothing(toy: Toy, damage: object) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    plan = toy.folder / folder / "plan-00000.jsonl"
+    plan.write_text(damage(plan.read_text()))  # type: ignore[operator]
+    before = toy.files()
+    with pytest.raises(CorruptMetadata, match="plan-00000"):
+        restore(toy.territory(), "run-1", now_ms=NOW)
+    assert toy.files() == before and len(toy.aside()) == 3
+
+
+def test_old_quarantines_are_purged_and_younger_ones_kept(toy: Toy) -> None:
+    toy.swept(Mode.QUARANTINE, "run-1", now_ms=NOW)
+    toy.write("data/more.dat")
+    toy.swept(Mode.QUARANTINE, "run-2", now_ms=NOW + DAY_MS)
+    assert len(toy.aside()) == 4
+    late = NOW + 30 * DAY_MS + 1
+    assert toy.swept(Mode.DRY_RUN, "run-3", now_ms=late).purged == Tally()
+    told = toy.swept(Mode.DELETE, "run-3", now_ms=late)
+    assert told.purged.files == 3 and "3 files purged" in told.reason
+    assert len(toy.aside()) == 1
+    with pytest.raises(UsageError):
+        restore(toy.territory(), "run-1", now_ms=late)
+    assert restore(toy.territory(), "run-2", now_ms=late).files == 1
+
+
+def test_nothing_is_purged_that_was_cut_short(toy: Toy) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    (toy.folder / folder / "done-00000.json").unlink()
+    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == Tally()
+    assert close(toy.territory(), run_of("run-2", now_ms=NOW + 999 * DAY_MS)) == ("run-1",)
+    assert close(toy.territory(), run_of("run-2")) == ()
+    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == Tally()
+    assert purge(toy.territory(), now_ms=NOW + 1000 * DAY_MS, older_than_ms=0).files == 3
+
+
+def test_never_purged_where_nobody_says_when(toy: Toy) -> None:
+    toy.swept(Mode.QUARANTINE)
+    toy.swept(Mode.DELETE, "run-2", now_ms=NOW + 999 * DAY_MS, purge_after_ms=None)
+    assert len(toy.aside()) == 3
+
+
+def test_a_quarantine_that_another_process_fills_is_left_alone(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    (toy.folder / folder / "done-00000.json").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner.os, "getpid", lambda: os.getppid())
+        for act in (lambda: restore(toy.territory(), "run-1", now_ms=NOW), lambda: toy.swept(Mode.DELETE, "run-2")):
+            with pytest.raises(RefusedTable, match=r"run run-1 putting files aside since .*; wait until it is done"):
+                act()
+    assert toy.swept(Mode.DRY_RUN, "run-2").closed == ()
+    assert len(toy.aside()) == 3
+    assert toy.swept(Mode.DELETE, "run-2").closed == ("run-1",)
+
+
+def test_a_process_of_another_host_is_waited_for_an_hour() -> None:
+    elsewhere = owner.Owner("another host", 1, "5")
+    assert owner.may_be_at_work(elsewhere, 1_000, now_ms=1_000 + owner.LEASE_MS - 1)
+    assert not owner.may_be_at_work(elsewhere, 1_000, now_ms=1_000 + owner.LEASE_MS)
+    assert not owner.may_be_at_work(owner.ourselves(), 1_000, now_ms=1_000)
+
+
+@dataclass(frozen=True)
+class _Meddled(LocalStorage):
+    """A store in which something happens right before a file is looked at for the last time."""
+
+    at: str
+    happens: list[str] = field(default_factory=list)
+
+    def stat(self, name: str) -> Stored | None:
+        if name == self.at and self.happens:
+            path = Path(self.root, name)
+            match self.happens.pop():
+                case "grew":
+                    path.write_text(path.read_text() + "more")
+                    age(path, 30)
+                case "was written anew":
+                    path.write_bytes(path.read_bytes())
+                case "went":
+                    path.unlink()
+        return LocalStorage.stat(self, name)
+
+
+@pytest.mark.parametrize("mode", ACTING)
+@pytest.mark.parametrize("what", ["grew", "was written anew", "went"])
+def test_a_file_that_changed_since_the_look_is_left(tmp_path: Path, mode: Mode, what: str) -> None:
+    toy = _filled(Toy(_Meddled(str(tmp_path), "data/old.dat", [what])))
+    told = toy.swept(mode)
+    assert (told.acted.files, told.left.files, told.failed) == (2, 1, ())
+    assert told.reason.endswith("1 left, as they had changed")
+    assert (toy.folder / "data/old.dat").exists() == (what != "went")
+    assert len(toy.aside()) == (2 if mode is Mode.QUARANTINE else 0)
+
+
+@pytest.mark.parametrize("mode", ACTING)
+def test_a_snapshot_committed_right_before_acting_keeps_its_files(toy: Toy, mode: Mode) -> None:
+    def commit(look: int) -> None:
+        if look == 3:
+            toy.commit(2, "data/old.dat")
+
+    toy.before_roots = commit
+    told = toy.swept(mode)
+    assert toy.looks > 3 and told.counted is not None and told.counted.orphans.files == 3
+    assert (told.outcome, told.acted.files) == (Outcome.VERIFIED, 2)
+    assert (toy.folder / "data/old.dat").exists()
+
+
+@pytest.mark.parametrize("mode", ACTING)
+def test_a_snapshot_committed_between_parts_keeps_its_files(
+    toy: Toy, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightkeep.sweep.inline._BATCH", 1)
+
+    def commit(look: int) -> None:
+        if look == 4:
+            assert not (toy.folder / OLD[0]).exists()
+            toy.commit(2, OLD[1])
+
+    toy.before_roots = commit
+    assert toy.swept(mode).acted.files == 2
+    assert (toy.folder / OLD[1]).exists() and not (toy.folder / OLD[2]).exists()
+
+
+@pytest.mark.parametrize("mode", ACTING)
+def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_told(
+    toy: Toy, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightkeep.sweep.inline._BATCH", 1)
+
+    def corrupt(look: int) -> None:
+        if look == 4:
+            (toy.folder / "meta/s-2.json").write_text("{")
+
+    toy.before_roots = corrupt
+    told = toy.swept(mode)
+    assert (told.outcome, told.acted.files) == (Outcome.FAILED, 1)
+    assert "meta/s-2.json" in told.failed[0][1]
+
+
+@pytest.mark.parametrize("mode", ACTING)
+def test_a_table_with_a_history_is_told_before_and_after(tmp_path: Path, mode: Mode) -> None:
+    toy = ToyWithHistory.at(tmp_path / "toy")
+    _filled(toy)
+    told = toy.swept(mode)
+    assert told.acted.files == 3
+    assert [(word, removal.files, removal.failed) for word, removal in toy.told] == [
+        ("announce", 3, 0),
+        ("conclude", 3, 0),
+    ]
+    assert {removal.bytes for _, removal in toy.told} == {told.acted.bytes}
+    assert {removal.older_than_ms for _, removal in toy.told} == {7 * DAY_MS}
+    toy.told.clear()
+    toy.swept(mode, "run-2")
+    assert toy.told == []
+
+
+def test_a_table_that_forbids_removals_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = ToyWithHistory.at(tmp_path / "toy")
+    before = _filled(toy).files()
+
+    def forbid(*_: object) -> None:
+        raise RefusedTable("toy", "is append-only", "leave it")
+
+    monkeypatch.setattr(ToyWithHistory, "announce", forbid)
+    with pytest.raises(RefusedTable, match="append-only"):
+        toy.swept(Mode.DELETE)
+    assert toy.files() == before and toy.told == []
+
+
+@dataclass(frozen=True)
+class _Stubborn(LocalStorage):
+    """A store that keeps one file."""
+
+    kept: str
+
+    def move(self, name: str, to: str) -> bool:
+        if name == self.kept:
+            raise PermissionError(f"{name}: not permitted")
+        return LocalStorage.move(self, name, to)
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        failed = LocalStorage.delete_all(self, [name for name in names if name != self.kept])
+        # A store may also say that it failed, and have deleted the file.
+        return (*failed, *((name, "not permitted") for name in names if name in (self.kept, OLD[0])))
+
+
+@pytest.mark.parametrize("mode", ACTING)
+def test_what_could_not_be_removed_is_named_and_the_rest_goes(tmp_path: Path, mode: Mode) -> None:
+    toy = ToyWithHistory(_Stubborn(str(tmp_path), "data/old.dat"))
+    _filled(toy)
+    told = toy.swept(mode)
+    assert (told.outcome, told.acted.files) == (Outcome.FAILED, 2)
+    assert [name for name, _ in told.failed] == ["data/old.dat"] and "not permitted" in told.failed[0][1]
+    assert toy.told[-1][1].failed == 1 and toy.told[-1][1].files == 2
+    assert (toy.folder / "data/old.dat").exists()
+
+
+def test_without_another_look_a_file_goes_as_named(toy: Toy) -> None:
+    """What a version that expired named goes whatever its time."""
+    row = {"name": "data/old.dat", "bytes": 1, "modified_ms": 1, "kind": "data"}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist([row], schema=ORPHANS)
+
+    for recheck, files in ((True, 0), (False, 1)):
+        done = remove(
+            toy.territory(),
+            batches(),
+            run_of("run-1"),
+            mode=Mode.DELETE,
+            total=Tally(1, 1),
+            older_than_ms=0,
+            recheck=recheck,
+        )
+        assert (done.gone.files, done.left.files) == (files, 1 - files)
+    assert not (toy.folder / "data/old.dat").exists()
+
+
+def test_a_quarantine_that_cannot_be_purged_does_not_hide_what_was_done(toy: Toy) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE, "run-0").folder)
+    (toy.folder / folder / "done-00000.json").write_text("{")
+    toy.write("data/more.dat")
+    told = toy.swept(Mode.DELETE)
+    assert (told.outcome, told.acted.files) == (Outcome.FAILED, 1)
+    assert told.failed[0][0] == "_nightkeep" and "done-00000.json" in told.failed[0][1]
+
+
+def test_a_file_missing_while_it_is_moved_is_left(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(self: LocalStorage, name: str, to: str) -> bool:
+        raise MissingFile(name, "a file to be moved", "no such file")
+
+    monkeypatch.setattr(LocalStorage, "move", gone)
+    told = toy.swept(Mode.QUARANTINE)
+    assert (told.outcome, told.left.files, told.failed) == (Outcome.UNCHANGED, 3, ())
