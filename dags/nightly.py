@@ -15,14 +15,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import CronTriggerTimetable, dag, task
+from airflow.sdk import CronTriggerTimetable, dag
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from nightkeep.policy import groups, load
 from nightkeep_airflow.alerts import late
 from nightkeep_airflow.settings import from_environment
-from nightkeep_airflow.tasks import care_for
+from nightkeep_airflow.tasks import care_for, policy_groups
 
 SETTINGS = from_environment(os.environ, Path(__file__).parent)
 
@@ -31,12 +30,6 @@ DEADLINES = [
     DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval=after, callback=SyncCallback(late))
     for after in SETTINGS.deadlines
 ]
-
-
-@task(retries=0)
-def policy_groups(policy: str) -> list[list[str]]:
-    """Tables that share a Spark session, from the policy as it is when the run starts."""
-    return [list(group) for group in groups(load(policy))]
 
 
 @dag(

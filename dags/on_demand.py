@@ -34,7 +34,7 @@ PARAMS = {
         type=["null", "string"],
         title="Operation",
         description="Left empty: what the policy asks for, else what suits the table's format",
-        enum=[None, *(each.value for each in Operation if each is not Operation.DELETE)],
+        enum=[None, *(each.value for each in Operation if each.rewrites and each is not Operation.DELETE)],
     ),
     "where": Param(
         None,

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "check.py")
+JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_orphans.py", "check.py")
 
 # Says of each table what its script says for this try ("crash" ends the process), and notes how it was called. What
 # is said is an outcome, or several, one for each operation in turn: "unchanged verified". What is verified was
 # published and passed its check; a mark tells of others that they were published and failed their check ("!"), and
-# of any that no check has judged ("?").
+# of any that no check has judged ("?"). A sweep publishes nothing; of two outcomes the first is an expiry's.
 SCRIPTED_JOB = """
 import argparse, json, pathlib, sys
 from datetime import UTC, datetime
@@ -46,10 +46,11 @@ for table in args.tables.split(","):
     said = outcomes[min(tries, len(outcomes) - 1)]
     if said == "crash":
         sys.exit(3)
-    for operation, marked in zip((Operation.UPGRADE, Operation.OPTIMIZE), said.split()):
+    kinds = {"sweep_orphans": (Operation.EXPIRE, Operation.SWEEP)[-len(said.split()):]}
+    for operation, marked in zip(kinds.get(job, (Operation.UPGRADE, Operation.OPTIMIZE)), said.split()):
         one = marked.rstrip("?!")
         check = {"?": CheckStatus.NOT_RUN, "!": CheckStatus.FAILED}.get(marked[-1], CheckStatus.PASSED)
-        published = 7 if one == "verified" or one != marked else None
+        published = 7 if operation.rewrites and (one == "verified" or one != marked) else None
         document = RunDocument(
             run_id=f"{args.run_id_prefix}:{table}", table=table, format="paimon", operation=operation,
             outcome=Outcome(one), reason=f"{one} on purpose", started_at=now, finished_at=now,

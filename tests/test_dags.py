@@ -154,6 +154,67 @@ def test_a_table_of_several_operations_has_all_of_them_on_the_page(airflow: Airf
     assert "refused on purpose" in page
 
 
+SWEPT = {
+    "told": ["skipped"],
+    "acted": ["verified"],
+    "crashes": ["crash"],
+    #
+    "both": ["verified unchanged"],
+    "expired_and_told": ["verified skipped"],
+    "aborted_once": ["failed", "unchanged"],
+    #
+    "guarded": ["refused"],
+    "reads_otherwise": ["mismatch"],
+    "told_only": ["skipped"],
+}
+SWEPT_STATES = {
+    "told": "failed",
+    "acted": "failed",
+    "crashes": "failed",
+    "both": "success",
+    "expired_and_told": "success",
+    "aborted_once": "success",
+    "guarded": "skipped",
+    "reads_otherwise": "failed",
+    "told_only": "skipped",
+}
+
+
+@pytest.fixture(scope="module")
+def week(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Airflow, DagRun]:
+    home = tmp_path_factory.mktemp("weekly")
+    airflow = with_database(airflow_home(home, [f"t.{name}" for name in SWEPT]), airflow_database)
+    airflow.script(sweep_orphans={f"t.{name}": outcomes for name, outcomes in SWEPT.items()})
+    done = airflow.call("airflow", "dags", "test", "orphan_sweep", "2026-11-22")
+    assert done.returncode == 1, done.stdout
+    return airflow, finished(airflow, "orphan_sweep", done.stdout + done.stderr)
+
+
+def test_a_sweep_ends_for_each_table_as_its_outcome_says(week: tuple[Airflow, DagRun]) -> None:
+    _, run = week
+    outcomes = {key: found for (task, key), found in run.tasks.items() if task == "swept"}
+    assert outcomes == {f"t.{name}": (state, 1) for name, state in SWEPT_STATES.items()}
+    tries = [run.tasks["group.sweep", i] for i in range(3)]
+    assert tries == [("failed", 3), ("success", 2), ("success", 1)]
+    assert {call["job"] for call in run.care} == {"sweep_orphans"}
+    assert run.check == ()
+    assert len({call["run_id_prefix"] for call in run.care}) == 1
+
+
+def test_a_sweep_wakes_nobody_who_waits_for_rows(week: tuple[Airflow, DagRun]) -> None:
+    assert week[1].assets == {}
+
+
+def test_the_page_of_a_sweep_has_every_table_and_operation(week: tuple[Airflow, DagRun]) -> None:
+    airflow, run = week
+    page = (airflow.home / f"reports/pages/{run.care[0]['run_id_prefix']}.html").read_text()
+    assert {name for name in SWEPT if f"t.{name}" not in page} == set()
+    assert page.count(">t.both</h2>") == 2
+    assert "no job reported on this table" in page
+    assert "upgrade" not in page
+    assert "Rows proven" not in page
+
+
 def on_demand(airflow: Airflow, **form: object) -> DagRun:
     done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
     run = finished(airflow, "on_demand", done.stdout)
@@ -188,6 +249,7 @@ FORMS: dict[str, dict[str, object]] = {
     "empty": {},
     "two tables": {"table": "a,b"},
     "unknown operation": {"table": "a", "operation": "drop"},
+    "an operation that rewrites nothing": {"table": "a", "operation": "sweep"},
     "text for a switch": {"table": "a", "dry_run": "no"},
     "a size without unit": {"table": "a", "target_size": "3"},
 }  # fmt: skip
@@ -202,7 +264,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 bag = DagBag(dag_folder={str(ROOT / "dags")!r}, known_pools={{"nightkeep_spark", "default_pool"}})
 dags = {{name: DagSerialization.to_dict(dag)["dag"] for name, dag in bag.dags.items()}}
-nightly = bag.dags["nightly"]
+nightly, weekly = bag.dags["nightly"], bag.dags["orphan_sweep"]
 def accepts(form):
     params = copy.deepcopy(bag.dags["on_demand"].params)
     try:
@@ -211,24 +273,26 @@ def accepts(form):
     except ParamValidationError:
         return False
 print(json.dumps({{
-    "errors": bag.import_errors, "dags": sorted(dags), "active": nightly.max_active_runs,
-    "pools": sorted({{task.pool for task in nightly.tasks}}), "deadline": bool(nightly.deadline),
+    "errors": bag.import_errors, "dags": sorted(dags), "active": [nightly.max_active_runs, weekly.max_active_runs],
+    "pools": [sorted({{task.pool for task in dag.tasks}}) for dag in (nightly, weekly)],
+    "weekly": weekly.timetable.expression, "deadline": bool(nightly.deadline),
     "forms": [name for name, form in {FORMS!r}.items() if accepts(form)],
 }}))""",
         NIGHTKEEP_DEADLINE_MINUTES="90",
     )
     assert found == {
         "errors": {},
-        "dags": ["nightly", "on_demand"],
-        "active": 1,
-        "pools": ["default_pool", "nightkeep_spark"],
+        "dags": ["nightly", "on_demand", "orphan_sweep"],
+        "active": [1, 1],
+        "pools": [["default_pool", "nightkeep_spark"]] * 2,
+        "weekly": "0 4 * * 0",
         "deadline": True,
         "forms": ["good", "all"],
     }
 
 
 def test_parsing_imports_nothing_heavy(airflow: Airflow) -> None:
-    files = ["dags/nightly.py", "dags/on_demand.py", "plugins/nightkeep_airflow/plugin.py"]
+    files = ["dags/nightly.py", "dags/on_demand.py", "dags/orphan_sweep.py", "plugins/nightkeep_airflow/plugin.py"]
     found = airflow.python(
         f"""
 import json, runpy, sys, time

@@ -28,6 +28,7 @@ JOBS = {
     Operation.UPGRADE: "l0_upgrade.py",
     Operation.PERSIST_DELETES: "persist_deletes.py",
     Operation.OPTIMIZE: "optimize.py",
+    Operation.SWEEP: "sweep_orphans.py",
 }
 CARE_JOB, CHECK_JOB = "care.py", "check.py"
 

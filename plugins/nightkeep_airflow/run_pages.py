@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from nightkeep.model import Operation
 from nightkeep.policy import PolicyFile
 from nightkeep.report import (
     RunDocument,
@@ -27,11 +28,15 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Whose page it is: `prefix` as `runs.run_prefix` gives it; `now` carries its zone."""
+    """Whose page it is: `prefix` as `runs.run_prefix` gives it; `now` carries its zone.
+
+    `operation` is what was to be done to every table, None for what its policy asks for.
+    """
 
     prefix: str
     title: str
     now: datetime
+    operation: Operation | None = None
 
 
 def page_name(prefix: str) -> str:
@@ -62,7 +67,7 @@ def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocumen
         table=result.table,
         format=found.address.format,
         # Nobody lived to say what was done: this was to be done first.
-        operation=found.operations[0],
+        operation=run.operation or found.operations[0],
         outcome=result.outcome,
         reason=result.reason,
         started_at=run.now,

@@ -1,7 +1,9 @@
-"""Groups of tables -> care -> check -> one outcome per table, and a page. Both DAGs are this chain.
+"""Groups of tables -> care -> check -> one outcome per table, and a page. Every DAG is this chain.
 
             per group (mapped)              per table (mapped)
     groups -> [ care -> check ] -> settle -> outcome
+                                         `-> page
+    groups -> [     sweep     ] -> settle -> swept
                                          `-> page
 
 The care job checks what it publishes, in the session that published it, so that a format's night is one session.
@@ -18,6 +20,10 @@ that the group's other tables are still settled. `check` is what tries a broken 
 was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed
 at once; its own retries are for its own troubles, such as a database that did not answer.
 
+A sweep publishes nothing that another session could check: its job looks itself whether everything that is retained is
+still there, before it says how it went. So there is no `check` behind it, and no asset: whoever waits for a table waits
+for other rows or other files of a version, and a sweep is done when neither has changed.
+
 The DAG run fails when one table's outcome does. `settle` runs whatever became of the groups, and `page` comes
 after it but not after the outcomes, so it is always written and never turns a failed run green.
 """
@@ -33,10 +39,11 @@ from urllib.parse import quote
 from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import groups as groups_of
 from nightkeep.policy import load
 from nightkeep_airflow.operators import CareOperator, CheckOperator
-from nightkeep_airflow.results import as_json, reported, retold, settled, settled_result
+from nightkeep_airflow.results import Settled, as_json, reported, retold, settled, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import Settings
@@ -72,14 +79,7 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str = "", option
     A blank `operation` is what each table's policy asks for. `operation` and `options` may be templates; an
     option that renders blank is left out.
     """
-    submit = {
-        "conn_id": CONNECTION,
-        "pool": POOL,
-        "driver_memory": DRIVER_MEMORY,
-        "jobs": settings.jobs,
-        "policy": settings.policy,
-        "reports": settings.reports,
-    }
+    submit = _submit(settings)
 
     @task_group(group_id="group")
     def each(tables: Any) -> None:
@@ -93,44 +93,88 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str = "", option
         )
         CheckOperator(task_id="check", name="nightkeep-check", cared=care.output, **submit)
 
-    results = settle(groups)
+    results = settle(groups, "group.care")
     each.expand(tables=groups) >> results
     outcome.expand(result=results)
     page(results, settings.policy, settings.reports)
 
 
+def sweep_for(groups: XComArg, settings: Settings) -> None:
+    """Expire and sweep behind `groups`, a task that returns lists of table names, as each table's policy says."""
+
+    @task_group(group_id="group")
+    def each(tables: Any) -> None:
+        CareOperator(
+            task_id="sweep", name="nightkeep-sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings)
+        )
+
+    results = settle(groups, "group.sweep")
+    each.expand(tables=groups) >> results
+    swept.expand(result=results)
+    page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
+
+
+def _submit(settings: Settings) -> dict[str, Any]:
+    return {
+        "conn_id": CONNECTION,
+        "pool": POOL,
+        "driver_memory": DRIVER_MEMORY,
+        "jobs": settings.jobs,
+        "policy": settings.policy,
+        "reports": settings.reports,
+    }
+
+
+@task(retries=0)
+def policy_groups(policy: str) -> list[list[str]]:
+    """Tables that share a Spark session, from the policy as it is when the run starts."""
+    return [list(group) for group in groups_of(load(policy))]
+
+
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
 @task(trigger_rule=TriggerRule.ALL_DONE)
-def settle(groups: Any, *, ti: Any = None) -> list[dict[str, object]]:
-    """One entry per table, whatever became of its group's tasks; what `care` did not return is not there.
+def settle(groups: Any, told_by: str, *, ti: Any = None) -> list[dict[str, object]]:
+    """One entry per table, whatever became of its group's tasks; what `told_by`, a task, did not return is not there.
 
     The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart.
     """
     if groups is None:
         raise AirflowFailException("nobody said which tables there are; see the first task of the run")
     tables = [table for group in groups for table in group]
-    care = [reported(entry) for group in ti.xcom_pull(task_ids=["group.care"]) if group for entry in group]
-    return [as_json(result) for result in settled(tables, map(retold, care))]
+    told = [reported(entry) for group in ti.xcom_pull(task_ids=[told_by]) if group for entry in group]
+    return [as_json(result) for result in settled(tables, map(retold, told))]
 
 
 @task(outlets=[VERIFIED], map_index_template="{{ task.op_kwargs.result.table }}")
 def outcome(result: Mapping[str, Any], *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit."""
-    found = settled_result(result)
-    if found.outcome in RAISED:
-        raise RAISED[found.outcome](str(found))
+    found = _unless_raised(result)
     if found.outcome is Outcome.VERIFIED:
         outlet_events[VERIFIED].add(table_asset(found.table), extra={"documents": list(found.documents)})
     return str(found)
 
 
+@task(map_index_template="{{ task.op_kwargs.result.table }}")
+def swept(result: Mapping[str, Any]) -> str:
+    """Ends as the table's sweep did: skipped where there are orphans that the policy leaves where they are."""
+    return str(_unless_raised(result))
+
+
+def _unless_raised(result: Mapping[str, Any]) -> Settled:
+    found = settled_result(result)
+    if found.outcome in RAISED:
+        raise RAISED[found.outcome](str(found))
+    return found
+
+
 @task
-def page(results: Any, policy: str, reports: str, *, dag_run: Any = None) -> str:
+def page(results: Any, policy: str, reports: str, *, operation: str | None = None, dag_run: Any = None) -> str:
     """Write the run's page and the index over all runs; the path of the page."""
     run = RunPage(
         prefix=run_prefix(dag_run.dag_id, dag_run.run_id),
         title=f"{dag_run.dag_id}, {dag_run.run_after:%Y-%m-%d %H:%M}",
         now=datetime.now(UTC),
+        operation=Operation(operation) if operation else None,
     )
     written = write_run(reports, run, [settled_result(result) for result in results], policy=load(policy))
     _log.info("The report of this run is %s", written)
