@@ -26,7 +26,7 @@ EDGES = {
     "layout": "kernels model protocol",
     "advise": "errors kernels layout literals model protocol queries",
     "tasks": "model",
-    "relation": "errors model",
+    "relation": "errors model storage",
     "where": "errors literals",
     "policy": "errors model",
     "report": "errors model",

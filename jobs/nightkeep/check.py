@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from nightkeep.errors import RefusedTable
+from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.expectations import ExpectationResult, FactRow, expect
 from nightkeep.facts import Difference, Facts, compare_rows, measure
 from nightkeep.model import Address, UnitKey, View
@@ -79,6 +79,9 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
         report = _check(open_relation(request.address, spark), request, spark)
     except RefusedTable as refusal:
         report = _skipped(str(refusal))
+    except UsageError as failure:
+        # Of how Spark was started: the table is not at fault.
+        report = CheckReport(CheckStatus.ERRORED, "nothing was read", str(failure))
     return replace(report, seconds=time.perf_counter() - started)
 
 

@@ -5,16 +5,20 @@ Each format has a `relation` module that reads metadata on the driver and leaves
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol, cast
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from nightkeep.errors import RefusedTable
+from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.model import Address, UnitKey, View
+from nightkeep.storage import Storage
+from nightkeep.storage.hadoop import CONNECTORS, hadoop_root, hadoop_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,41 @@ def column(position: int) -> str:
 def comparable(value: Column, kind: T.DataType) -> Column:
     """A column whose equality in Spark is that of the formats: zeros of two signs differ, every NaN is one."""
     return value.cast("string") if isinstance(kind, T.FloatType | T.DoubleType) else value
+
+
+_PATTERNS = re.compile(r"([{}\[\]*?\\])")
+
+
+def connect(spark: SparkSession, storage: Storage) -> None:
+    """Let Spark read files of this store. Raises UsageError where its class path has no connector for it."""
+    for name, value in hadoop_settings(storage).items():
+        spark.conf.set(name, value)
+    scheme = hadoop_root(storage.root).partition(":")[0]
+    if scheme not in CONNECTORS:
+        return
+    connector, context = CONNECTORS[scheme], cast(Any, spark.sparkContext)
+    loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for name in connector.classes:
+        if loader.getResource(f"{name.replace('.', '/')}.class") is None:
+            raise UsageError(
+                f"{storage.root}: expected {connector.jars} on Spark's class path (spark.jars or "
+                f"spark.jars.packages), found no class {name}"
+            )
+
+
+def location(root: str, name: str) -> str:
+    """What `spark.read` calls a file of the store with this root: characters of its patterns are escaped."""
+    return _PATTERNS.sub(r"\\\1", spelling(root, name))
+
+
+def spelling(root: str, name: str) -> str:
+    """One text for each file of a store, which `spelt` finds again in what Spark calls it."""
+    return f"{hadoop_root(root)}/{name}"
+
+
+def spelt(uri: str) -> str:
+    """The `spelling` of `_metadata.file_path`, of which characters are escaped that Spark chooses."""
+    return unquote(re.sub("^file:/+", "file:///", uri))
 
 
 _FORMATS = {name: f"nightkeep.formats.{name}.relation" for name in ("delta", "iceberg", "paimon")}

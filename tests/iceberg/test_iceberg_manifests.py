@@ -35,7 +35,7 @@ from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, Ma
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list, write_manifest_list
 from nightkeep.formats.iceberg.manifest_schema import entry_names, entry_schema, sanitized
 from nightkeep.formats.iceberg.manifests import read_manifest, write_manifest
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import root_of, storage_name
 from nightkeep.formats.iceberg.places import data_location, metadata_location
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.storage import LocalStorage
@@ -631,10 +631,12 @@ def test_the_wrong_number_of_entries_is_found(tmp_path: Path) -> None:
 def test_locations_are_names_and_nothing_is_decoded() -> None:
     assert storage_name("/a b/50%25") == storage_name("file:/a b/50%25") == storage_name("file:///a b/50%25")
     assert storage_name("/a b/50%25") == "a b/50%25" and storage_name("/a:b") == "a:b"
-    for elsewhere in ("s3://b/k", "hdfs://n/p", "file://host/p", "gs:b"):
+    assert storage_name("s3://b/a b/50%25") == storage_name("s3a://b/a b/50%25") == "a b/50%25"
+    assert root_of("s3a://b/k") == root_of("s3://b/other") == "s3://b" and root_of("file:/a") == root_of("/a") == "/"
+    for elsewhere in ("hdfs://n/p", "file://host/p", "gs:b"):
         with pytest.raises(RefusedTable):
             storage_name(elsewhere)
-    for nothing in ("", "a/b", "/", "file:", "file:a", "/a/", "/a/../b", "/a/./b", "/a\0"):
+    for nothing in ("", "a/b", "/", "file:", "file:a", "/a/", "/a/../b", "/a/./b", "/a\0", "s3://b", "s3://b/", "s3://b//k"):
         with pytest.raises(CorruptMetadata):
             storage_name(nothing)
 

@@ -51,6 +51,14 @@ _NAMES: Final = {
 # What the client refuses in a key.
 _UNREADABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+# The strongest last.
+_VARIABLES: Final = {
+    "endpoint": tuple(reversed(_ENDPOINTS)),
+    "region": ("AWS_DEFAULT_REGION", "AWS_REGION"),
+    "access_key_id": ("AWS_ACCESS_KEY_ID",),
+    "secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
+    "token": ("AWS_SESSION_TOKEN",),
+}
 
 
 @lru_cache(maxsize=64)
@@ -77,6 +85,16 @@ def is_key(name: str) -> bool:
 def relevant(properties: Mapping[str, str]) -> Options:
     """What of a catalog's properties, such as `s3.endpoint`, tells how to reach its store."""
     return tuple(sorted((name, value) for name, value in properties.items() if name in _NAMES and value))
+
+
+def s3_settings(options: Options) -> Mapping[str, str]:
+    """How to reach a bucket, by `client`'s own rules: endpoint, region, access_key_id, secret_access_key and token,
+    those that options or the environment tell. Keys of options are never mixed with a token of the environment."""
+    given = {_NAMES[name]: value for name, value in _by_strength(options)}
+    told = {ours: os.environ[name] for ours, names in _VARIABLES.items() for name in names if os.environ.get(name)}
+    if "access_key_id" in given:
+        told = {ours: value for ours, value in told.items() if ours in ("endpoint", "region")}
+    return {**told, **given}
 
 
 def client(scheme: str, authority: str, options: Options) -> Client:

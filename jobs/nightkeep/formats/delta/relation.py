@@ -24,7 +24,7 @@ from nightkeep.formats.delta.relation_scan import Compared, StoredFile, stored_r
 from nightkeep.formats.delta.relation_schema import Columns
 from nightkeep.formats.delta.relation_vectors import without_deleted
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.relation import Side, UnitState, Version, column
+from nightkeep.relation import Side, UnitState, Version, column, connect
 from nightkeep.storage import open_storage
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
@@ -48,6 +48,7 @@ class DeltaRelation:
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._address, self._spark = address, spark
         self._storage = open_storage(address.location)
+        connect(spark, self._storage)
         self._snapshots: dict[int, DeltaSnapshot] = {}
         latest = self._snapshot(self.latest())
         self._columns = Columns.of(latest)

@@ -5,10 +5,8 @@ Partition values, the file's number and what row tracking needs come from a smal
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,14 +16,13 @@ from pyspark.sql import types as T
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata import DataFile
 from nightkeep.formats.delta.relation_schema import Columns, is_nested, quoted
-from nightkeep.relation import column
+from nightkeep.relation import column, location, spelling, spelt
 from nightkeep.storage import Storage
 
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 """What delta-spark calls the two columns of row tracking."""
 ROW_BITS = 40
 _KEPT = "nightkeep-kept"
-_PATH_PATTERNS = re.compile(r"([{}\[\]*?\\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ class Stored:
 def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]) -> Stored:
     """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
     schema = columns.stored()
-    read = spark.read.schema(schema).parquet(*(_location(storage.root, f.file.name) for f in files))
+    read = spark.read.schema(schema).parquet(*(location(storage.root, f.file.name) for f in files))
     values = {field.name: f"stored_{i}" for i, field in enumerate(schema.fields)}
     # Not by name: a table may have a column called _metadata.
     metadata = read.metadataColumn("_metadata")
@@ -135,20 +132,14 @@ def packed(file: Column, row: Column) -> Column:
     return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
 
 
-def _location(root: str, name: str) -> str:
-    path = _PATH_PATTERNS.sub(r"\\\1", f"{root}/{name}")
-    return f"file://{path}" if root.startswith("/") else path
-
-
 def _spellings(read: DataFrame, root: str, files: Sequence[StoredFile]) -> list[str]:
-    """The files' paths as `_metadata.file_path` spells them: which characters are escaped is Spark's own."""
-    uris = [re.sub("^file:/+", "file:/", uri) for uri in read.inputFiles()]
-    spelt = {unquote(uri).removeprefix("file:"): uri for uri in uris}
-    names = [f"{root}/{file.file.name}" for file in files]
-    missing = [name for name in names if name not in spelt]
+    """The files' paths as `_metadata.file_path` spells them."""
+    found = {spelt(uri): uri for uri in read.inputFiles()}
+    names = [spelling(root, file.file.name) for file in files]
+    missing = [name for name in names if name not in found]
     if missing:
-        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(spelt)} others")
-    return [spelt[name] for name in names]
+        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
+    return [found[name] for name in names]
 
 
 def _described(

@@ -1,7 +1,8 @@
 """Catalogs of pyiceberg, by name: where a table's metadata is now, and the one commit that we make.
 
-A handle carries names alone; credentials stay in the environment and in `.pyiceberg.yaml` of whoever opens the
-catalog. Nothing of a table is cached: every load asks the catalog.
+A handle carries names, and how to reach the table's bucket where the catalog's settings say it: tasks elsewhere need
+that. Other credentials stay in the environment and in `.pyiceberg.yaml` of whoever opens the catalog. Nothing of a
+table is cached: every load asks the catalog.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyiceberg.catalog import Catalog, load_catalog
@@ -29,10 +30,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from nightkeep.errors import AddressError, Unreachable
 from nightkeep.formats.iceberg import sql_commit, update_commit
 from nightkeep.formats.iceberg.forgetting import Forgotten, without
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import MACHINE, name_in
+from nightkeep.formats.iceberg.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.table_metadata import Raw, decode, head
 from nightkeep.formats.iceberg.update_commit import SILENT
-from nightkeep.storage import Storage
+from nightkeep.storage import LocalStorage, Storage
 
 _NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
 _MISCONFIGURED: Final = (
@@ -63,17 +65,27 @@ class TableHandle:
 
         Raises AddressError for no such table, Unreachable, MissingFile, CorruptMetadata.
         """
+        raw, location = self.found()
+        if raw is None:
+            raw = decode(self.storage.read(name_in(self.storage, location)), subject=location)
+        if "view-uuid" in raw:
+            raise AddressError(f"{self}: expected a table, found a view")
+        require_one_store(self.storage, raw, location)
+        return raw, location
+
+    def found(self) -> tuple[Raw | None, str]:
+        """What the catalog itself tells: metadata, None where a file has it, and where it is. Raises as `load`."""
         opened = open_catalog(self.catalog)
         with _asking(str(self)):
             if isinstance(opened, RestCatalog):
-                return self._table(update_commit.served(opened, self.identifier))
+                return update_commit.served(opened, self.identifier)
             if isinstance(opened, SqlCatalog):
                 location = sql_commit.metadata_location(opened, self.identifier)
             else:
                 location = opened.load_table(self.identifier).metadata_location
         if location is None:
             raise AddressError(f"{self}: expected a table, found none of that name in catalog {self.catalog}")
-        return self._table((decode(self.storage.read(storage_name(location)), subject=location), location))
+        return None, location
 
     def commit(self, snapshot: Raw, parent: int | None) -> bool:
         """Add a snapshot, as an add-snapshot update has it, and point main to it if it still points to `parent`.
@@ -113,11 +125,6 @@ class TableHandle:
         """Whether the catalog takes commits of tables of format version 3: pyiceberg writes no such metadata."""
         return isinstance(open_catalog(self.catalog), SqlCatalog | RestCatalog)
 
-    def _table(self, loaded: tuple[Raw, str]) -> tuple[Raw, str]:
-        if "view-uuid" in loaded[0]:
-            raise AddressError(f"{self}: expected a table, found a view")
-        return loaded
-
 
 def parse_location(location: str, storage: Storage) -> TableHandle:
     """`CATALOG/NAMESPACE.TABLE`; levels of a namespace are separated by dots. Raises AddressError."""
@@ -126,6 +133,14 @@ def parse_location(location: str, storage: Storage) -> TableHandle:
     if not catalog or len(levels) < 2 or not all(levels):
         raise AddressError(f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}")
     return TableHandle(catalog, levels, storage)
+
+
+def open_handle(location: str) -> TableHandle:
+    """As `parse_location`, with the store that the table's files are in. Raises AddressError, Unreachable."""
+    handle = parse_location(location, LocalStorage(MACHINE))
+    raw, where = handle.found()
+    where = where or str((raw or {}).get("location", ""))
+    return replace(handle, storage=store_of(where, open_catalog(handle.catalog).properties))
 
 
 def open_catalog(name: str) -> Catalog:

@@ -19,7 +19,7 @@ from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot
 from nightkeep.formats.iceberg.naming import RUN_PROPERTY, commit_user, manifest_list_name, staged_name
 from nightkeep.formats.iceberg.partition import unit_key
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import name_in, storage_name
 from nightkeep.formats.iceberg.places import metadata_location
 from nightkeep.formats.iceberg.staging import Place, next_manifests
 from nightkeep.formats.iceberg.summary import OPERATIONS, change_summary, new_totals, own_keys
@@ -105,7 +105,7 @@ def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: boo
     }
     if table.next_row_id is not None and listed.next_row_id is not None:
         snapshot |= {"first-row-id": table.next_row_id, "added-rows": listed.next_row_id - table.next_row_id}
-    name = storage_name(metadata_location(parent.schema, staged_name(run, place.snapshot_id)))
+    name = name_in(storage, metadata_location(parent.schema, staged_name(run, place.snapshot_id)))
     storage.put(name, json.dumps(snapshot, ensure_ascii=False).encode())
     return name, [*(manifest.name for manifest in manifests.written), storage_name(location)]
 

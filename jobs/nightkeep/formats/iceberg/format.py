@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg import audit, commit, expire, live, scan, wide
-from nightkeep.formats.iceberg.catalog import TableHandle, parse_location
+from nightkeep.formats.iceberg.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.cluster_columns import require_columns
 from nightkeep.formats.iceberg.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.conflicts import conflicts
@@ -30,7 +30,7 @@ from nightkeep.formats.iceberg.territory import territory
 from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
-from nightkeep.storage import Storage, open_storage
+from nightkeep.storage import Storage
 from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 
 
@@ -197,6 +197,6 @@ def _reading(unit: IcebergUnit) -> Iterator[None]:
 
 def open_table(address: Address) -> IcebergTable:
     """Open `CATALOG/NAMESPACE.TABLE`. Raises AddressError for a catalog or a table that is not there."""
-    handle = parse_location(address.location, open_storage("/"))
+    handle = open_handle(address.location)
     handle.load()
     return IcebergTable(address, handle)

@@ -12,7 +12,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.avro import Layout, Names, read_records, write_records
 from nightkeep.formats.iceberg.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.manifest_schema import list_names, list_schema
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import name_in, require_in, storage_name
 from nightkeep.storage import Storage
 
 
@@ -22,8 +22,10 @@ def read_manifest_list(storage: Storage, location: str) -> tuple[Manifest, ...]:
     Where such a list has no counts of files and rows, they are taken from the manifests. Raises CorruptMetadata
     naming the list for what is no list, MissingFile, RefusedTable for manifests of another scheme.
     """
-    records = read_records(storage.read(storage_name(location)), list_names(), subject=location)
+    records = read_records(storage.read(name_in(storage, location)), list_names(), subject=location)
     manifests = tuple(_manifest(record, location) for record in records)
+    for manifest in manifests:
+        require_in(storage, manifest.path)
     if len({manifest.path for manifest in manifests}) != len(manifests):
         raise CorruptMetadata(location, "every manifest once", "one of them twice")
     return tuple(_counted(storage, each) if each.added_files == _UNCOUNTED else each for each in manifests)
@@ -72,7 +74,7 @@ def write_manifest_list(
         assigned.append(manifest)
     records = [_record(manifest, format_version) for manifest in assigned]
     layout = Layout(list_schema(format_version), list_names(), CODECS["deflate"], metadata)
-    storage.put(storage_name(location), write_records(records, layout))
+    storage.put(name_in(storage, location), write_records(records, layout))
     return WrittenList(tuple(assigned), next_row_id)
 
 

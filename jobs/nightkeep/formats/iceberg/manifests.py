@@ -17,7 +17,7 @@ from nightkeep.formats.iceberg.avro import Layout, codec_of, read_records, write
 from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
 from nightkeep.formats.iceberg.file_records import FileDecoder, FileEncoder
 from nightkeep.formats.iceberg.manifest_schema import entry_names, entry_schema, partition_types
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import name_in, require_in
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.summaries import field_summaries
 from nightkeep.storage import Storage
@@ -45,6 +45,7 @@ def read_manifest(storage: Storage, manifest: Manifest, schema: TableSchema) -> 
             file["first_row_id"] = next_row_id
             next_row_id += decoder.rows(file)
         entries.append(decoder.entry(status, record))
+        require_in(storage, entries[-1].file.path)
     _require_counts(manifest, entries)
     return entries
 
@@ -77,7 +78,7 @@ def write_manifest(
     encoder = FileEncoder.of(schema, spec_id)
     records = (_record(entry, encoder, snapshot_id) for entry in entries)
     data = write_records(records, _layout(schema, spec_id, content))
-    name = storage_name(location)
+    name = name_in(storage, location)
     storage.put(name, data)
     partitions = [_partition(entry) for entry in entries]
     return Manifest(

@@ -1,4 +1,5 @@
-"""Locations in metadata <-> names in storage, whose root is this machine's: one spelling in, nothing decoded."""
+"""Locations in metadata <-> names in storage, whose root is this machine's or a bucket's: one spelling in, nothing
+decoded."""
 
 from __future__ import annotations
 
@@ -6,24 +7,30 @@ import re
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.storage import Storage
+from nightkeep.storage.clients import SCHEMES
 
+MACHINE: Final = "/"
+"""The root of this machine's storage."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_OBJECT: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]+)(/|$)")
 _FILE: Final = "file:"
 
 
 def storage_name(location: str) -> str:
     """What storage calls the file at a location that metadata names: its absolute path without the first slash.
 
-    `/a b`, `file:/a b` and `file:///a b` are one file. Percent signs are characters like any other, as they are to
-    Java's HadoopFileIO and to pyiceberg. Raises RefusedTable for another scheme or a host, CorruptMetadata for what
-    is no absolute path of a file.
+    `/a b`, `file:/a b` and `file:///a b` are one file; of `s3://bucket/a b` it is the key. Percent signs are characters
+    like any other, as they are to Java's HadoopFileIO and S3FileIO and to pyiceberg. Raises RefusedTable for another
+    scheme or a host, CorruptMetadata for what is no absolute path of a file.
     """
-    path = location.removeprefix(_FILE)
-    scheme = _SCHEME.match(location)
+    found = _OBJECT.match(location)
+    path = location[found.start(3) :] if found else location.removeprefix(_FILE)
+    scheme = None if found else _SCHEME.match(location)
     if scheme and path == location:
         feature = f"files with the scheme {scheme[1]} are not handled"
-        raise RefusedTable(location, feature, "keep the table on a file system of this machine")
-    if path.startswith("//"):
+        raise RefusedTable(location, feature, f"keep the table on this machine, or on one of {', '.join(SCHEMES)}")
+    if path.startswith("//") and not found:
         if path != location and not path.startswith("///"):
             raise RefusedTable(location, "files of another host are not handled", "write file:/ or file:/// locations")
         path = "/" + path.lstrip("/")
@@ -31,7 +38,27 @@ def storage_name(location: str) -> str:
     return path[1:]
 
 
+def root_of(location: str) -> str:
+    """The root of the storage that has the file at a location: `/`, or a bucket as `s3://bucket`, never `s3a`."""
+    found = _OBJECT.match(location)
+    return f"{SCHEMES[found[1]]}://{found[2]}" if found else MACHINE
+
+
+def name_in(storage: Storage, location: str) -> str:
+    """As `storage_name`. Raises RefusedTable for a file that is not in `storage`, which is the table's."""
+    require_in(storage, location)
+    return storage_name(location)
+
+
+def require_in(storage: Storage, location: str) -> None:
+    """Raises RefusedTable for a file or folder that is not in `storage`, which is the table's."""
+    root = root_of(location)
+    if root != storage.root:
+        where = f"{storage.root} and {root}"
+        raise RefusedTable(location, f"a table with files in both {where} is not handled", "keep them in one place")
+
+
 def _require_path(location: str, path: str) -> None:
     parts = path.split("/")
     if parts[0] or not parts[-1] or {".", ".."} & set(parts) or "\0" in path:
-        raise CorruptMetadata("location in table metadata", "an absolute path or file: URI of a file", repr(location))
+        raise CorruptMetadata("location in table metadata", "an absolute path or URI of a file", repr(location))

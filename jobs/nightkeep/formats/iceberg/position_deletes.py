@@ -20,7 +20,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.conversions import to_bytes
 from nightkeep.formats.iceberg.file_records import PATH_FIELD
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import name_in
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.storage import Storage
 
@@ -64,7 +64,7 @@ def write_positions(storage: Storage, location: str, data_file: ContentFile, bit
     if not bitmap or bitmap.max() >= data_file.rows:
         found = f"up to {bitmap.max()}" if bitmap else "none"
         raise ValueError(f"{data_file.path}: expected positions below its {data_file.rows} rows, found {found}")
-    name = storage_name(location)
+    name = name_in(storage, location)
     with storage.create(name) as sink:
         with pq.ParquetWriter(sink, _SCHEMA, **_WRITING) as writer:
             writer.add_key_value_metadata({"delete-type": "position"})

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.formats.iceberg.catalog import TableHandle, parse_location
+from nightkeep.formats.iceberg.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest, Status
 from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit, load
@@ -31,8 +31,7 @@ from nightkeep.formats.iceberg.relation_scan import Columns, StoredFile, compare
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.table_metadata import head
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.relation import Side, UnitState, Version, column
-from nightkeep.storage import open_storage
+from nightkeep.relation import Side, UnitState, Version, column, connect
 
 _SETTINGS: Final[Mapping[str, str]] = {
     # Off by default in Spark; it changes nothing where the schema to read has no ids.
@@ -46,7 +45,7 @@ def open_table(address: Address, spark: SparkSession) -> IcebergRelation:
     """The table as its catalog has it now. Raises RefusedTable for a feature that we do not read, AddressError."""
     for name, value in _SETTINGS.items():
         spark.conf.set(name, value)
-    return IcebergRelation(address, parse_location(address.location, open_storage("/")), spark)
+    return IcebergRelation(address, open_handle(address.location), spark)
 
 
 class IcebergRelation:
@@ -62,6 +61,7 @@ class IcebergRelation:
 
     def __init__(self, address: Address, handle: TableHandle, spark: SparkSession) -> None:
         self._address, self._handle, self._spark = address, handle, spark
+        connect(spark, handle.storage)
         newest = load(address, handle)
         self._schema: TableSchema = newest.schema
         self._newest = newest.version

@@ -5,13 +5,11 @@ What manifests say of a file comes from a small frame, joined by the file's path
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
 from typing import Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyiceberg.types import NestedField
@@ -21,6 +19,7 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.iceberg.content_files import ContentFile
+from nightkeep.formats.iceberg.paths import root_of
 from nightkeep.formats.iceberg.relation_schema import (
     LAST_UPDATED,
     ROW_ID,
@@ -36,11 +35,10 @@ from nightkeep.formats.iceberg.relation_schema import (
 )
 from nightkeep.formats.iceberg.relation_shapes import Shape, defaults_of, shapes
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.relation import column
+from nightkeep.relation import column, location, spelling, spelt
 from nightkeep.storage import Storage
 
 ROW_BITS: Final = 40
-_PATH_PATTERNS: Final = re.compile(r"([{}\[\]*?\\])")
 _READING: Final[Mapping[str, str]] = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """Dates before the Gregorian calendar are as they are: no writer of Iceberg had them otherwise."""
 
@@ -169,7 +167,11 @@ def read_files(
 ) -> tuple[DataFrame, list[str]]:
     """A frame of `file_path`, `row_index` and the fields by stored_name; and how it spells each file's path."""
     wanted = read_schema(fields, names)
-    read = spark.read.options(**_READING).schema(wanted).parquet(*(_location(file) for file in files))
+    read = (
+        spark.read.options(**_READING)
+        .schema(wanted)
+        .parquet(*(location(root_of(file.path), file.name) for file in files))
+    )
     # Not by name: a column of a file without ids may be called anything.
     metadata = read.metadataColumn("_metadata")
     placed = read.select(
@@ -190,18 +192,14 @@ def _group(spark: SparkSession, columns: Columns, group: Sequence[tuple[StoredFi
     return read.join(F.broadcast(_described(spark, columns, group, paths)), on="file_path", how="inner")
 
 
-def _location(file: ContentFile) -> str:
-    return "file:///" + _PATH_PATTERNS.sub(r"\\\1", file.name)
-
-
 def _spellings(read: DataFrame, files: Sequence[ContentFile]) -> list[str]:
-    """The files' paths as `_metadata.file_path` spells them: which characters are escaped is Spark's own."""
-    uris = [re.sub("^file:/+", "file:/", uri) for uri in read.inputFiles()]
-    spelt = {unquote(uri).removeprefix("file:/"): uri for uri in uris}
-    missing = [file.path for file in files if file.name not in spelt]
+    """The files' paths as `_metadata.file_path` spells them."""
+    found = {spelt(uri): uri for uri in read.inputFiles()}
+    names = [spelling(root_of(file.path), file.name) for file in files]
+    missing = [name for name in names if name not in found]
     if missing:
-        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(spelt)} others")
-    return [spelt[file.name] for file in files]
+        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
+    return [found[name] for name in names]
 
 
 def _described(

@@ -16,7 +16,7 @@ from nightkeep import __version__
 from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import name_in
 from nightkeep.formats.iceberg.puffin import Blob, NewBlob, read_blob, write_puffin
 from nightkeep.storage import Storage
 
@@ -87,7 +87,7 @@ class VectorWriter:
         """Write the file. What a commit adds, in the order of `add`: all of one path, each at its own offset."""
         if not self._blobs:
             return ()
-        name, properties = storage_name(self._location), {"created-by": f"nightkeep {__version__}"}
+        name, properties = name_in(self._storage, self._location), {"created-by": f"nightkeep {__version__}"}
         size, blobs = write_puffin(self._storage, name, self._blobs, properties)
         pairs = zip(self._files.values(), blobs, strict=True)
         return tuple(self._new_file(file, rows, blob, size) for (file, rows), blob in pairs)

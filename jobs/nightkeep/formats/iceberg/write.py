@@ -17,7 +17,7 @@ from nightkeep.formats.iceberg.conform import stored
 from nightkeep.formats.iceberg.content_files import Content, NewFile
 from nightkeep.formats.iceberg.leaves import StatsModes, leaves_of
 from nightkeep.formats.iceberg.naming import Naming
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import name_in
 from nightkeep.formats.iceberg.places import data_location
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.stats import FileStats, footer_facts
@@ -97,7 +97,7 @@ class FileWriter:
 
     def _write_file(self, source: Source, limit: Limit) -> WrittenFile:
         location = data_location(self._schema, self._spec_id, self._values, self._naming.data())
-        name, stats = storage_name(location), FileStats(self._fields, self._modes)
+        name, stats = name_in(self._storage, location), FileStats(self._fields, self._modes)
         with self._storage.create(name) as sink:
             footer = self._write_groups(sink, source, limit, stats)
             size = sink.tell()

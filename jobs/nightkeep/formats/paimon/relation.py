@@ -29,7 +29,7 @@ from nightkeep.formats.paimon.relation_vectors import without_deleted
 from nightkeep.formats.paimon.schema import TableSchema, option_bool
 from nightkeep.formats.paimon.snapshots import snapshot_ids
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.relation import Side, UnitState, Version, column, comparable
+from nightkeep.relation import Side, UnitState, Version, column, comparable, connect
 from nightkeep.storage import open_storage
 
 
@@ -58,6 +58,7 @@ class PaimonRelation:
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._address, self._spark = address, spark
         self._storage = open_storage(address.location)
+        connect(spark, self._storage)
         by_id = read_schemas(self._storage)
         self._schemas = Schemas(by_id[max(by_id)], by_id)
         self._snapshots: dict[int, PaimonSnapshot] = {}

@@ -6,7 +6,6 @@ rounded down, whichever way a file stores it.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +22,13 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata import Bucket, DataFile, Schemas
 from nightkeep.formats.paimon.schema import Field, TableSchema
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot, evolves
-from nightkeep.relation import column, comparable
+from nightkeep.relation import column, comparable, location
 from nightkeep.storage import Storage
 
 SEQUENCE, KIND, KEY_PREFIX = "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_"
 LIVE_KINDS = (0, 2)
 """+I and +U of RowKind.java."""
 _NANOSECOND_PRECISION = 7
-_PATH_PATTERNS = re.compile(r"([{}\[\]*?\\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class _Reader:
     def read(self, files: Sequence[StoredFile]) -> DataFrame:
         keys = [self._key(i, name) for i, name in enumerate(self.schemas.current.trimmed_keys)]
         values = [self._value(i, field) for i, field in enumerate(self.schemas.current.fields)]
-        rows = self.spark.read.schema(self._stored_schema()).parquet(*map(self._path, files)).select(
+        rows = self.spark.read.schema(self._stored_schema()).parquet(*self._locations(files)).select(
             F.col("_metadata.file_name").alias("file_name"),
             F.col("_metadata.row_index").alias("row_index"),
             *keys,
@@ -110,6 +108,9 @@ class _Reader:
             *(column(i) for i in range(len(values))),
         )  # fmt: skip
 
+    def _locations(self, files: Sequence[StoredFile]) -> list[str]:
+        return [location(self.storage.root, file.path) for file in files]
+
     def _described(self, files: Sequence[StoredFile]) -> DataFrame:
         # Spark gives file names as URIs spell them.
         table = pa.table({
@@ -120,11 +121,6 @@ class _Reader:
             "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
         })  # fmt: skip
         return self.spark.createDataFrame(table)
-
-    def _path(self, file: StoredFile) -> str:
-        root = self.storage.root
-        path = _PATH_PATTERNS.sub(r"\\\1", f"{root}/{file.path}")
-        return f"file://{path}" if root.startswith("/") else path
 
     def _stored_schema(self) -> T.StructType:
         written = self._written()

@@ -1,0 +1,73 @@
+"""A store -> what Hadoop, by which Spark reads files, calls it and has to be told of it. Pure, but for the environment.
+
+Spark knows no store by itself: a connector for the scheme has to be on its class path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nightkeep.storage.clients import s3_settings, split_location
+from nightkeep.storage.objects import ObjectStorage
+from nightkeep.storage.verbs import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """What has to be on Spark's class path: `jars` as Maven calls them, and classes by which they are known."""
+
+    jars: str
+    classes: tuple[str, ...]
+
+
+CONNECTORS: Final[Mapping[str, Connector]] = {
+    "s3a": Connector(
+        "org.apache.hadoop:hadoop-aws of the version of Spark's Hadoop, and software.amazon.awssdk:bundle",
+        ("org.apache.hadoop.fs.s3a.S3AFileSystem", "software.amazon.awssdk.services.s3.S3Client"),
+    ),
+    "gs": Connector(
+        "com.google.cloud.bigdataoss:gcs-connector", ("com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",)
+    ),
+    "abfss": Connector(
+        "org.apache.hadoop:hadoop-azure of the version of Spark's Hadoop",
+        ("org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",),
+    ),
+}
+"""By the scheme that Hadoop knows."""
+
+
+def hadoop_root(root: str) -> str:
+    """A store's root as a URI that is not encoded and ends in no slash; `s3` is `s3a` to Hadoop."""
+    return f"file://{root.rstrip('/')}" if root.startswith("/") else root.replace("s3://", "s3a://", 1)
+
+
+def hadoop_settings(storage: Storage) -> Mapping[str, str]:
+    """Settings of S3A for this bucket alone, of which Spark hides the secret ones in what it shows.
+
+    Empty for other stores, whose connectors have settings of their own. Source: hadoop-aws, "Configuring different S3
+    buckets with Per-Bucket Configuration".
+    """
+    if not isinstance(storage, ObjectStorage):
+        return {}
+    scheme, bucket, _ = split_location(storage.root)
+    if scheme != "s3":
+        return {}
+    told = s3_settings(storage.options)
+    found = {f"fs.s3a.bucket.{bucket}.{name}": told[ours] for ours, name in _S3A.items() if told.get(ours)}
+    if told.get("endpoint"):
+        found[f"fs.s3a.bucket.{bucket}.path.style.access"] = "true"
+    if told.get("token"):
+        found[f"fs.s3a.bucket.{bucket}.aws.credentials.provider"] = _WITH_TOKEN
+    return found
+
+
+_S3A: Final = {
+    "endpoint": "endpoint",
+    "region": "endpoint.region",
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "token": "session.token",
+}
+_WITH_TOKEN: Final = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
