@@ -16,6 +16,7 @@ from nightkeep.territory import ExpireRequest, Expires, Expiry, Retention
 from nightkeep.upkeep.judged import remember
 from nightkeep.upkeep.order import Log, unchecked_versions
 from nightkeep.upkeep.orphan_list import counted
+from nightkeep.upkeep.resumed import ended_on, expired_on
 from nightkeep.upkeep.sweeping import failures, full, list_orphans, looked
 from nightkeep.upkeep.watched import WatchedSets
 
@@ -40,6 +41,10 @@ def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
         log.extra |= told(found, root=table.territory().storage.root)
         if found.counted is not None and found.counted.orphans.files and "orphans_file" not in log.extra:
             looks.list()
+        if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+            remember(log, engine)
+            expired_on(log)
+            return ended_on(log, found.outcome, found.reason)
     return log.document(found.outcome, found.reason)
 
 

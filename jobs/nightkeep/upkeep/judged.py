@@ -41,6 +41,10 @@ def remember(log: Log, engine: Engine) -> None:
     """
     if not log.order.checked(log.policy):
         return
+    if log.earlier is not None and log.earlier.units:
+        # From before the first file went, not from between the two attempts.
+        log.facts["units"] = log.earlier.units
+        return
     with log.stage("before"):
         try:
             found = engine.contents().content(

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,7 +50,10 @@ class UpkeepOrder:
 
 @dataclass
 class Log:
-    """The document in the making; what is found is added as it is found, and `stored` where a death would lose it."""
+    """The document in the making; what is found is added as it is found, and `stored` where a death would lose it.
+
+    `earlier` is such a document of an attempt that ended before it was done.
+    """
 
     policy: EffectivePolicy
     order: UpkeepOrder
@@ -58,6 +61,7 @@ class Log:
     seconds: dict[str, float] = field(default_factory=dict)
     extra: dict[str, object] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    earlier: RunDocument | None = None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -70,6 +74,11 @@ class Log:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - inner
 
     def document(self, outcome: Outcome, reason: str | None = None) -> RunDocument:
+        """How it ended. While this attempt changed nothing, what an earlier one did is not forgotten."""
+        if self.earlier is not None and not self.extra.get("changed"):
+            both = f"{reason}; an earlier attempt of this run had not ended"
+            worst = Outcome.worst([outcome, self.earlier.outcome])
+            return replace(self.earlier, outcome=worst, reason=both, finished_at=datetime.now(UTC))
         address = self.policy.address
         return RunDocument(
             run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,

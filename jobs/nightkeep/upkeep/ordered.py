@@ -18,8 +18,6 @@ from nightkeep.upkeep.order import Log, UpkeepOrder
 from nightkeep.upkeep.restoring import restored
 from nightkeep.upkeep.sweeping import swept
 
-_ENDED = frozenset({Outcome.VERIFIED, Outcome.MISMATCH})
-
 
 def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:
     """Do what was ordered and store the document, then again with what was found afterwards."""
@@ -37,11 +35,16 @@ def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> Ru
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
     log = Log(policy, order)
-    waiting = _waiting(policy, order, log)
-    if waiting is not None:
-        return log.document(Outcome.SKIPPED, waiting)
     try:
-        return _earlier(log) or _work(log, engine)
+        told = _told(log)
+        if told is not None and told.extra.get("finished"):
+            return told
+        log.earlier = told
+        # What is done is told, and looked at, whatever keeps more from being done.
+        waiting = _waiting(policy, order, log)
+        if waiting is not None:
+            return told or log.document(Outcome.SKIPPED, waiting)
+        return _work(log, engine)
     except RefusedTable as refusal:
         subject = "" if refusal.table == policy.address.name else f"{refusal.table}: "
         return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
@@ -53,7 +56,10 @@ def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> Ru
 
 def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocument:
     """The document of an order that a surprise ended."""
-    return Log(policy, order).document(Outcome.FAILED, reason)
+    log = Log(policy, order)
+    # Stored by this attempt, perhaps, before the first file went.
+    log.earlier = _told(log)
+    return log.document(Outcome.FAILED, reason)
 
 
 def _waiting(policy: EffectivePolicy, order: UpkeepOrder, log: Log) -> str | None:
@@ -62,9 +68,7 @@ def _waiting(policy: EffectivePolicy, order: UpkeepOrder, log: Log) -> str | Non
         return None
     if policy.settings.pause is not None:
         return f"paused: {policy.settings.pause}"
-    if order.mode_for(policy) is Mode.DRY_RUN or _done(log) is not None:
-        return None
-    return not_now(policy, order.reports, log.started)
+    return None if order.mode_for(policy) is Mode.DRY_RUN else not_now(policy, order.reports, log.started)
 
 
 def _work(log: Log, engine: Engine) -> RunDocument:
@@ -79,15 +83,14 @@ def _work(log: Log, engine: Engine) -> RunDocument:
     raise RefusedTable(log.policy.address.name, missing, "leave it to its engine")
 
 
-def _earlier(log: Log) -> RunDocument | None:
-    return None if log.order.mode_for(log.policy) is Mode.DRY_RUN else _done(log)
+def _told(log: Log) -> RunDocument | None:
+    """What an earlier attempt of this run did: to its end, then it is told again, or not, then this one goes on.
 
-
-def _done(log: Log) -> RunDocument | None:
-    """The document of an earlier attempt of this run that got to its end: it is told again, nothing is done twice."""
+    None for one that changed nothing.
+    """
     order = log.order
     path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
-    if order.operation is Operation.RESTORE or not path.exists():
+    if order.operation is Operation.RESTORE or order.mode_for(log.policy) is Mode.DRY_RUN or not path.exists():
         return None
     told = load_document(path)
-    return told if told.extra.get("finished") and (told.outcome in _ENDED or awaits_judging(told)) else None
+    return told if told.extra.get("changed") else None

@@ -15,6 +15,7 @@ from nightkeep.territory import Sweeps
 from nightkeep.upkeep.judged import remember
 from nightkeep.upkeep.order import Log, unchecked_versions
 from nightkeep.upkeep.orphan_list import counted, iso, write_orphans
+from nightkeep.upkeep.resumed import ended_on, swept_on
 from nightkeep.upkeep.watched import WatchedSets
 
 UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
@@ -39,6 +40,10 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
         log.extra |= told(found, root=table.territory().storage.root)
         if found.counted is not None and found.counted.orphans.files and log.extra["orphans_file"] is None:
             list_orphans(log, table, watched.sets, run.now_ms)
+        if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+            remember(log, engine)
+            swept_on(log, table.territory(), run)
+            return ended_on(log, found.outcome, found.reason)
     return log.document(found.outcome, found.reason)
 
 
@@ -93,6 +98,8 @@ def list_orphans(log: Log, table: Sweeps, sets: Sets, now_ms: int) -> None:
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
     )
     path = Path(f"{document.with_suffix('')}.orphans.jsonl")
+    if log.earlier is not None and path.exists():
+        path = path.with_name(path.name.replace(".orphans.", f".orphans-{now_ms}."))
     with log.stage("tell"):
         found = write_orphans(path, sets.orphans(), root=table.territory().storage.root, now_ms=now_ms)
     log.extra |= {**found.to_json(), "orphans_file": str(path.absolute())}
