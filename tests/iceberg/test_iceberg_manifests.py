@@ -636,7 +636,7 @@ def test_locations_are_names_and_nothing_is_decoded() -> None:
     for elsewhere in ("hdfs://n/p", "file://host/p", "gs:b"):
         with pytest.raises(RefusedTable):
             storage_name(elsewhere)
-    for nothing in ("", "a/b", "/", "file:", "file:a", "/a/", "/a/../b", "/a/./b", "/a\0", "s3://b", "s3://b/", "s3://b//k"):
+    for nothing in ("", "a/b", "/", "file:", "file:a", "/a/", "/a/../b", "/a/./b", "/a\0", "s3://b", "s3://b/"):
         with pytest.raises(CorruptMetadata):
             storage_name(nothing)
 
