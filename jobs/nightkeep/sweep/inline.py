@@ -42,7 +42,8 @@ class InlineSets:
     ) -> InlineSets:  # fmt: skip
         """Sets of a part of all names: with every candidate they have every live name that it can be matched by.
 
-        `listed` is as `classified` has it, without signs of other tables; `nested` are folders of other tables as (place, folder).
+        `listed` is as `classified` has it, without signs of other tables; `nested` are the folders of those, as
+        (place, folder).
         """
         sets = cls()
         sets._territory, sets._complete = territory, complete
@@ -167,13 +168,13 @@ def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
 
 
 def listed_files(batch: Sequence[Stored], territory: Territory) -> tuple[pl.DataFrame, Tally]:
-    """What was listed of a table, as `classified` has it, and a tally of names that are no text: no metadata can
-    have them."""
+    """A listed batch as `classified` has it, and a tally of names that are no text: metadata has none of them."""
     files, unreadable = _frame(batch)
-    return classified(outside(files, territory), territory), unreadable
+    return classified(unkept(files, territory), territory), unreadable
 
 
 def _frame(batch: Sequence[Stored]) -> tuple[pl.DataFrame, Tally]:
+    """Columns of a batch, and a tally of the files whose name is no text."""
     try:
         return _columns(batch), NO_FILES
     except UnicodeEncodeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, Final
@@ -53,6 +53,7 @@ class SparkSets:
     def __init__(self, spark: SparkSession, *, names_per_part: int = _NAMES_PER_PART) -> None:
         self._spark, self._names_per_part = spark, names_per_part
         self._cores = spark.sparkContext.defaultParallelism
+        self._territory: Territory | None = None
         self._rows: list[DataFrame] = []
         self._settled: DataFrame | None = None
         self.close()
@@ -96,7 +97,7 @@ class SparkSets:
         for rows in self._rows:
             rows.unpersist()
         self._drop_settled()
-        self._territory: Territory | None = None
+        self._territory = None
         self._complete = False
         self._rows = []
         self._names = 0
@@ -259,7 +260,7 @@ def _part(question: _Question, rows: pl.DataFrame) -> InlineSets:
     )
 
 
-def _streams(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _streams(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Each batch as one value: rows on their way to the driver stay columns."""
     for batch in batches:
         sink = pa.BufferOutputStream()
