@@ -12,7 +12,12 @@ from typing import Any
 
 SECONDS = 60
 PROCESS = multiprocessing.get_context("forkserver")
-_BREAKING = ("tests.delta.delta_breaking", "tests.iceberg.iceberg_breaking", "tests.paimon.breaking")
+_BREAKING = (
+    "tests.delta.delta_breaking",
+    "tests.iceberg.iceberg_breaking",
+    "tests.paimon.breaking",
+    "tests.sweep.killed_sweep",
+)
 PROCESS.set_forkserver_preload(["pytest", *_BREAKING])
 
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -120,7 +121,7 @@ def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch,
     lines = [header | {"why": "nothing needs these files", "owner": asdict(ourselves())}]
     lines += [asdict(file) | {"modified_at": iso(file.modified_ms)} for file in planned]
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    if not storage.put_if_absent(part.plan, text.encode(), temporary=f"{part.plan}.{run.attempt}"):
+    if not storage.put_if_absent(part.plan, text.encode(), temporary=_temporary(part.plan)):
         raise CorruptMetadata(f"{storage.root}/{part.plan}", "none yet", "one of another process of this run")
     return planned
 
@@ -146,7 +147,7 @@ def write_mark(storage: Storage, part: Part, mark: Mark, *, left: Sequence[str],
     """Say how far the part is; `left` were not moved. A mark that is there already stays."""
     text = json.dumps({"at_ms": now_ms, "at": iso(now_ms), "left": list(left)}) + "\n"
     name = part.mark(mark)
-    storage.put_if_absent(name, text.encode(), temporary=f"{name}.{ourselves().pid}-{now_ms}")
+    storage.put_if_absent(name, text.encode(), temporary=_temporary(name))
 
 
 def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[str]]:
@@ -161,6 +162,11 @@ def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[
 def iso(milliseconds: int) -> str:
     """A time for people."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _temporary(name: str) -> str:
+    """A name that no other attempt has, nor this one again: a failed write may leave its file behind."""
+    return f"{name}.{uuid4().hex}"
 
 
 def _planned(line: dict[str, Any]) -> Planned:

@@ -1,0 +1,30 @@
+"""A sweep that dies at one point of its writes, in a process of its own."""
+
+import os
+from multiprocessing.connection import Connection
+
+from tests.faults import FaultyStorage, Fuse, kill
+from tests.sweep.toy_table import NOW, Toy
+
+from nightkeep.sweep.order import Mode
+from nightkeep.sweep.quarantine import restore
+from nightkeep.territory import DAY_MS
+
+LATER = NOW + 31 * DAY_MS
+"""When what was put aside at NOW is purged."""
+
+
+def act(toy: Toy, what: str, run_id: str, attempt: str) -> None:
+    match what:
+        case "restore":
+            restore(toy.territory(), run_id, now_ms=NOW)
+        case "purge":
+            toy.swept(Mode.QUARANTINE, run_id, attempt=attempt, now_ms=LATER)
+        case _:
+            toy.swept(Mode(what), run_id, attempt=attempt)
+
+
+def die(pipe: Connection, folder: str, what: str, run_id: str, at: int) -> None:
+    """Killed at the `at`-th point; where it is not, it ends with status 1."""
+    act(Toy(FaultyStorage(folder, Fuse(at, kill))), what, run_id, "dying")
+    os._exit(1)

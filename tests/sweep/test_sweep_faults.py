@@ -1,0 +1,162 @@
+"""Sweeps, restores and purges that break at any one of their writes: a rerun leaves each file in one place, whole.
+
+Clean runs are counted; every write is then failed, and the process killed, at every point it passes.
+"""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from tests.faults import FaultyStorage, Fuse, Moment, Point, fail
+from tests.processes import child
+from tests.sweep.killed_sweep import act, die
+from tests.sweep.toy_table import NOW, Toy
+
+from nightkeep.errors import UsageError
+from nightkeep.model import Outcome
+from nightkeep.storage import LocalStorage
+from nightkeep.sweep.order import Mode
+from nightkeep.sweep.quarantine import restore
+from nightkeep.sweep.shelf import quarantines
+
+OLD = ("data/day=1/old one.dat", "data/old.dat")
+LIVE = ("data/a.dat",)
+Files = dict[str, tuple[bytes, int]]
+ACTS = ["quarantine", "delete", "restore", "purge"]
+each_act = pytest.mark.parametrize("what", ACTS)
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tables that each act has something to do in; where files are to be restored or purged they are aside."""
+    made = {}
+    for what in ACTS:
+        toy = Toy.at(tmp_path_factory.mktemp("templates") / what)
+        toy.write(*LIVE, *OLD)
+        toy.commit(1, *LIVE)
+        if what in ("restore", "purge"):
+            assert toy.swept(Mode.QUARANTINE, "run-1").acted.files == len(OLD)
+        made[what] = toy.folder
+    return made
+
+
+@pytest.fixture(scope="module")
+def all_files(templates: dict[str, Path]) -> Files:
+    return Toy(LocalStorage(str(templates["quarantine"]))).files()
+
+
+def _clean(templates: dict[str, Path], what: str, folder: Path) -> tuple[Point, ...]:
+    """The points that the act passes when nothing breaks."""
+    fuse = Fuse()
+    act(_copy(templates[what], folder, fuse), what, "run-1", "clean")
+    return tuple(fuse.passed)
+
+
+@each_act
+def test_a_clean_act_passes_every_kind_of_write(what: str, templates: dict[str, Path], tmp_path: Path) -> None:
+    steps = {(point.moment, point.step) for point in _clean(templates, what, tmp_path)}
+    assert {(moment, "delete") for moment in (Moment.BEFORE, Moment.AFTER)} <= steps
+    if what in ("quarantine", "restore"):
+        assert {(moment, "link") for moment in (Moment.BEFORE, Moment.AFTER)} <= steps
+        assert {(moment, "create") for moment in Moment} <= steps
+
+
+@each_act
+def test_every_write_fails_once(what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path) -> None:
+    burnt = _clean(templates, what, tmp_path / "clean")
+    for at, point in enumerate(burnt, start=1):
+        fuse = Fuse(at, fail)
+        broken = _copy(templates[what], tmp_path / str(at), fuse)
+        try:
+            act(broken, what, "run-1", "broken")
+        except OSError as failure:
+            assert "injected" in str(failure), str(point)
+        assert len(fuse.passed) >= at
+        _goes_on(broken.folder, what, all_files, str(point))
+        shutil.rmtree(tmp_path / str(at))
+    assert len(burnt) > 4
+
+
+@each_act
+def test_the_process_dies_at_every_write(
+    what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path
+) -> None:
+    burnt = _clean(templates, what, tmp_path / "clean")
+    for at, point in enumerate(burnt, start=1):
+        table = _copy(templates[what], tmp_path / str(at), Fuse()).folder
+        with child(die, str(table), what, "run-1", at) as process:
+            assert process.end() == -signal.SIGKILL, str(point)
+        _goes_on(table, what, all_files, str(point))
+        shutil.rmtree(tmp_path / str(at))
+    assert len(burnt) > 4
+
+
+def _goes_on(table: Path, what: str, all_files: Files, point: str) -> None:
+    """What is at home and aside after a rerun of the same act, and of another run; all of it can be brought back."""
+    toy = Toy(LocalStorage(str(table)))
+    _nothing_lost(toy, what, all_files, point)
+    if what == "restore":
+        assert restore(toy.territory(), "run-1", now_ms=NOW).outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), point
+        _one_place_each(toy, all_files, point)
+        assert toy.files() == all_files, point
+    else:
+        act(toy, what, "run-2", "second")
+        if what == "quarantine":
+            _one_place_each(toy, all_files, point)
+            assert len(toy.aside()) == len(OLD), point
+            _all_back(toy)
+            assert toy.files() == all_files, point
+        if what == "delete":
+            assert toy.files().keys() == all_files.keys() - set(OLD), point
+    if what == "purge":
+        assert toy.aside() == [], point
+        assert not [path for path in (table / "_nightkeep").rglob("*") if path.is_file()], point
+    assert {name: file for name, file in toy.files().items() if name not in OLD} == {
+        name: file for name, file in all_files.items() if name not in OLD
+    }, point
+
+
+def _nothing_lost(toy: Toy, what: str, all_files: Files, point: str) -> None:
+    """Right after the break, before anything is mended: under one name or two, every file is there."""
+    if what in ("quarantine", "restore"):
+        assert {*toy.files().values(), *toy.aside()} == {*all_files.values()}, point
+
+
+def _one_place_each(toy: Toy, all_files: Files, point: str) -> None:
+    assert sorted([*toy.files().values(), *toy.aside()]) == sorted(all_files.values()), point
+
+
+def _all_back(toy: Toy) -> None:
+    for run_id in ("run-1", "run-2"):
+        try:
+            restore(toy.territory(), run_id, now_ms=NOW)
+        except UsageError:
+            # The run broke before its first list was written.
+            assert len(quarantines(toy.territory())) <= 2
+
+
+@pytest.mark.parametrize("what", ["same", "another"])
+def test_a_restore_finishes_what_a_killed_quarantine_began(
+    what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path
+) -> None:
+    """Without a sweep in between: each moment of the moves themselves."""
+    points = _clean(templates, "quarantine", tmp_path / "clean")
+    moves = [at for at, point in enumerate(points, start=1) if point.name.endswith(".file") or point.name in OLD]
+    assert len(moves) == 4 * len(OLD)
+    for at in moves:
+        table = _copy(templates["quarantine"], tmp_path / str(at), Fuse()).folder
+        with child(die, str(table), "quarantine", "run-1", at) as process:
+            assert process.end() == -signal.SIGKILL
+        toy = Toy(LocalStorage(str(table)))
+        if what == "another":
+            assert toy.swept(Mode.QUARANTINE, "run-2").closed == ("run-1",)
+            _all_back(toy)
+        else:
+            assert restore(toy.territory(), "run-1", now_ms=NOW).conflicts == ()
+        assert toy.files() == all_files and toy.aside() == []
+
+
+def _copy(template: Path, folder: Path, fuse: Fuse) -> Toy:
+    shutil.copytree(template, folder / "toy")
+    return Toy(FaultyStorage(str(folder / "toy"), fuse))
