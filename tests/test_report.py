@@ -168,7 +168,11 @@ EXPIRED = replace(
     operation=Operation.EXPIRE,
     extra={
         "mode": "delete",
-        "expired": [f"{n}" for n in range(11, 40)],
+        "expired": [*range(11, 40)],
+        "orphans_total": 7,
+        "orphans_bytes": 700,
+        "notes": ["consumer c reads from 40"],
+        "not_compared": "the table's reader has no time travel",
         "kept": [{"version": "41", "reason": "tag end-of-month"}, {"version": 42, "reason": "the latest"}],
         "by_kind": {"data": {"files": 7, "bytes": 700}},
         "acted": {"files": 7, "bytes": 700},
@@ -738,12 +742,19 @@ class TestLeftovers:
     def test_an_expiry_says_what_went_and_why_the_rest_stays(self) -> None:
         text = Page(run_page(EXPIRED)).text
         for expected in (
-            "Versions expired 29: 11 to 39",
+            "1 table: 1 verified. 7 files, 700 B, gone.",
+            "consumer c reads from 40 the table's reader has no time travel",
+            "Files only these needed 7 files, 700 B Versions expired 29: 11 to 39",
             "41 tag end-of-month",
             "42 the latest",
-            "7 files, 700 B, gone.",
         ):
             assert expected in text
+
+    def test_what_readers_saw_before_and_after_is_shown_by_view(self) -> None:
+        unit = replace(UnitResult.of(PROOF, Outcome.VERIFIED), partition="", bucket=None, extra={"view": "merged"})
+        text = Page(run_page(replace(swept(), units=(unit,)))).text
+        assert "What readers see, before and after" in text
+        assert "merged verified 9 equal before 9:0000000000000001:0000000000000002 after 9:" in text
 
     def test_a_restore_says_what_came_back_and_what_is_in_the_way(self) -> None:
         text = Page(run_page(RESTORED)).text
@@ -757,7 +768,7 @@ class TestLeftovers:
     def test_rows_that_were_not_compared_are_not_counted_as_none(self) -> None:
         html = run_page(swept(), EXPIRED)
         assert "Rows proven" not in Page(html).text
-        assert "Table Outcome Orphans Bytes Gone list, s" in Page(html).text
+        assert "Table Outcome Found Bytes Gone list, s" in Page(html).text
         assert "shop.orders sweep verified 1,202 4.0 MB 1,201 2.0" in Page(html).text
         assert 'data-label="Rows proven">0' not in html + index_page(swept(), EXPIRED)
         assert "rows proven." not in Page(html).text

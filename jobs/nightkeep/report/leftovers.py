@@ -8,7 +8,9 @@
     acted, left, purged        {"files": n, "bytes": n}: what went (or came back), had changed meanwhile, was purged
     failed                     [{"path", "reason"}]: what could not be removed, or is in the way of coming back
     quarantine, closed         the folder where it was put, and runs whose quarantine had been cut short
-    expired, kept              [version], and [{"version", "reason"}] of those that stay
+    expired, kept              [version], and [{"version", "reason"}] of those that stay; of an expiry, the orphans are
+                               the files that only expired versions needed
+    notes, not_compared        what else is to be said, and why contents before and after were not compared
     restored_run               the run whose files came back
 
 A document may hold anything under these names: what is none of this is not shown.
@@ -16,7 +18,7 @@ A document may hold anything under these names: what is none of this is not show
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -87,6 +89,7 @@ class Leftovers:
     expired: tuple[str, ...]
     kept: tuple[tuple[str, str], ...]
     folder: str
+    notes: tuple[str, ...]
     brings_back: tuple[str, str] | None
 
 
@@ -111,14 +114,16 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         expired=tuple(_texts(extra.get("expired"))),
         kept=_pairs(extra.get("kept"), "version"),
         folder=folder,
+        notes=(*_texts(extra.get("notes")), *_texts([extra.get("not_compared")])),
         brings_back=(document.table, document.run_id) if folder and gone.files else None,
     )
 
 
-def told(documents: Iterable[RunDocument]) -> str:
+def told(documents: Sequence[RunDocument]) -> str:
     """`12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.`: all documents together, empty for none that tell."""
     found = [each for document in documents if (each := leftovers(document))]
-    orphans, gone = _sum(each.orphans for each in found), _sum(each.gone for each in found)
+    sweeps = [leftovers(document) for document in documents if document.operation is Operation.SWEEP]
+    orphans, gone = _sum(each.orphans for each in sweeps if each), _sum(each.gone for each in found)
     back = _sum(each.back for each in found)
     parts = [f"{str(orphans).replace('file', 'orphan file', 1)}, found"] if orphans.files is not None else []
     parts += [f"{count}, {what}" for count, what in ((gone, "gone"), (back, "brought back")) if count.files]

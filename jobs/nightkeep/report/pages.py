@@ -21,6 +21,7 @@ from nightkeep.report.leftovers import Leftover, Leftovers, leftovers, told
 T = TypeVar("T")
 
 STAGES = ("plan", "rewrite", "verify", "publish", "check")
+_UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "expire", "restore")
 
 # Beyond this a page is slow to open and nobody reads on; the document has everything.
 _MOST_ROWS = 200
@@ -152,7 +153,8 @@ def render_index(
 def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
     """Stages that any document measured, in the order of the flow, others after them by name."""
     found = {stage for document in documents for stage in document.metrics.seconds}
-    return (*(s for s in STAGES if s in found), *sorted(found - set(STAGES)))
+    known = (*STAGES[:-1], *_UPKEEP_STAGES, STAGES[-1])
+    return (*(s for s in known if s in found), *sorted(found - set(known)))
 
 
 def tally(documents: Sequence[RunDocument]) -> str:
@@ -268,7 +270,8 @@ def unit_name(unit: PlanUnit | UnitResult) -> str:
 
 
 def _stage_colour(stage: str) -> int:
-    return STAGES.index(stage) if stage in STAGES else len(STAGES)
+    known = STAGES if stage in STAGES else (*_UPKEEP_STAGES, stage)
+    return known.index(stage) % (len(STAGES) + 1)
 
 
 @cache
