@@ -14,7 +14,7 @@ from tests.engines.memory_engine import MemoryEngine
 from nightkeep.cli import main
 from nightkeep.commands import care as care_commands
 from nightkeep.engine import Engine
-from nightkeep.model import Clustering, Curve, Operation, VerifyLevel
+from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy
 from nightkeep.tasks import inline
 
@@ -108,6 +108,7 @@ def test_a_run_prints_one_document(shell: Shell) -> None:
 
 OPTIONS = (
     "--target-size", "1MB", "--min-file-size", "2KB", "--max-deleted-ratio", "0.5", "--allow-compacting-writers",
+    "--writers", "conditional",
 )  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def test_options_stand_above_the_policy(shell: Shell, policies: list[EffectivePo
     (found,) = (policy.settings for policy in policies)
     assert found.clustering == Clustering(("id",), Curve.Z, 64, noise=True)
     assert (found.target_size, found.min_file_size, found.max_deleted_ratio) == (1 << 20, 2048, 0.5)
-    assert found.allow_compacting_writers
+    assert found.allow_compacting_writers and found.writers is Writers.CONDITIONAL
     assert (found.where, found.full) == ("day = '2026-11-02'", True)
     if verb == "run":
         assert (found.verify, found.task_memory) == (VerifyLevel.TOUCHED, 1 << 30)

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 import nightkeep.policy
 from nightkeep.errors import AddressError, PolicyError, UsageError
-from nightkeep.model import Address, Clustering, Curve, Operation, VerifyLevel
+from nightkeep.model import Address, Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import (
     Check,
     Overrides,
@@ -102,6 +102,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "task_memory": (12, "pattern shop.ord*"),
         "verify": (3, "defaults"),
         "allow_compacting_writers": (None, "built-in"),
+        "writers": (None, "built-in"),
         "check.enabled": (19, "table shop.orders"),
         "check.byte_budget": (10, "pattern shop.*"),
         "sweep.mode": (None, "built-in"),
@@ -206,6 +207,7 @@ def test_all_settings_can_be_written() -> None:
             exchange_above: 8GB
             task_memory: 1.5GB
             verify: touched
+            writers: conditional
             allow_compacting_writers: true
             check: {enabled: false, byte_budget: 1TB}
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d}
@@ -644,12 +646,13 @@ class TestOverrides:
         said = Overrides(
             where="day = 2", zorder="b, s.leaf", target_size="1MB", min_file_size="2MB", max_deleted_ratio=0.0,
             allow_compacting_writers=True, verify=VerifyLevel.TOUCHED, task_memory="1GB",
+            writers=Writers.CONDITIONAL,
         )  # fmt: skip
         assert said.over(self.SETTINGS) == self.SETTINGS.model_copy(
             update={
                 "where": "day = 2", "target_size": MB, "min_file_size": 2 * MB, "max_deleted_ratio": 0.0,
                 "clustering": Clustering(("b", "s.leaf"), Curve.Z, 64, noise=True), "verify": VerifyLevel.TOUCHED,
-                "allow_compacting_writers": True, "task_memory": GB,
+                "allow_compacting_writers": True, "task_memory": GB, "writers": Writers.CONDITIONAL,
             }
         )  # fmt: skip
         assert Overrides(hilbert="b").over(Settings()).clustering == Clustering(("b",), Curve.HILBERT)
@@ -738,6 +741,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         exchange_above            -                                   built-in
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in
+        writers                   unknown                             built-in
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
         check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*
         sweep.mode                dry-run                             built-in

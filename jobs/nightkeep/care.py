@@ -287,7 +287,7 @@ def _request(log: _Log, table: Table[Any], base: Snapshot[Any], *, run: Run) -> 
         clustering=settings.clustering if log.order.operation is Operation.OPTIMIZE else None,
         min_bytes=settings.min_file_size,
         max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
-        wide_bytes=settings.exchange_above,
+        wide_bytes=settings.exchange_above, writers=settings.writers,
     )  # fmt: skip
 
 

@@ -28,14 +28,14 @@ def plan(
     full: options.Full = False,
     target_size: options.TargetSize = None, min_file_size: options.MinFileSize = None,
     max_deleted_ratio: options.MaxDeletedRatio = None,
-    allow_compacting_writers: options.CompactingWriters = False,
+    allow_compacting_writers: options.CompactingWriters = False, writers: options.WritersOption = None,
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
     """What a run would do, and why. Reads metadata only."""
     place = find_place(policy, reports)
     said = Overrides(
         where=where, full=full, zorder=zorder, hilbert=hilbert, target_size=target_size, min_file_size=min_file_size,
-        max_deleted_ratio=max_deleted_ratio, allow_compacting_writers=allow_compacting_writers,
+        max_deleted_ratio=max_deleted_ratio, allow_compacting_writers=allow_compacting_writers, writers=writers,
     )  # fmt: skip
     chosen = place.effective(table, said)
     with Engine(master="local[*]", task_memory_bytes=chosen.settings.task_memory) as engine:
@@ -52,7 +52,7 @@ def run(
     full: options.Full = False,
     target_size: options.TargetSize = None, min_file_size: options.MinFileSize = None,
     max_deleted_ratio: options.MaxDeletedRatio = None,
-    allow_compacting_writers: options.CompactingWriters = False,
+    allow_compacting_writers: options.CompactingWriters = False, writers: options.WritersOption = None,
     verify: options.Verify = None, no_check: options.NoCheck = False,
     task_memory: options.TaskMemory = None, master: options.Master = "local[*]", run_id: options.RunId = None,
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
@@ -61,7 +61,7 @@ def run(
     place = find_place(policy, reports)
     said = Overrides(
         where=where, full=full, zorder=zorder, hilbert=hilbert, target_size=target_size, min_file_size=min_file_size,
-        max_deleted_ratio=max_deleted_ratio, allow_compacting_writers=allow_compacting_writers,
+        max_deleted_ratio=max_deleted_ratio, allow_compacting_writers=allow_compacting_writers, writers=writers,
         verify=verify, task_memory=task_memory,
     )  # fmt: skip
     chosen = place.effective(table, said)
@@ -75,7 +75,7 @@ def sql(
     ],
     target_size: options.TargetSize = None, min_file_size: options.MinFileSize = None,
     max_deleted_ratio: options.MaxDeletedRatio = None,
-    allow_compacting_writers: options.CompactingWriters = False,
+    allow_compacting_writers: options.CompactingWriters = False, writers: options.WritersOption = None,
     verify: options.Verify = None, no_check: options.NoCheck = False,
     task_memory: options.TaskMemory = None, master: options.Master = "local[*]", run_id: options.RunId = None,
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
@@ -85,7 +85,7 @@ def sql(
     place = find_place(policy, reports)
     said = Overrides(
         target_size=target_size, min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers, verify=verify, task_memory=task_memory,
+        allow_compacting_writers=allow_compacting_writers, writers=writers, verify=verify, task_memory=task_memory,
     )  # fmt: skip
     chosen = _as_stated(place.effective(asked.table, said), asked)
     _run(place, chosen, (Operation.OPTIMIZE,), _How(master, run_id, no_check=no_check, as_json=as_json))

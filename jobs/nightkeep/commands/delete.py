@@ -31,7 +31,7 @@ def delete(
             "--keys", help="Parquet, JSON Lines or CSV file of keys in columns of the table; null matches null"
         ),
     ] = None,
-    no_check: options.NoCheck = False,
+    writers: options.WritersOption = None, no_check: options.NoCheck = False,
     task_memory: options.TaskMemory = None, master: options.Master = "local[*]", run_id: options.RunId = None,
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
@@ -41,7 +41,7 @@ def delete(
         found = "neither" if keys is None else "both"
         raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {found}")
     place = find_place(policy, reports)
-    chosen = place.effective(table, Overrides(task_memory=task_memory))
+    chosen = place.effective(table, Overrides(task_memory=task_memory, writers=writers))
     name = run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     order = Order(Operation.DELETE, name, place.reports, rows=rows_where, keys=keys)
     checks = chosen.settings.check.enabled and not no_check

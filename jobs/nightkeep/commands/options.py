@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nightkeep.model import Operation, VerifyLevel
+from nightkeep.model import Operation, VerifyLevel, Writers
 
 Table = Annotated[str, typer.Argument(help="A name of tables.yaml, or an address such as paimon:/path/to/table")]
 Policy = Annotated[Path | None, typer.Option("--policy", help="tables.yaml; else $NIGHTKEEP_POLICY or ./tables.yaml")]
@@ -28,6 +28,9 @@ MaxDeletedRatio = Annotated[
 ]
 CompactingWriters = Annotated[
     bool, typer.Option("--allow-compacting-writers", help="Run beside a writer that compacts")
+]
+WritersOption = Annotated[
+    Writers | None, typer.Option("--writers", help="conditional: others commit by conditional writes as well")
 ]
 
 # How to do it.

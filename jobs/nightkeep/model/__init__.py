@@ -19,6 +19,7 @@ from nightkeep.model.request import (
     Intent,
     Request,
     Run,
+    Writers,
     run_token,
 )
 from nightkeep.model.stages import (
@@ -61,5 +62,6 @@ __all__ = [
     "Verified",
     "VerifyLevel",
     "View",
+    "Writers",
     "run_token",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 
 from nightkeep.model.identity import Curve, Operation
 
@@ -30,6 +31,14 @@ class Clustering:
         return f"{self.curve} by {', '.join(self.columns)}"
 
 
+class Writers(StrEnum):
+    """What is known of others that write to a table: on an object store, whether a commit of theirs, as one of ours,
+    is created only where there is none."""
+
+    UNKNOWN = "unknown"
+    CONDITIONAL = "conditional"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the caller asks of one table; `where` is a partition filter and never changes rows.
@@ -45,6 +54,7 @@ class Request:
     full: bool = False
     target_bytes: int | None = None
     allow_compacting_writers: bool = False
+    writers: Writers = Writers.UNKNOWN
     clustering: Clustering | None = None
     min_bytes: int | None = None
     max_deleted_ratio: float = 0.05

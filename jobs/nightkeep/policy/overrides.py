@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nightkeep.errors import UsageError
-from nightkeep.model import Clustering, Curve, Operation, VerifyLevel
+from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy.clustering import along
 from nightkeep.policy.settings import Settings
 from nightkeep.policy.units import parse_size
@@ -30,6 +30,7 @@ class Overrides:
     min_file_size: str | None = None
     max_deleted_ratio: float | None = None
     allow_compacting_writers: bool = False
+    writers: Writers | None = None
     verify: VerifyLevel | None = None
     task_memory: str | None = None
 
@@ -43,6 +44,7 @@ class Overrides:
             "min_file_size": _understood("--min-file-size", self.min_file_size, parse_size),
             "max_deleted_ratio": _understood("--max-deleted-ratio", self.max_deleted_ratio, _ratio),
             "allow_compacting_writers": self.allow_compacting_writers,
+            "writers": self.writers,
             "verify": self.verify,
             "task_memory": _understood("--task-memory", self.task_memory, parse_size),
         }

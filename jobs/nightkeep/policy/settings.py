@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic.json_schema import WithJsonSchema
 
-from nightkeep.model import Clustering, Operation, VerifyLevel
+from nightkeep.model import Clustering, Operation, VerifyLevel, Writers
 from nightkeep.policy.address import is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.units import (
@@ -201,6 +201,11 @@ class Settings(_Block):
     )
     allow_compacting_writers: StrictBool = Field(
         default=False, description="Run although a writer of this table compacts it as well."
+    )
+    writers: Writers = Field(
+        default=Writers.UNKNOWN,
+        description="conditional: whoever writes to this table on an object store creates commits by conditional "
+        "writes, as we do. unknown: tables there are refused whose writers may not.",
     )
     check: Check = Field(default_factory=Check, description="The check of what was published.")
     sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")

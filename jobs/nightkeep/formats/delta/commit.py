@@ -19,7 +19,7 @@ from nightkeep.formats.delta.naming import commit_name, commit_user, staged_name
 from nightkeep.formats.delta.partition import key_text, stored, typed
 from nightkeep.formats.delta.schema import TableSchema
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, require_exclusive_create
 
 RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
 """How far back a run looks for its own commit: Airflow's retries are long over by then."""
@@ -31,8 +31,10 @@ _KEPT = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCo
 def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
     """Write the commit of the version after `parent` under a name that nobody reads.
 
-    Raises CorruptMetadata where a file that was rewritten is not live in `parent` any more.
+    Raises CorruptMetadata where a file that was rewritten is not live in `parent` any more, RefusedTable for a store
+    on which another's commit could be overwritten.
     """
+    require_exclusive_create(storage)
     transaction = uuid.uuid4()
     name = staged_name(run, transaction)
     storage.put(name, _lines(parent, _merged(parent, rewrites), run, transaction).encode())
@@ -53,7 +55,10 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
     No checksum file and no `_last_checkpoint`: both may be missing, and a wrong one stops readers.
     """
     name, temporary = commit_name(candidate.version), f"{candidate.metadata}.tmp"
-    if storage.exists(name) or not storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary):
+    is_taken = storage.exists(name)
+    won = not is_taken and storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
+    # The store may have been asked twice, as its first answer was lost.
+    if not won and not visible(storage, candidate):
         return False
     storage.delete(candidate.metadata)
     return True

@@ -22,6 +22,7 @@ from nightkeep.formats.delta.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.pieces import pieces
 from nightkeep.formats.delta.rewrite import rewrite
 from nightkeep.formats.delta.sizing import sizes_of
+from nightkeep.formats.delta.writers import exclusive_writers
 from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Wide
@@ -38,14 +39,20 @@ class DeltaTable:
 
     @property
     def operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
+        writers = exclusive_writers(self.storage)
         return {
-            Operation.OPTIMIZE: OperationRules((refuse_unhandled, require_columns), (cluster_files, pack_files)),
-            Operation.PERSIST_DELETES: OperationRules((refuse_unhandled, refuse_new_vectors), (prune_vectors,)),
+            Operation.OPTIMIZE: OperationRules(
+                (refuse_unhandled, require_columns, writers), (cluster_files, pack_files)
+            ),
+            Operation.PERSIST_DELETES: OperationRules(
+                (refuse_unhandled, refuse_new_vectors, writers), (prune_vectors,)
+            ),
         }
 
     @property
     def row_operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
-        return {Operation.DELETE: OperationRules((refuse_unhandled, refuse_deletes), (delete_rows,))}
+        refusals = (refuse_unhandled, refuse_deletes, exclusive_writers(self.storage))
+        return {Operation.DELETE: OperationRules(refusals, (delete_rows,))}
 
     def columns(self, snapshot: DeltaSnapshot) -> pa.Schema:
         return arrow_schema(snapshot.schema)

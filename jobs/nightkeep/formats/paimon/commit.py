@@ -19,7 +19,7 @@ from nightkeep.formats.paimon.rewrite import BucketEdit
 from nightkeep.formats.paimon.schema import TableSchema
 from nightkeep.formats.paimon.snapshots import newest_first, parse_snapshot
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, require_exclusive_create
 
 BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
 """Long.MAX_VALUE, BatchWriteBuilder.COMMIT_IDENTIFIER."""
@@ -33,7 +33,9 @@ _PER_COMMIT = (
 
 
 def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
-    """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`."""
+    """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`. Raises RefusedTable for a
+    store on which another's commit could be overwritten."""
+    require_exclusive_create(storage)
     naming, edits = Naming(run), _edits(rewrites)
     writer = ManifestWriter(storage, parent, naming)
     entries = [entry for edit in edits for entry in _entries(edit)]
@@ -64,7 +66,10 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
     """Create snapshot-<id> with the staged bytes, if nobody has; then move the LATEST hint, which may lag."""
     name, temporary = f"snapshot/snapshot-{candidate.version}", f"{candidate.metadata}.tmp"
     # Not snapshot-<id>.<anything>: Java takes every name that starts with snapshot- for a number when it lists.
-    if storage.exists(name) or not storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary):
+    is_taken = storage.exists(name)
+    won = not is_taken and storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
+    # The store may have been asked twice, as its first answer was lost.
+    if not won and not visible(storage, candidate):
         return False
     storage.replace("snapshot/LATEST", str(candidate.version).encode(), temporary=temporary)
     storage.delete(candidate.metadata)

@@ -14,6 +14,7 @@ from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, l
 from nightkeep.formats.paimon.naming import commit_user
 from nightkeep.formats.paimon.refusals import (
     compacting_writers,
+    conditional_writers,
     refuse_append_table,
     refuse_modified_vectors,
     refuse_schema,
@@ -39,7 +40,7 @@ class PaimonTable:
     def operations(self) -> Mapping[Operation, OperationRules[Bucket]]:
         refusals = (
             refuse_append_table, refuse_without_vectors, refuse_modified_vectors,
-            compacting_writers(self.storage),
+            compacting_writers(self.storage), conditional_writers(self.storage),
         )  # fmt: skip
         return {Operation.UPGRADE: OperationRules(refusals, (lift_level0,), (file_indexes_go,))}
 

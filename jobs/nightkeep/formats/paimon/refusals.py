@@ -11,9 +11,9 @@ from nightkeep.formats.paimon.levels import level_formats
 from nightkeep.formats.paimon.metadata import MAX_LEVEL, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.schema import TableSchema, option_bool, option_int
 from nightkeep.formats.paimon.snapshots import newest_first
-from nightkeep.model import Request
+from nightkeep.model import Request, Writers
 from nightkeep.protocol import Snapshot
-from nightkeep.storage import Storage
+from nightkeep.storage import ObjectStorage, Storage
 
 WRITER_HISTORY = 20
 """Snapshots that are looked at for a writer that also compacts."""
@@ -157,6 +157,22 @@ def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request]
                     f"writer {user} also compacts",
                     "set write-only = true for writers, or allow it with --allow-compacting-writers",
                 )
+
+    return refuse
+
+
+def conditional_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request], None]:
+    """A guard against Paimon's own commits on an object store: without a lock of a catalog they look whether a
+    snapshot exists and then write it (SnapshotCommit, RenamingSnapshotCommit)."""
+
+    def refuse(snapshot: Snapshot[Bucket], request: Request) -> None:
+        if isinstance(storage, ObjectStorage) and request.writers is not Writers.CONDITIONAL:
+            raise RefusedTable(
+                _name(snapshot),
+                "Paimon's writers may overwrite commits of others on an object store",
+                "if all writers create snapshots by conditional writes, or none writes now, say writers: conditional "
+                "in the policy or --writers conditional",
+            )
 
     return refuse
 
