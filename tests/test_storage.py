@@ -11,7 +11,7 @@ from tests.faults import FaultyStorage, Fuse, Moment, fail
 from tests.processes import child
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
-from nightkeep.storage import LocalStorage, open_storage
+from nightkeep.storage import LocalStorage, Stored, local, open_storage
 
 PROCESSES = 50
 
@@ -123,3 +123,63 @@ def test_an_address_must_be_a_local_folder(tmp_path: Path) -> None:
     for location in ("hdfs://name/table", "s3://", str(tmp_path / "gone")):
         with pytest.raises(AddressError, match="expected"):
             open_storage(location)
+
+
+def test_a_walk_tells_every_file_in_batches_and_follows_no_link(
+    store: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_BATCH", 100)
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/elsewhere").symlink_to(outside)
+    (tmp_path / "a/b/dangling").symlink_to(outside / "gone")
+    (tmp_path / "empty").mkdir()
+    for number in range(250):
+        (tmp_path / "a/b" / str(number)).touch()
+    batches = [[stored.name for stored in batch] for batch in store.walk("")]
+    assert [len(batch) for batch in batches] == [100, 100, 52]
+    expected = {"a/elsewhere", "a/b/dangling", *(f"a/b/{number}" for number in range(250))}
+    assert sorted(name for batch in batches for name in batch) == sorted(expected)
+    assert store.folders("a") == ("a/b",)
+    assert store.delete_all(["a/elsewhere", "a/b/dangling"]) == ()
+    assert (outside / "secret").exists()
+
+
+def test_a_look_at_a_file_is_its_size_and_time(store: LocalStorage) -> None:
+    store.put("a", b"xyz")
+    os.utime(Path(store.root, "a"), ns=(0, 1_700_000_000_123_999_999))
+    assert store.stat("a") == Stored("a", 3, 1_700_000_000_123) == store.list("")[0]
+    assert store.stat("b") is None
+    assert store.stat("a/b") is None
+
+
+def test_a_moved_file_keeps_its_time(store: LocalStorage) -> None:
+    store.put("a", b"xyz")
+    os.utime(Path(store.root, "a"), ns=(0, 1_700_000_000_123_000_000))
+    assert store.move("a", "far/away/b")
+    assert store.stat("far/away/b") == Stored("far/away/b", 3, 1_700_000_000_123)
+    assert store.stat("a") is None
+
+
+def test_whatever_breaks_while_a_file_is_moved_it_is_whole_under_one_name_or_both(tmp_path: Path) -> None:
+    found = []
+    for at in range(1, 5):
+        root = tmp_path / str(at)
+        root.mkdir()
+        (root / "from").write_bytes(b"whole")
+        with pytest.raises(OSError, match="injected"):
+            FaultyStorage(str(root), Fuse(at, fail)).move("from", "to")
+        assert {(root / name).read_bytes() for name in os.listdir(root)} == {b"whole"}
+        found.append(sorted(os.listdir(root)))
+    assert found == [["from"], ["from", "to"], ["from", "to"], ["to"]]
+    assert not LocalStorage(str(tmp_path / "3")).move("from", "to")
+
+
+def test_what_cannot_be_deleted_is_named_and_the_rest_goes(store: LocalStorage) -> None:
+    for name in ("a", "folder/b", "c"):
+        store.put(name, b"")
+    ((name, why),) = store.delete_all(["a", "folder", "gone", "c"])
+    assert (name, "folder" in why) == ("folder", True)
+    assert [stored.name for batch in store.walk("") for stored in batch] == ["folder/b"]

@@ -82,6 +82,7 @@ class S3Faults:
         self._locked: dict[str, int] = {}
         self._page: int | None = None
         self._is_forgetful = False
+        self._spelling: tuple[bytes, bytes] | None = None
         self.requests: list[str] = []
         """Method and target of every request, in order."""
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -130,6 +131,10 @@ class S3Faults:
     def forget_conditions(self) -> None:
         """Drops `If-None-Match` of writes, as stores do that do not know it."""
         self._is_forgetful = True
+
+    def respell(self, key: str, other: str) -> None:
+        """Listings have another key in place of one; it is written as XML."""
+        self._spelling = (f"<Key>{key}</Key>".encode(), f"<Key>{other}</Key>".encode())
 
     def lock(self, key: str, *, times: int) -> None:
         """A key that is not deleted so many times, and said to be denied, whatever else a request deletes."""
@@ -182,6 +187,8 @@ class S3Faults:
             if not _OBJECT.search(changed.body):
                 return _with_denied(_failure(200), denied)
         answer = self._ask(changed if changed is request else _signed(changed))
+        if self._spelling is not None and "list-type=2" in request.query:
+            answer = replace(answer, body=answer.body.replace(*self._spelling))
         return _with_denied(answer, denied)
 
     def _without_locked(self, request: Request) -> tuple[Request, list[str]]:
@@ -210,6 +217,20 @@ class S3Faults:
             return Answer(found.status, headers, found.read())
         finally:
             connection.close()
+
+
+def put_folder(endpoint: str, bucket: str, key: str) -> None:
+    """An empty object whose name ends in `/`, as consoles and Hadoop make them for folders."""
+    host = urlsplit(endpoint).netloc
+    made = _signed(Request("PUT", f"/{bucket}/{quote(key)}/", "", {"Host": host, "Content-Length": "0"}, b""))
+    connection = HTTPConnection(host, timeout=_SECONDS)
+    try:
+        connection.request(made.method, made.target, made.body, dict(made.headers))
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise RuntimeError(f"{key}/: expected status 200, found {answer.status}: {answer.read()!r}")
+    finally:
+        connection.close()
 
 
 class _Server(ThreadingHTTPServer):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from stat import S_ISDIR
 from typing import BinaryIO, Final
 
 import pyarrow as pa
@@ -61,6 +62,7 @@ class LocalStorage:
             sink.write(data)
 
     def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
+        _make_folder(self._path(name).parent)
         self.put(temporary, data)
         try:
             self._link(temporary, name)
@@ -71,6 +73,7 @@ class LocalStorage:
         return True
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
+        _make_folder(self._path(name).parent)
         self.put(temporary, data)
         self._rename(temporary, name)
 
@@ -86,6 +89,8 @@ class LocalStorage:
             found = self._path(name).lstat()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        if S_ISDIR(found.st_mode):
+            return None
         return Stored(name, found.st_size, found.st_mtime_ns // 1_000_000)
 
     def folders(self, folder: str) -> tuple[str, ...]:
@@ -96,10 +101,9 @@ class LocalStorage:
 
     def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
         batch: list[Stored] = []
-        pending = [folder]
-        while pending:
-            batch += self._files(pending.pop(), pending)
-            if len(batch) >= _BATCH:
+        for stored in self._below(folder):
+            batch.append(stored)
+            if len(batch) == _BATCH:
                 yield batch
                 batch = []
         if batch:
@@ -132,6 +136,11 @@ class LocalStorage:
         except OSError as failure:
             return str(failure)
         return None
+
+    def _below(self, folder: str) -> Iterator[Stored]:
+        pending = [folder]
+        while pending:
+            yield from self._files(pending.pop(), pending)
 
     def _files(self, folder: str, pending: MutableSequence[str]) -> Iterator[Stored]:
         """Files directly in `folder`; the folders in it are added to `pending`. Links are files, never followed."""

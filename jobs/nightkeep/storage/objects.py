@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 1000
 """Keys in a page of a listing and in a bulk deletion: the most that S3 has."""
 _AT_ONCE: Final = 16
+_CONFLICTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,7 @@ class ObjectStorage:
             raise FileExistsError(f"{self._subject(name)}: expected no such file")
 
     def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
-        """One conditional request: `temporary` is not needed. False is also what a lost answer looks like: a client
-        that asks again meets its own file. So it proves that the name exists, and not whose it is."""
+        """One conditional request, so that there is nothing `temporary`."""
         return self._created(name, data)
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
@@ -168,12 +168,18 @@ class ObjectStorage:
             obstore.delete(self._client(), self._key(name))
 
     def _created(self, name: str, data: bytes) -> bool:
-        try:
-            with asking(self._subject(name)):
-                obstore.put(self._client(), self._key(name), data, mode="create", use_multipart=False)
-        except FileExistsError:
-            return False
-        return True
+        for _ in range(_CONFLICTS):
+            try:
+                with asking(self._subject(name)):
+                    obstore.put(self._client(), self._key(name), data, mode="create", use_multipart=False)
+            except FileExistsError:
+                # The client says so as well where S3 only says that another request is under way for the same name
+                # (409 ConditionalRequestConflict): that one may fail.
+                if self.exists(name):
+                    return False
+            else:
+                return True
+        raise OSError(f"{self._subject(name)}: expected it to be created or to exist, found neither")
 
     def _head(self, name: str) -> ObjectMeta | None:
         try:

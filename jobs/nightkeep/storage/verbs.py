@@ -61,15 +61,17 @@ class Storage(Protocol):
     def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
         """Create `name` with `data` atomically; False, and nothing changed, where it exists already.
 
-        An OSError leaves open which of the two happened.
+        An OSError leaves open which of the two happened. False proves that the name exists, and not whose it is: where
+        an answer is lost on the way, some stores are asked again, and we meet our own file.
         """
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
 
     def move(self, name: str, to: str) -> bool:
-        """Give a file another name, with its bytes and time; False, and nothing changed, where `to` exists.
+        """Give a file another name, with its bytes; False, and nothing changed, where `to` exists.
 
+        Its time stays where the store renames, and is that of the moving where it can only copy.
         A death on the way leaves it under both names. Raises MissingFile.
         """
 
