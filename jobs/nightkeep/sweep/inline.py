@@ -139,7 +139,7 @@ class InlineSets:
     def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
         """Those of `files` that no live name keeps."""
         rest = files.join(live.select("name"), on="name", how="anti")
-        if self._territory is not None and self._territory.by_bare_name:
+        if self._of.by_bare_name:
             rest = rest.join(live.select(bare("name")), left_on=bare("name"), right_on="name", how="anti")
         return rest
 
