@@ -17,7 +17,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.layout import MAIN, branch_schemas, branches
 from nightkeep.formats.paimon.naming import Naming
 from nightkeep.formats.paimon.roots import Kept, Version, roots, version_of
-from nightkeep.formats.paimon.schema import TableSchema, option_bool, option_int, option_millis
+from nightkeep.formats.paimon.schema import TableSchema, option_int, option_millis
 from nightkeep.model import Address, Run
 from nightkeep.storage import Storage
 from nightkeep.territory import ExpireRequest, Expiry
@@ -75,14 +75,13 @@ class _Bound:
 
 def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
     """Snapshots that both the table's options and the request let go, oldest first; `state` is the request."""
-    schema = branch_schemas(storage, MAIN)[-1]
-    rules = Rules.of(table, schema)
+    rules = Rules.of(table, branch_schemas(storage, MAIN)[-1])
     snapshots = [root for root in roots(storage) if _is_snapshot(version_of(root))]
     ids = [version_of(root).id for root in snapshots]
     if ids != list(range(ids[0], ids[-1] + 1)):
         raise CorruptMetadata(f"{table.name}: snapshots", "ids without a gap", ", ".join(map(str, ids)))
     versions = [version_of(root) for root in snapshots]
-    bounds = [*_by_options(rules, versions, request), *_consumers(storage, schema), *_by_request(versions, request)]
+    bounds = [*_by_options(rules, versions, request), *_consumers(storage), *_by_request(versions, request)]
     first = max(ids[0], min(bound.end for bound in bounds))
     reason = min(bounds, key=lambda bound: bound.end).reason
     kept = tuple((root.id, reason) for root, number in zip(snapshots, ids, strict=True) if number >= first)
@@ -143,10 +142,11 @@ def _young(versions: Sequence[Version], before_ms: int, *, at_least: int) -> int
     return min(young, default=versions[-1].id)
 
 
-def _consumers(storage: Storage, schema: TableSchema) -> Iterator[_Bound]:
-    """Streaming readers' progress (C/consumer/ConsumerManager.java): the next snapshot that each will read."""
-    if option_bool(schema, "consumer.changelog-only"):
-        return
+def _consumers(storage: Storage) -> Iterator[_Bound]:
+    """Streaming readers' progress (C/consumer/ConsumerManager.java): the next snapshot that each will read.
+
+    Option consumer.changelog-only lets snapshots go all the same, but only where changelogs outlive them.
+    """
     for stored in storage.list("consumer"):
         if stored.name.startswith("consumer/consumer-"):
             yield _Bound(_next_snapshot(storage, stored.name), f"{stored.name} reads it next")

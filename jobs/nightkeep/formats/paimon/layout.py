@@ -34,13 +34,14 @@ _PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What of a schema decides where data and index files are; hashes and pickles. `data_folder` may be empty."""
+    """What of a schema decides which files there are and where; hashes and pickles. `data_folder` may be empty."""
 
     partition: tuple[Field, ...]
     legacy_names: bool
     default_name: str
     data_folder: str
     index_beside_data: bool
+    writes_changelogs: bool
 
     def folder(self, partition: bytes, bucket: int) -> str:
         """The folder of one bucket. Raises RefusedTable for values whose text depends on the JVM that wrote them."""
@@ -73,6 +74,7 @@ def layout(schema: TableSchema, *, subject: str) -> Layout:
         default_name=schema.options.get("partition.default-name", DEFAULT_PARTITION_NAME),
         data_folder=schema.options.get("data-file.path-directory", "").strip("/"),
         index_beside_data=option_bool(schema, "index-file-in-data-file-dir"),
+        writes_changelogs=schema.options.get("changelog-producer", "none").lower() != "none",
     )
 
 

@@ -157,11 +157,15 @@ def _changelog(storage: Storage, version: Version) -> Reach:
     if version.raw.get("changelogManifestList") is not None:
         _of_list(storage, version, "changelogManifestList", found)
         return Reach(found.table(), (Added(str(version.raw["changelogManifestList"]), where),))
-    _of_list(storage, version, "deltaManifestList", found)
-    if storage.exists(f"manifest/{version.raw['baseManifestList']}"):
+    base, delta = version.newest
+    if storage.exists(f"manifest/{base}"):
         _of_list(storage, version, "baseManifestList", found)
-    kept = found.table()
-    return Reach(kept, (Added(str(version.raw["deltaManifestList"]), where, appended=True),))
+    appended = version.raw["commitKind"] == "APPEND" and not where.writes_changelogs
+    if not appended and not storage.exists(f"manifest/{delta}"):
+        # A commit without changes to tell of, where others have a list of their own: SnapshotDeletion took both.
+        return Reach(found.table())
+    _of_list(storage, version, "deltaManifestList", found)
+    return Reach(found.table(), (Added(delta, where, appended=True),))
 
 
 _APPEND: Final = 0
