@@ -1,6 +1,7 @@
 """Buckets when many write and requests fail: one winner per name, each file listed once, failures named and bounded."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ from tests.engines.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
 from tests.processes import child
 
 from nightkeep.errors import AddressError, MissingFile, RefusedTable
-from nightkeep.storage import ObjectStorage, clients, open_storage, require_exclusive_create
+from nightkeep.storage import ObjectStorage, clients, objects, open_storage, require_exclusive_create
 
 PROCESSES, THREADS = 5, 20
 RETRIES = 3
@@ -196,6 +197,18 @@ def test_a_move_that_stays_without_an_answer_leaves_the_bytes(
     assert {store.read(name) for name in names(store)} == {b"whole"}
 
 
+def test_a_copy_in_one_piece_of_many_is_compared_by_its_bytes(
+    store: ObjectStorage, faults: S3Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_PIECE", 7_000_000)
+    data = os.urandom(20_000_000)
+    with store.create("from") as sink:
+        sink.write(data)
+    assert store.move("from", "to")
+    assert (faults.asked("GET .*/from"), faults.asked("GET .*/to")) == (3, 3)
+    assert store.read("to") == data
+
+
 def test_a_copy_that_is_none_costs_no_file(store: ObjectStorage, faults: S3Faults, s3_bucket: Bucket) -> None:
     store.put("from", b"whole")
     with ThreadPoolExecutor(1) as pool, faults.paused(request="HEAD .*/to") as looked:
@@ -330,6 +343,22 @@ def test_a_file_whose_writer_failed_is_never_there(store: ObjectStorage, faults:
     with store.create("data") as sink:
         sink.write(b"whole")
     assert store.read("data") == b"whole"
+
+
+def test_a_file_whose_writer_was_killed_is_never_there(s3_server: S3Server, s3_bucket: Bucket) -> None:
+    with child(_die_writing, s3_bucket.uri, s3_server.environment()) as writer:
+        assert writer.end() == -signal.SIGKILL
+    store = ObjectStorage(s3_bucket.uri)
+    assert names(store) == []
+    store.put("data", b"whole")
+    assert names(store) == ["data"]
+
+
+def _die_writing(pipe: Connection, root: str, environment: Mapping[str, str]) -> None:
+    os.environ.update(environment)
+    with ObjectStorage(root).create("data") as sink:
+        sink.write(b"x" * 20_000_000)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("request_", ["PUT .*partNumber=2", "POST .*uploadId", "POST .*uploads"])
