@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from nightkeep.errors import MissingFile, NightkeepError
 from nightkeep.model import Run
-from nightkeep.storage import Storage
+from nightkeep.storage import LocalStorage, Storage
 from nightkeep.sweep.order import Acted, Mode
 from nightkeep.sweep.owner import LEASE_MS, Clock, wall_ms
 from nightkeep.sweep.sets import NO_FILES, Tally
@@ -19,6 +22,9 @@ from nightkeep.sweep.settle import Where, settled
 from nightkeep.sweep.shelf import PART, Mark, Part, Planned, folder_of, parts, write_mark, write_plan
 from nightkeep.territory import Announces, Removal, Territory
 
+T = TypeVar("T")
+
+_THREADS: Final = 16
 _ENOUGH: Final = 1_000
 """So many failures, and the store is not one to try the next million files on."""
 
@@ -37,9 +43,12 @@ def remove(
     """Remove the files of `batches` (ORPHANS), of which there are `total`, or put them aside.
 
     With `recheck` a file goes only while it has the size and time that were listed. The table's history tells of it
-    before the first file goes and after the last. Whatever fails on the way is among what failed, and ends it where
-    the next file could not be removed safely either. Raises what the announcement raises, and touches nothing then.
+    before the first file goes and after the last, and of none where none is to go. Whatever fails on the way is among
+    what failed, and ends it where the next file could not be removed safely either. Raises what the announcement
+    raises, and touches nothing then.
     """
+    if not total.files:
+        return Acted()
     work = _Work(territory, run, recheck=recheck)
     if announce is not None:
         announce.announce(Removal(total.files, total.bytes, older_than_ms), run)
@@ -64,6 +73,17 @@ def _parts_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start, PART)
 
 
+class _Fate(Enum):
+    GONE = "gone"
+    LEFT = "left"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """Perhaps under both names: its part stays open, for the next to settle."""
+
+
+Became = tuple[Planned, _Fate, str]
+
+
 @dataclass
 class _Work:
     """What was done so far."""
@@ -85,56 +105,66 @@ class _Work:
     def delete(self, files: pa.RecordBatch) -> None:
         """Delete one part."""
         listed = [Planned(row["name"], "", row["bytes"], row["modified_ms"], row["kind"]) for row in files.to_pylist()]
-        unchanged = [file for file in listed if self._is_unchanged(file)]
-        failed = dict(self._storage.delete_all([file.path for file in unchanged])) if unchanged else {}
+        same = self._each(self._is_unchanged, listed)
+        going = [file for file, unchanged in zip(listed, same, strict=True) if unchanged]
+        failed = dict(self._storage.delete_all([file.path for file in going])) if going else {}
         # A store may fail after it deleted: what is gone did not fail.
         failed = {name: why for name, why in failed.items() if self._storage.stat(name) is not None}
-        self.gone += _tally([file for file in unchanged if file.path not in failed])
+        self.left += _tally([file for file, unchanged in zip(listed, same, strict=True) if not unchanged])
+        self.gone += _tally([file for file in going if file.path not in failed])
         self.failed += failed.items()
 
     def put_aside(self, files: pa.RecordBatch) -> None:
-        """Move one part to the quarantine, after its list."""
+        """Move one part to the quarantine, after its list. Raises OSError where nobody knows what became of some."""
         if self.folder is None:
             self.folder = folder_of(self.territory, self.run.run_id)
             earlier = parts(self._storage, self.folder)
             self.numbers = count(earlier[-1].number + 1 if earlier else 0)
         part, since = Part(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
         planned = write_plan(self._storage, part, self.run, files=files, now_ms=since)
-        left: list[str] = []
-        for file in planned:
-            if self.clock() - since > LEASE_MS // 2:
-                raise OSError(f"{part.plan}: expected its files to be moved within {LEASE_MS // 120_000} minutes")
-            if not self._moved(file):
-                left.append(file.path)
+        fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned)
+        self.gone += _tally([file for file, fate, _ in fates if fate is _Fate.GONE])
+        self.left += _tally([file for file, fate, _ in fates if fate is _Fate.LEFT])
+        self.failed += [(file.path, why) for file, fate, why in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
+        if any(fate is _Fate.UNKNOWN for _, fate, _ in fates):
+            raise OSError(f"{part.plan}: expected each of its files in one place, found some that may be in two")
+        left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
 
-    def _moved(self, file: Planned) -> bool:
-        """Whether the file is in quarantine now. Raises OSError where it may be under both names."""
-        if not self._is_unchanged(file):
-            return False
+    def _each(self, work: Callable[[Planned], T], files: Sequence[Planned]) -> list[T]:
+        """A local disk gains nothing from threads, a bucket is mostly waited for."""
+        if isinstance(self._storage, LocalStorage):
+            return [work(file) for file in files]
+        with ThreadPoolExecutor(_THREADS) as threads:
+            return list(threads.map(work, files))
+
+    def _moved(self, file: Planned, *, until_ms: int) -> Became:
+        """What became of a file. Raises nothing that would hide what became of others."""
+        if self.clock() > until_ms:
+            return file, _Fate.FAILED, "its part took too long: another run may settle it by now"
         try:
+            if not self._is_unchanged(file):
+                return file, _Fate.LEFT, ""
             moved = self._storage.move(file.path, file.to)
-            why = "its place in quarantine is taken"
+            return file, _Fate.GONE if moved else _Fate.FAILED, "its place in quarantine is taken"
         except MissingFile:
-            self.left += Tally(1, file.bytes)
-            return False
+            return file, _Fate.LEFT, ""
         except OSError as failure:
-            moved, why = settled(self._storage, file) in (Where.ASIDE, Where.IN_THE_WAY), str(failure)
-        if moved:
-            self.gone += Tally(1, file.bytes)
-        else:
-            self.failed.append((file.path, why))
-        return moved
+            return file, self._settled(file), str(failure)
+
+    def _settled(self, file: Planned) -> _Fate:
+        """What became of a file whose move failed."""
+        try:
+            return _Fate.GONE if settled(self._storage, file) is Where.ASIDE else _Fate.FAILED
+        except (MissingFile, OSError):
+            return _Fate.UNKNOWN
 
     def _is_unchanged(self, file: Planned) -> bool:
-        """Whether the file is still what was listed; counted as left where it is not."""
+        """Whether the file is still what was listed."""
         if not self.recheck:
             return True
         found = self._storage.stat(file.path)
-        same = found is not None and (found.bytes, found.modified_ms) == (file.bytes, file.modified_ms)
-        if not same:
-            self.left += Tally(1, file.bytes)
-        return same
+        return found is not None and (found.bytes, found.modified_ms) == (file.bytes, file.modified_ms)
 
 
 def _tally(files: Sequence[Planned]) -> Tally:
