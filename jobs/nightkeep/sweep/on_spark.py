@@ -17,7 +17,7 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 from pyspark import Broadcast, StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from nightkeep.errors import NightkeepError
@@ -42,7 +42,7 @@ _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
 _NAMELESS, _SOURCE, _FAILED = "nameless", "source", "failed"
 """Of none: names that are no text, counted; a source still to be read; what a task ended with."""
 
-_TASKS_PER_CORE: Final = 16
+_TASKS_PER_CORE: Final = 4
 _NAMES_PER_PART: Final = 100_000
 """About 30 MB while they are compared."""
 
@@ -56,11 +56,17 @@ class SparkSets:
         self._territory: Territory | None = None
         self._rows: list[DataFrame] = []
         self._settled: DataFrame | None = None
+        self._nested: set[tuple[int, str]] = set()
         self.close()
 
     def list(self, territory: Territory) -> None:
         self._territory, self._complete = territory, True
-        self._keep(self._each(partial(_listed, territory), _folders(territory, self._cores * _TASKS_PER_CORE)))
+        folders = _folders(territory, self._cores * _TASKS_PER_CORE)
+        rows, told = self._each(partial(_listed, territory), folders)
+        self._nameless = sum((Tally(int(row["modified_ms"]), int(row["bytes"])) for row in told), NO_FILES)
+        signs = rows.where(F.col(NESTED).isNotNull()).select("place", NESTED).distinct().collect()
+        self._nested = {(int(row["place"]), str(row[NESTED])) for row in signs}
+        self._keep(rows)
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
         self._territory = table.territory()
@@ -71,18 +77,16 @@ class SparkSets:
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
         rows = reduce(DataFrame.unionByName, self._rows)
-        signs = rows.where(F.col(NESTED).isNotNull()).select("place", NESTED).distinct().collect()
-        nested = frozenset((int(row["place"]), str(row[NESTED])) for row in signs)
-        question = _Question(self._of, nested, self._complete, cutoff_ms, named)
+        question = _Question(self._of, frozenset(self._nested), self._complete, cutoff_ms, named)
         parts = max(self._cores, -(-self._names // self._names_per_part))
         part = F.pmod(F.xxhash64(F.substring_index("name", "/", -1)), F.lit(parts))
-        names = rows.where(F.col("role") != _NAMELESS).withColumn("part", part)
+        names = rows.where(F.col("role").isin(_LISTED, _WANTED, _LIVE)).withColumn("part", part)
         compared = names.repartition(parts, "part").groupBy("part").applyInArrow(_comparison(question), _SETTLED)
         self._drop_settled()
         self._settled = _checkpoint(compared)
         told = self._settled.where(F.col("told").isNotNull()).select("told").collect()
         counted = total([returned(bytes(row["told"])) for row in told])
-        nameless = self._nameless(rows)
+        nameless = self._nameless
         return replace(counted, listed=counted.listed + nameless, unknown=counted.unknown + nameless)
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
@@ -99,6 +103,8 @@ class SparkSets:
         self._drop_settled()
         self._territory = None
         self._complete = False
+        self._nested = set()
+        self._nameless = NO_FILES
         self._rows = []
         self._names = 0
         self._sources: set[object] = set()
@@ -113,31 +119,31 @@ class SparkSets:
         self, table: Sweeps, roots: Sequence[Root], named: Callable[[pl.DataFrame], pl.DataFrame], *, seen: set[object]
     ) -> tuple[DataFrame, DataFrame]:
         """What the roots name, and what those of their sources hold that are not in `seen`, which grows."""
-        reached = self._each(partial(_reached, table, named), roots)
-        found = reached.where(F.col("role") == _SOURCE).select("told").distinct().collect()
-        fresh = {pickle.loads(bytes(row["told"])) for row in found} - seen
+        reached, told = self._each(partial(_reached, table, named), roots)
+        fresh = {pickle.loads(bytes(row["told"])) for row in told if row["role"] == _SOURCE} - seen
         seen |= fresh
-        return reached.where(F.col("role") != _SOURCE), self._each(partial(_lived, table, named), [*fresh])
+        return reached, self._each(partial(_lived, table, named), [*fresh])[0]
 
-    def _each(self, work: Callable[[Any], Iterator[pl.DataFrame]], items: Sequence[object]) -> DataFrame:
-        """Rows of all items, in tasks side by side. Raises what a task raised."""
+    def _each(
+        self, work: Callable[[Any], Iterator[pl.DataFrame]], items: Sequence[object]
+    ) -> tuple[DataFrame, Sequence[Row]]:
+        """Rows of all items, in tasks side by side, and those that speak of no name. Raises what a task raised."""
         sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
         tasks = max(1, min(len(items), self._cores * _TASKS_PER_CORE))
         try:
             rows = _checkpoint(self._spark.range(0, len(items), 1, tasks).mapInArrow(_rows(sent), _ROWS))
         finally:
             sent.destroy()
-        for row in rows.where(F.col("role") == _FAILED).select("told").limit(1).collect():
-            returned(bytes(row["told"]))
-        return rows
+        nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED)
+        told = rows.where(nameless).select("role", "bytes", "modified_ms", "told").distinct().collect()
+        for row in told:
+            if row["role"] == _FAILED:
+                returned(bytes(row["told"]))
+        return rows, told
 
     def _keep(self, *rows: DataFrame) -> None:
         self._rows += rows
         self._names += sum(each.count() for each in rows)
-
-    def _nameless(self, rows: DataFrame) -> Tally:
-        told = rows.where(F.col("role") == _NAMELESS).select("modified_ms", "bytes").collect()
-        return sum((Tally(int(row["modified_ms"]), int(row["bytes"])) for row in told), NO_FILES)
 
     def _drop_settled(self) -> None:
         if self._settled is not None:
@@ -174,12 +180,15 @@ def _folders(territory: Territory, enough: int) -> tuple[tuple[str, bool], ...]:
 
 def _listed(territory: Territory, folder: tuple[str, bool]) -> Iterator[pl.DataFrame]:
     name, deep = folder
-    for batch in territory.storage.walk(name) if deep else (territory.storage.list(name),):
+    for number, batch in enumerate(territory.storage.walk(name) if deep else (territory.storage.list(name),)):
         files, nameless = listed_files(batch, territory)
         yield files.with_columns(pl.lit(_LISTED).alias("role"))
         if nameless.files:
-            # Their number is where times are.
-            yield pl.DataFrame({"role": [_NAMELESS], "bytes": [nameless.bytes], "modified_ms": [nameless.files]})
+            # Their number is where times are; the folder keeps two alike apart.
+            yield pl.DataFrame({
+                "role": [_NAMELESS], "bytes": [nameless.bytes], "modified_ms": [nameless.files],
+                "told": [pickled((folder, number))],
+            })  # fmt: skip
 
 
 def _reached(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], root: Root) -> Iterator[pl.DataFrame]:
