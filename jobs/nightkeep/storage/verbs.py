@@ -56,7 +56,8 @@ class Storage(Protocol):
         """A sink for a new file, durable once its context is left without an error."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a new file that nobody else would name."""
+        """Write a new file that nobody else would name. Raises FileExistsError, unless it is one of the same bytes
+        and the store may have been asked twice."""
 
     def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
         """Create `name` with `data` atomically; False, and nothing changed, where it exists already.
