@@ -164,7 +164,9 @@ class _Work:
         if not self.recheck:
             return True
         found = self._storage.stat(file.path)
-        return found is not None and (found.bytes, found.modified_ms) == (file.bytes, file.modified_ms)
+        # Buckets list times in milliseconds, and tell whole seconds of one file.
+        listed = file.bytes, file.modified_ms // 1000
+        return found is not None and (found.bytes, found.modified_ms // 1000) == listed
 
 
 def _tally(files: Sequence[Planned]) -> Tally:
