@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from nightkeep.formats import loaded
-from nightkeep.sweep.inline import InlineSets
+from nightkeep.sweep.growing import GrowingSets
 from nightkeep.sweep.sets import Sets
 from nightkeep.tasks import Exchange, Mapper
 
@@ -51,8 +51,12 @@ class Engine:
         return exchange
 
     def sets(self) -> Sets:
-        """Names of files, to be told apart."""
-        return InlineSets()
+        """Names of files, to be told apart: in this process, as long as it can hold them."""
+        return GrowingSets(self._large_sets)
+
+    def _large_sets(self) -> Sets:
+        sets: Sets = importlib.import_module("nightkeep.sweep.on_spark").SparkSets(self.spark())
+        return sets
 
     def contents(self) -> Any:
         """The module that compares what a version holds before and after files went; it imports the checker."""

@@ -10,7 +10,6 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import RunDocument, document_path, load_document, store
 from nightkeep.sweep.order import Mode
-from nightkeep.sweep.sets import TooManyNames
 from nightkeep.territory import Expires, Sweeps
 from nightkeep.upkeep.expiring import expired
 from nightkeep.upkeep.judged import awaits_judging, judged
@@ -50,7 +49,7 @@ def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> Ru
         return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
     except UsageError:
         raise
-    except (NightkeepError, OSError, TooManyNames) as failure:
+    except (NightkeepError, OSError) as failure:
         return log.document(Outcome.FAILED, f"{type(failure).__name__}: {failure}")
 
 

@@ -1,0 +1,66 @@
+"""Sets that begin in this process and go on in Spark where there are more names than it should hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from nightkeep.sweep.inline import InlineSets
+from nightkeep.sweep.sets import Counted, Sets, TooManyNames
+from nightkeep.territory import Root, Sweeps, Territory
+
+
+class GrowingSets:
+    """The Sets of a table of any size. `large` makes the sets of a table with more names than `limit`.
+
+    These begin from the beginning: candidates are listed again before any live name is read again, so that what keeps
+    live files safe is the same. Roots that expired in between end the look.
+    """
+
+    def __init__(self, large: Callable[[], Sets], *, limit: int = 2_000_000) -> None:
+        self._large, self._limit = large, limit
+        self._sets: Sets = InlineSets(limit=limit)
+        self._done: list[Callable[[Sets], None]] = []
+
+    def list(self, territory: Territory) -> None:
+        self._do(partial(_list, territory))
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        self._do(partial(_reached, table, roots))
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        self._do(partial(_live, table, roots, expected))
+
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+        return self._sets.settle(cutoff_ms=cutoff_ms, named=named)
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        return self._sets.orphans()
+
+    def close(self) -> None:
+        self._sets.close()
+        self._sets, self._done = InlineSets(limit=self._limit), []
+
+    def _do(self, step: Callable[[Sets], None]) -> None:
+        self._done.append(step)
+        try:
+            step(self._sets)
+        except TooManyNames:
+            self._sets.close()
+            self._sets = self._large()
+            for each in self._done:
+                each(self._sets)
+
+
+def _list(territory: Territory, sets: Sets) -> None:
+    sets.list(territory)
+
+
+def _reached(table: Sweeps, roots: Sequence[Root], sets: Sets) -> None:
+    sets.reached(table, roots)
+
+
+def _live(table: Sweeps, roots: Sequence[Root], expected: bool, sets: Sets) -> None:  # noqa: FBT001
+    sets.live(table, roots, expected=expected)
