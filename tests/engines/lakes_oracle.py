@@ -48,9 +48,10 @@ class Lakes(Engine):
         version: int | None = None,
         where: str | None = None,
         columns: Sequence[str] = ("*",),
+        storage: Mapping[str, str] | None = None,
     ) -> Rows:
-        """Rows in the order of their JSON; `where` and `columns` are DataFusion's SQL."""
-        fields = {**_of(table), "version": version, "where": where, "columns": list(columns)}
+        """Rows in the order of their JSON; `where` and `columns` are DataFusion's SQL. A URI takes `storage` options."""
+        fields = {**_of(table), "version": version, "where": where, "columns": list(columns), "storage": storage}
         return Rows.of(self._lines.request("delta_rs_read", fields)).ordered()
 
     def duckdb_read(self, table: Path | str, *, where: str | None = None, columns: Sequence[str] = ("*",)) -> Rows:
@@ -145,4 +146,6 @@ class Lakes(Engine):
 
 
 def _of(table: Path | str | Handle) -> dict[str, Any]:
-    return {"handle": table.number} if isinstance(table, Handle) else {"path": str(Path(table).absolute())}
+    if isinstance(table, Handle):
+        return {"handle": table.number}
+    return {"path": table if "://" in str(table) else str(Path(table).absolute())}

@@ -138,7 +138,7 @@ def main() -> None:
 def _table(request: Request) -> DeltaTable:
     if "handle" in request:
         return _HANDLES[request["handle"]]
-    return DeltaTable(request["path"], version=request.get("version"))
+    return DeltaTable(request["path"], version=request.get("version"), storage_options=request.get("storage"))
 
 
 def _select(request: Request, source: str) -> str:

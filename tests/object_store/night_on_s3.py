@@ -1,0 +1,18 @@
+"""Run as a program with a session of its own: a policy's tables cared for and checked -> their documents as JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+from nightkeep.engine import Engine
+from nightkeep.night import Group, care_for_group
+from nightkeep.policy import load
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    policy = load(file)
+    names = tuple(sys.argv[2:])
+    group = Group(policy, names, "night-1", str(file.parent / "reports"))
+    with Engine(master="local[2]", task_memory_bytes=1 << 30) as engine:
+        cared = list(care_for_group(group, (), engine))
+    print(json.dumps([each.document.to_json() for each in cared]))
