@@ -11,9 +11,12 @@ from threading import Barrier
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.engines.s3_faults import S3Fault, S3Faults, Way, put_folder
 from tests.engines.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
 from tests.processes import child
+from tests.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import AddressError, MissingFile, RefusedTable
 from nightkeep.storage import ObjectStorage, clients, objects, open_storage, require_exclusive_create
@@ -422,6 +425,55 @@ def test_a_lost_answer_to_the_probe_refuses_nothing(store: ObjectStorage, faults
     faults.drop(request="PUT .*_nightkeep/probe")
     require_exclusive_create(store)
     assert names(store) == []
+
+
+TROUBLE = st.one_of(
+    st.none(),
+    st.tuples(
+        st.sampled_from((Way.BEFORE, Way.AFTER)),
+        st.sampled_from((500, 503, 0)),
+        st.sampled_from((1, RETRIES, RETRIES + 1, 1000)),
+        st.sampled_from(("PUT", "POST", "(PUT|POST)", "HEAD", ".*")),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(STEP, TROUBLE), max_size=8))
+def test_whatever_fails_a_name_has_its_old_bytes_or_its_new_ones(
+    store: ObjectStorage, faults: S3Faults, steps: list[tuple[Step, tuple[Way, int, int, str] | None]]
+) -> None:
+    store.delete_all(names(store))
+    before: dict[str, bytes] = {}
+    for number, ((verb, name, other, content), trouble) in enumerate(steps):
+        data = content + str(number).encode()
+        after = dict(before)
+        expected = done_to(after, verb, name, other, data)
+        answer = _done_in_trouble(store, faults, (verb, name, other, data), trouble)
+        found = {each: store.read(each) for each in names(store)}
+        if answer == expected or (verb, answer) == ("put_if_absent", False):
+            assert found == after
+        else:
+            assert answer is OSError or verb == "delete_all"
+            assert all(found.get(each) in (before.get(each), after.get(each)) for each in PLACES)
+            assert verb != "move" or set(found.values()) == set(before.values())
+        before = found
+
+
+def _done_in_trouble(
+    store: ObjectStorage, faults: S3Faults, step: Step, trouble: tuple[Way, int, int, str] | None
+) -> object:
+    if trouble is None:
+        return done(store, *step)
+    way, status, times, request = trouble
+    fault = once(faults, request, way, status)
+    fault.times = times
+    try:
+        return done(store, *step)
+    except OSError:
+        return OSError
+    finally:
+        fault.times = 0
 
 
 def test_properties_of_a_catalog_are_stronger_than_the_environment(

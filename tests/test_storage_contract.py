@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.engines.s3_server import Bucket
+from tests.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
 from nightkeep.storage import LocalStorage, ObjectStorage, Storage, open_storage
@@ -184,75 +185,19 @@ def test_reads_in_any_order_are_slices(store: Storage, reads: list[tuple[int, in
             assert found == data[offset : offset + length]
 
 
-PLACES = ("a", "b", "a/c", "d e%", "a/c d/e")
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(("put", "put_if_absent", "replace", "create", "move", "delete", "delete_all")),
-        st.sampled_from(PLACES[2:]),
-        st.sampled_from(PLACES[2:]),
-        st.binary(max_size=3),
-    ),
-    max_size=12,
-)
-
-
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(STEPS)
-def test_a_store_is_a_dict_of_bytes(store: Storage, steps: list[tuple[str, str, str, bytes]]) -> None:
+@given(st.lists(STEP, max_size=12))
+def test_a_store_is_a_dict_of_bytes(store: Storage, steps: list[Step]) -> None:
     store.delete_all(names(store))
     twin: dict[str, bytes] = {}
     for number, (verb, name, other, content) in enumerate(steps):
         # A store that was asked twice for one reason takes the same bytes for its own.
         data = content + str(number).encode()
-        assert _done(store, verb, name, other, data) == _done_to(twin, verb, name, other, data)
+        assert done(store, verb, name, other, data) == done_to(twin, verb, name, other, data)
         found = {stored.name: stored.bytes for batch in store.walk("") for stored in batch}
         assert found == {each: len(held) for each, held in twin.items()}
         assert {each: store.read(each) for each in twin} == twin
         assert {each for each in PLACES if store.stat(each) is not None} == twin.keys()
-
-
-def _done(store: Storage, verb: str, name: str, other: str, data: bytes) -> object:
-    try:
-        match verb:
-            case "put":
-                return store.put(name, data)
-            case "put_if_absent":
-                return store.put_if_absent(name, data, temporary="t")
-            case "replace":
-                return store.replace(name, data, temporary="t")
-            case "create":
-                with store.create(name) as sink:
-                    sink.write(data)
-                return None
-            case "move":
-                return store.move(name, other)
-            case "delete":
-                return store.delete(name)
-        return store.delete_all([name, other])
-    except (FileExistsError, MissingFile) as failure:
-        return type(failure)
-
-
-def _done_to(twin: dict[str, bytes], verb: str, name: str, other: str, data: bytes) -> object:
-    match verb:
-        case "put" | "create" if name in twin:
-            return FileExistsError
-        case "put_if_absent" if name in twin:
-            return False
-        case "put" | "create" | "replace" | "put_if_absent":
-            twin[name] = data
-            return True if verb == "put_if_absent" else None
-        case "move" if name not in twin:
-            return MissingFile
-        case "move":
-            if other in twin:
-                return False
-            twin[other] = twin.pop(name)
-            return True
-        case "delete":
-            return twin.pop(name, None) is not None
-    twin.pop(name, None), twin.pop(other, None)
-    return ()
 
 
 def test_an_address_must_hold_files(s3_bucket: Bucket) -> None:
