@@ -4,11 +4,9 @@ from pathlib import Path
 
 from tests.engines.delta_spark import DeltaSpark, named
 
-_NOW = {
-    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # One task for each of 10,000 partitions, by default: what a small folder does not need.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-}
+SMALL = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
+"""One task for each of 10,000 partitions, by default: what a small folder does not need."""
+_NOW = {**SMALL, "spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 
 
 def vacuum(delta_spark: DeltaSpark, table: Path) -> None:
