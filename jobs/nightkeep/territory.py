@@ -81,12 +81,14 @@ class Retention:
 class Root:
     """Something that keeps files alive. Equal ids mean equal content; `version` is set where readers can ask for it.
 
-    `task` is the format's own, and pickles.
+    `task` is the format's own, and pickles. `passing`: every commit puts another one in its place, so that it is no
+    sign of files about to go where it is gone.
     """
 
     id: str
     task: object = field(compare=False)
     version: int | None = None
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,4 +120,6 @@ def records(location: str) -> Iterator[Any]:
 def rewritten(table: Table, **changes: Any) -> None:
     """The current metadata file with other values at its top level."""
     data = json.dumps({**table.document(), **changes}).encode()
+    # Of what it was before, to Hadoop's file system.
+    (table.metadata.parent / f".{table.metadata.name}.crc").unlink(missing_ok=True)
     table.metadata.write_bytes(gzip.compress(data) if table.metadata.name.endswith(".gz.metadata.json") else data)

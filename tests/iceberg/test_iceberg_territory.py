@@ -35,7 +35,7 @@ def of(properties: Mapping[str, str] | None = None, *, fields: tuple[str, ...] =
         "partition-specs": [{"spec-id": 0, "fields": [{"name": name} for name in fields]}],
     }
     address = Address("iceberg", "lake/db.t", "db.t")
-    return territory(address, LocalStorage("/nowhere"), (raw, f"{home}/metadata/00001-{UUID}.metadata.json"))
+    return territory(address, LocalStorage("/"), (raw, f"{home}/metadata/00001-{UUID}.metadata.json"))
 
 
 def kinds(found: Territory, *names: str) -> list[str | None]:

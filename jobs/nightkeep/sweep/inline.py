@@ -80,7 +80,8 @@ class InlineSets:
         if named:
             old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
         self._orphans = old.select("name", "bytes", "modified_ms", pl.col("kind").cast(pl.String)).sort("name")
-        wrong = _wrong(live, listed, complete=self._complete)
+        needed = live.filter(pl.col("needed")).select("name", "bytes").unique() if self._complete else _NO_NEED
+        wrong = _wrong(classified(needed, self._of).select("name", "bytes"), listed)
         return Counted(
             listed=_tally(ours) + self._unreadable + self._spared,
             live=_minus(_tally(ours), _tally(rest)) + self._spared,
@@ -145,6 +146,7 @@ class InlineSets:
 
 
 _NO_LIVE = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "needed": pl.Boolean})
+_NO_NEED = _NO_LIVE.select("name", "bytes")
 _NO_ORPHANS = pl.DataFrame(
     schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String},
 )
@@ -217,11 +219,10 @@ def _by_kind(orphans: pl.DataFrame) -> dict[str, Tally]:
     return {kind: Tally(files, size) for kind, files, size in counts.iter_rows()}
 
 
-def _wrong(live: pl.DataFrame, listed: pl.DataFrame, *, complete: bool) -> pl.DataFrame:
-    """Needed files that were not listed, or with another size; by name."""
-    needed = live.filter(pl.col("needed")).select("name", "bytes").unique() if complete else _NO_LIVE
+def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """Needed files of the places that were not listed, or with another size; by name."""
     found = listed.select("name", pl.col("bytes").alias("found"))
-    pairs = needed.select("name", "bytes").join(found, on="name", how="left", maintain_order="none")
+    pairs = needed.join(found, on="name", how="left", maintain_order="none")
     return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")
 
 

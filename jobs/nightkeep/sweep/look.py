@@ -50,7 +50,8 @@ class Look:
 
     def _read_new(self, *, vanishing: bool) -> bool:
         now = self._roots()
-        gone = sorted(self._seen.keys() - {root.id for root in now})
+        lasting = {root.id for root in self._seen.values() if not root.passing}
+        gone = sorted(lasting - {root.id for root in now})
         if vanishing and gone:
             raise EvidenceError(f"{self._name}: {', '.join(gone[:5])}", "there until all is read", "gone meanwhile")
         fresh = tuple(root for root in now if root.id not in self._seen)

@@ -20,7 +20,7 @@ from nightkeep.formats.iceberg.avro import Names, read_records
 from nightkeep.formats.iceberg.content_files import Manifest, Status
 from nightkeep.formats.iceberg.features import manifest_list_of, refuse_manifests
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import root_of, storage_name
 from nightkeep.formats.iceberg.table_metadata import Raw, head, integer, objects, text
 from nightkeep.storage import Storage
 from nightkeep.territory import FILES, Reach, Retention, Root
@@ -28,9 +28,9 @@ from nightkeep.territory import FILES, Reach, Retention, Root
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Files that table metadata names itself: the one it is read from, and others, which readers do without."""
+    """Locations of files that table metadata names itself: its own, and others, which readers do without."""
 
-    current: str | None
+    current: str
     others: tuple[str, ...]
 
 
@@ -67,9 +67,9 @@ def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Ro
     raw, location = loaded
     others = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
     others += [path for _, path in _statistics(raw, location)]
-    current = Known(stored_name(location) if location else None, tuple(map(stored_name, others)))
+    current = Root(f"metadata:{location}", Known(location, tuple(others)), passing=True)
     since_ms = retention.now_ms - retention.older_than_ms
-    return (Root(f"metadata:{location}", current), *snapshot_roots(table, loaded, since_ms=since_ms))
+    return (current, *snapshot_roots(table, loaded, since_ms=since_ms))
 
 
 def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tuple[Root, ...]:
@@ -77,7 +77,7 @@ def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tup
     raw, location = loaded
     statistics: dict[int, list[str]] = {}
     for snapshot_id, path in _statistics(raw, location):
-        statistics.setdefault(snapshot_id, []).append(stored_name(path))
+        statistics.setdefault(snapshot_id, []).append(path)
     found = []
     for number, snapshot in head(raw, subject=location).snapshots.items():
         fresh = integer(snapshot, "timestamp-ms", subject=location) >= since_ms
@@ -91,13 +91,15 @@ def reach(storage: Storage, root: Root) -> Reach:
     """Raises MissingFile for a manifest list that is not there, CorruptMetadata, RefusedTable for encrypted ones."""
     task = root.task
     if isinstance(task, Known):
-        current = () if task.current is None else (task.current,)
-        return Reach(_files([(name, None, name in current) for name in (*current, *task.others)]))
+        own = () if not task.current else (task.current,)
+        return Reach(
+            _files([(name, None, each in own) for each in (*own, *task.others) for name in _here(storage, each)])
+        )
     if not isinstance(task, SnapshotFiles):
         raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {task!r:.80}")
     manifests = read_manifest_list(storage, task.manifest_list)
     refuse_manifests(task.table, manifests)
-    return Reach(_own_files(task, manifests), tuple(_source(task, manifest) for manifest in manifests))
+    return Reach(_own_files(storage, task, manifests), tuple(_source(task, manifest) for manifest in manifests))
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
@@ -111,12 +113,12 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     counted: Counter[Status] = Counter()
     rows: list[tuple[str, int | None, bool]] = []
     for record in read_records(storage.read(source.name), _NAMES, subject=source.path):
-        status, row = _entry(record, source.path)
+        status, path, size = _entry(record, source.path)
         counted[status] += 1
         if status is not Status.DELETED:
-            rows.append(row)
+            rows += [(name, size, True) for name in _here(storage, path)]
         elif source.removed:
-            rows.append((row[0], None, False))
+            rows += [(name, None, False) for name in _here(storage, path)]
     found = (counted[Status.EXISTING], counted[Status.ADDED], counted[Status.DELETED])
     if found != (source.existing, source.added, source.deleted):
         expected = (
@@ -124,6 +126,12 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
         )
         raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
     yield from _files(rows).to_batches()
+
+
+def _here(storage: Storage, location: str) -> tuple[str, ...]:
+    """The name of a file, if it is in `storage` at all: what is in another bucket is nobody's candidate here."""
+    name = stored_name(location)
+    return (name,) if root_of(location) == storage.root else ()
 
 
 def stored_name(location: str) -> str:
@@ -141,23 +149,23 @@ _NAMES: Final = Names(
 )
 
 
-def _entry(record: Record, subject: str) -> tuple[Status, tuple[str, int | None, bool]]:
+def _entry(record: Record, subject: str) -> tuple[Status, str, int]:
     status, file = record.get("status"), record.get("data_file")
     if type(status) is not int or status not in (0, 1, 2) or not isinstance(file, dict):
         raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", f"{record!r:.80}")
     path, size = file.get("file_path"), file.get("file_size_in_bytes")
     if not isinstance(path, str) or type(size) is not int:
         raise CorruptMetadata(subject, "a file_path and a file_size_in_bytes in every entry", f"{file!r:.80}")
-    return Status(status), (stored_name(path), size, True)
+    return Status(status), path, size
 
 
-def _own_files(task: SnapshotFiles, manifests: Iterable[Manifest]) -> pa.Table:
+def _own_files(storage: Storage, task: SnapshotFiles, manifests: Iterable[Manifest]) -> pa.Table:
     return _files(
         [
             (stored_name(task.manifest_list), None, True),
             *((stored_name(manifest.path), manifest.bytes, True) for manifest in manifests),
             # A reader does without: a table whose statistics are gone can still be swept.
-            *((name, None, False) for name in task.statistics),
+            *((name, None, False) for each in task.statistics for name in _here(storage, each)),
         ]
     )
 

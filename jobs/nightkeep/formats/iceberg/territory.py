@@ -9,12 +9,13 @@ theirs as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.features import refuse_structure
 from nightkeep.formats.iceberg.live import stored_name
+from nightkeep.formats.iceberg.paths import require_in, root_of
 from nightkeep.formats.iceberg.places import escaped
 from nightkeep.formats.iceberg.table_metadata import Raw, decode, objects, properties, text
 from nightkeep.model import Address
@@ -32,14 +33,15 @@ def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Terr
     raw, location = loaded
     refuse_upkeep(table.name, loaded)
     home = _folder(text(raw, "location", subject=location))
+    require_in(storage, text(raw, "location", subject=location))
     told = properties(raw, subject=location)
     data_kinds = _data_kinds(raw, location)
     data = [Place(home, data_kinds)]
-    for folder in (_folder(path) for key in _DATA_PATHS if (path := told.get(key))):
+    for folder in _folders(storage, told, _DATA_PATHS):
         data += _elsewhere(home, folder, data_kinds, hashed=_HASHED)
     versions = [Place(f"{home}/metadata", _METADATA)]
-    if own := told.get(_METADATA_PATH):
-        versions += _elsewhere(home, _folder(own), _METADATA)
+    for folder in _folders(storage, told, (_METADATA_PATH,)):
+        versions += _elsewhere(home, folder, _METADATA)
     for place in versions:
         _require_alone(table.name, storage, place.folder, loaded)
     places = tuple({place.folder: place for place in (*data, *versions)}.values())
@@ -156,6 +158,12 @@ def _uuid(storage: Storage, name: str) -> str | None:
     except CorruptMetadata:
         return None
     return found if isinstance(found, str) else None
+
+
+def _folders(storage: Storage, told: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
+    """Those that properties name in this storage; what is in another bucket is not looked into."""
+    paths = [told[key] for key in keys if told.get(key)]
+    return tuple(_folder(path) for path in paths if root_of(path) == storage.root)
 
 
 def _folder(location: str) -> str:
