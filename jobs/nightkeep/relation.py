@@ -151,6 +151,11 @@ def spelt(uri: str) -> str:
     return unquote(re.sub("^file:/+", "file:///", uri))
 
 
+def told(uri: str) -> str:
+    """How `_metadata.file_path` has a file of `inputFiles`, which gives local ones two slashes more."""
+    return re.sub("^file:/+", "file:/", uri)
+
+
 _FORMATS = {name: f"nightkeep.formats.{name}.relation" for name in ("delta", "iceberg", "paimon")}
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata import DataFile
 from nightkeep.formats.delta.relation_schema import Columns, is_nested, quoted
-from nightkeep.relation import column, location, spelling, spelt
+from nightkeep.relation import column, location, spelling, spelt, told
 from nightkeep.storage import Storage
 
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
@@ -134,7 +134,7 @@ def packed(file: Column, row: Column) -> Column:
 
 def _spellings(read: DataFrame, root: str, files: Sequence[StoredFile]) -> list[str]:
     """The files' paths as `_metadata.file_path` spells them."""
-    found = {spelt(uri): uri for uri in read.inputFiles()}
+    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
     names = [spelling(root, file.file.name) for file in files]
     missing = [name for name in names if name not in found]
     if missing:

@@ -35,7 +35,7 @@ from nightkeep.formats.iceberg.relation_schema import (
 )
 from nightkeep.formats.iceberg.relation_shapes import Shape, defaults_of, shapes
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.relation import column, location, spelling, spelt
+from nightkeep.relation import column, location, spelling, spelt, told
 from nightkeep.storage import Storage
 
 ROW_BITS: Final = 40
@@ -194,7 +194,7 @@ def _group(spark: SparkSession, columns: Columns, group: Sequence[tuple[StoredFi
 
 def _spellings(read: DataFrame, files: Sequence[ContentFile]) -> list[str]:
     """The files' paths as `_metadata.file_path` spells them."""
-    found = {spelt(uri): uri for uri in read.inputFiles()}
+    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
     names = [spelling(root_of(file.path), file.name) for file in files]
     missing = [name for name in names if name not in found]
     if missing:
