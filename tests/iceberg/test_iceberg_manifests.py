@@ -35,10 +35,10 @@ from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, Ma
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list, write_manifest_list
 from nightkeep.formats.iceberg.manifest_schema import entry_names, entry_schema, sanitized
 from nightkeep.formats.iceberg.manifests import read_manifest, write_manifest
-from nightkeep.formats.iceberg.paths import root_of, storage_name
+from nightkeep.formats.iceberg.paths import name_in, root_of, storage_name
 from nightkeep.formats.iceberg.places import data_location, metadata_location
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.storage import LocalStorage
+from nightkeep.storage import LocalStorage, ObjectStorage
 
 READ = (
     "plain_v2", "plain_v3", "types_v2", "transforms_v2", "transforms_v3", "odd_paths_v2", "specs_deleted_v2",
@@ -639,6 +639,17 @@ def test_locations_are_names_and_nothing_is_decoded() -> None:
     for nothing in ("", "a/b", "/", "file:", "file:a", "/a/", "/a/../b", "/a/./b", "/a\0", "s3://b", "s3://b/"):
         with pytest.raises(CorruptMetadata):
             storage_name(nothing)
+
+
+def test_files_of_one_table_are_in_one_store(tmp_path: Path) -> None:
+    manifest = write(tmp_path, [new_file("s3a://b/d/f.parquet")])
+    with pytest.raises(RefusedTable, match=r"s3a://b/d/f.parquet: a table with files in both / and s3://b"):
+        read_manifest(STORAGE, manifest, table_schema("/t"))
+    with pytest.raises(RefusedTable, match="both s3://b and /"):
+        name_in(ObjectStorage("s3://b"), "/d/f.parquet")
+    with pytest.raises(RefusedTable, match="both s3://b and s3://c"):
+        name_in(ObjectStorage("s3://b"), "s3://c/d/f.parquet")
+    assert name_in(ObjectStorage("s3://b"), "s3n://b/d/f.parquet") == "d/f.parquet"
 
 
 def test_new_files_go_where_java_puts_them(iceberg: Warehouse, iceberg_java: IcebergJava, tmp_path: Path) -> None:

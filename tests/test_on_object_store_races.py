@@ -1,0 +1,174 @@
+"""Publishing in a bucket: one wins, a lost answer is no lost commit, and beside writers who overwrite we do not try."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from pyiceberg.catalog.sql import SqlCatalog
+from tests.engines.lakes_oracle import Lakes
+from tests.engines.s3_faults import S3Faults, Way
+from tests.engines.s3_server import Bucket, S3Server
+from tests.object_store.bucket_tables import SAMPLES, catalog_environment, place_iceberg, s3_properties, upload
+
+from nightkeep.care import Order, care
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Operation, Outcome, run_token
+from nightkeep.policy import load
+from nightkeep.report import RunDocument
+from nightkeep.storage import ObjectStorage
+from nightkeep.tasks import inline
+
+
+@dataclass(frozen=True)
+class InBucket:
+    """A table in a bucket; `commits` is the folder of its versions and `version` matches the name of one."""
+
+    location: str
+    operation: Operation
+    commits: str
+    reports: Path
+
+    @property
+    def format(self) -> str:
+        return "delta" if self.commits == "_delta_log" else "paimon"
+
+    def care(self, run_id: str | None = None, **settings: object) -> RunDocument:
+        text = yaml.safe_dump({"version": 1, "defaults": {"writers": "conditional", **settings}})
+        policy = load("tables.yaml", text=text).effective(f"{self.format}:{self.location}")
+        order = Order(self.operation, run_id or f"test-{uuid.uuid4().hex}", str(self.reports))
+        return care(policy, order, mapper=lambda: inline)
+
+    def put(self, version: int) -> str:
+        """A pattern of the request that commits a version."""
+        return f"PUT .*/{self.commits}/{self.name(version)}$"
+
+    def name(self, version: int) -> str:
+        return f"{version:020d}.json" if self.format == "delta" else f"snapshot-{version}"
+
+    def latest(self) -> int:
+        return open_table(self.address).snapshot().version
+
+    @property
+    def address(self) -> Address:
+        return Address(self.format, self.location, "t")
+
+    def names(self) -> set[str]:
+        return {file.name for batch in ObjectStorage(self.location).walk("") for file in batch}
+
+
+@pytest.fixture
+def faults(s3_server: S3Server, s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Faults]:
+    """A proxy that everything of this process goes through; the bucket is `s3_bucket`."""
+    with S3Faults(s3_server.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        yield proxy
+
+
+@pytest.fixture(params=["delta", "paimon"])
+def table(request: pytest.FixtureRequest, s3_bucket: Bucket, tmp_path: Path) -> InBucket:
+    if request.param == "delta":
+        location = upload(SAMPLES / "delta" / "shop.db" / "clicks", s3_bucket, "t")
+        return InBucket(location, Operation.OPTIMIZE, "_delta_log", tmp_path)
+    location = upload(SAMPLES / "paimon" / "shop.db" / "customers", s3_bucket, "t")
+    return InBucket(location, Operation.UPGRADE, "snapshot", tmp_path)
+
+
+def ours(table: InBucket, run_id: str) -> set[str]:
+    token = run_token(run_id, table.operation)
+    return {name for name in table.names() if token in name}
+
+
+def test_of_two_that_publish_at_once_one_wins_and_nothing_is_lost(faults: S3Faults, table: InBucket) -> None:
+    base, found = table.latest(), []
+    with faults.paused(request=table.put(base + 1)) as late:
+        slow = threading.Thread(target=lambda: found.append(table.care("slow")))
+        slow.start()
+        late.wait()
+        quick = table.care("quick")
+    slow.join(60)
+    assert (quick.outcome, quick.committed_version) == (Outcome.VERIFIED, base + 1)
+    (lost,) = found
+    assert (lost.outcome, lost.committed_version) == (Outcome.CONFLICTED, None)
+    assert table.latest() == base + 1
+    # What lost is taken away again.
+    assert not ours(table, "slow")
+    again = table.care("slow")
+    assert again.outcome is Outcome.UNCHANGED
+
+
+def test_a_lost_answer_to_a_commit_is_found_by_reading(faults: S3Faults, table: InBucket) -> None:
+    base = table.latest()
+    dropped = faults.drop(request=table.put(base + 1), way=Way.AFTER)
+    found = table.care("lost")
+    assert dropped.seen
+    assert (found.outcome, found.committed_version) == (Outcome.VERIFIED, base + 1)
+    assert table.latest() == base + 1
+    assert table.care("lost").outcome is Outcome.VERIFIED and table.latest() == base + 1
+    assert not [name for name in ours(table, "lost") if name.startswith(f"{table.commits}/")]
+
+
+def test_a_run_whose_commit_failed_is_done_by_its_retry(faults: S3Faults, table: InBucket) -> None:
+    base = table.latest()
+    faults.fail(403, request=table.put(base + 1))
+    failed = table.care("retried")
+    assert (failed.outcome, table.latest()) == (Outcome.FAILED, base)
+    # It may have happened: nothing of it is deleted.
+    kept = ours(table, "retried")
+    assert kept
+    found = table.care("retried")
+    assert (found.outcome, found.committed_version, table.latest()) == (Outcome.VERIFIED, base + 1, base + 1)
+    assert kept & table.names()
+
+
+def test_a_store_that_ignores_conditions_is_refused_before_anything_is_published(
+    faults: S3Faults, table: InBucket
+) -> None:
+    base = table.latest()
+    faults.forget_conditions()
+    found = table.care()
+    assert found.outcome is Outcome.REFUSED and "If-None-Match" in str(found.reason)
+    assert table.latest() == base
+
+
+def test_beside_writers_that_may_overwrite_a_table_is_refused_by_name(s3_bucket: Bucket, table: InBucket) -> None:
+    before = table.names()
+    found = table.care(writers="unknown")
+    who = "Delta-Lake/4.4.0" if table.format == "delta" else "Paimon's writers"
+    assert found.outcome is Outcome.REFUSED and who in str(found.reason)
+    assert "writers: conditional" in str(found.reason)
+    assert table.names() == before
+
+
+def test_writers_that_create_exclusively_need_no_word(s3_bucket: Bucket, lakes: Lakes, tmp_path: Path) -> None:
+    for start in (0, 10, 20):
+        lakes.delta_rs_append(tmp_path / "t", pa.table({"id": pa.array(range(start, start + 10))}))
+    location = upload(tmp_path / "t", s3_bucket, "t")
+    table = InBucket(location, Operation.OPTIMIZE, "_delta_log", tmp_path / "reports")
+    assert table.care(writers="unknown").outcome is Outcome.VERIFIED
+    # Ours is one of the commits now.
+    assert table.care(writers="unknown").outcome is Outcome.UNCHANGED
+    assert len(lakes.duckdb_read(s3_bucket.folder / "t").rows) == 30
+
+
+def test_a_table_in_several_buckets_is_refused_before_anything_is_read(
+    s3_server: S3Server, s3_bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = place_iceberg(s3_bucket, tmp_path, s3_server.endpoint)
+    for name, value in catalog_environment(database).items():
+        monkeypatch.setenv(name, value)
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{database}", **s3_properties(s3_server.endpoint))
+    try:
+        with catalog.load_table("shop.orders").transaction() as change:
+            change.set_properties({"write.data.path": "s3://elsewhere/orders"})
+    finally:
+        catalog.close()
+    policy = load("tables.yaml", text="version: 1").effective("iceberg:lake/shop.orders")
+    order = Order(Operation.PERSIST_DELETES, "elsewhere", str(tmp_path / "reports"))
+    found = care(policy, order, mapper=lambda: inline)
+    assert found.outcome is Outcome.REFUSED
+    assert f"{s3_bucket.uri} and s3://elsewhere" in str(found.reason)
