@@ -6,7 +6,7 @@ Starts from the address and the version's number alone, like the check of a publ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -22,11 +22,15 @@ __all__ = ["Content", "KeptRow", "content", "judge"]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one version holds, in total, by view. `coverage` says how much of it was looked at."""
+    """What one version holds, in total, by view. `coverage` says how much of it was looked at.
+
+    `rows` are those that metadata tells, by view; a view is missing where it cannot.
+    """
 
     version: int
     views: Mapping[View, Fingerprint]
     coverage: str
+    rows: Mapping[View, int] = field(default_factory=dict)
 
 
 def content(address: Address, *, spark: SparkSession, byte_budget: int, version: int | None = None) -> Content:
@@ -47,7 +51,9 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
         for view in _views(relation)
     }
     coverage = f"{len(units)} of {len(found.units)} units of version {number} compared"
-    return Content(number, views, "; ".join([coverage, *relation.notes]))
+    told = [found.units[unit].rows for unit in units]
+    rows = {relation.published: sum(n for n in told if n is not None)} if None not in told else {}
+    return Content(number, views, "; ".join([coverage, *relation.notes]), rows)
 
 
 def judge(
@@ -71,4 +77,5 @@ def _rows(before: Content, after: Content) -> Iterator[KeptRow]:
             base_rows=held.rows, candidate_rows=holds.rows,
             base_hash_a=f"{held.sum_a:016x}", candidate_hash_a=f"{holds.sum_a:016x}",
             base_hash_b=f"{held.sum_b:016x}", candidate_hash_b=f"{holds.sum_b:016x}",
+            expected_rows=after.rows.get(view, holds.rows),
         )  # fmt: skip

@@ -47,8 +47,8 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """What is left after files went: one view of a version's rows before and after, or files of retained versions that
-    are `absent`, `resized` or, of those that were opened, `unreadable`."""
+    """What is left after files went: one view of a version's rows before and after, of which metadata tells
+    `expected_rows`; or files of retained versions that are `absent`, `resized` or, once opened, `unreadable`."""
 
     unit: str
     comparison: str
@@ -58,6 +58,7 @@ class KeptRow:
     candidate_hash_a: str = ""
     base_hash_b: str = ""
     candidate_hash_b: str = ""
+    expected_rows: int = 0
     absent: int = 0
     resized: int = 0
     unreadable: int = 0
@@ -116,6 +117,7 @@ EXPECTATIONS: Final = (
 )
 KEPT: Final = (
     *EXPECTATIONS[:3],
+    _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
     _none("every file of every retained version is there", "absent"),
     _none("every one has the size that metadata tells", "resized"),
     _none("footers can be read", "unreadable"),
