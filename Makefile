@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export GX_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock nightly test lint soak bench-paimon bench-delta bench-iceberg bench-kernels samples clean
+.PHONY: help environment lock nightly weekly test lint soak bench-paimon bench-delta bench-iceberg bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -41,28 +41,42 @@ lock: | $(UV)  ## resolve the three locks again
 	for lock in requirements.txt requirements-dev.txt jobs/requirements.txt; do \
 		cat lock-header.txt $$lock > $$lock.new && mv $$lock.new $$lock; done
 
-# --- one night over the samples ------------------------------------------------------------------------------
+# --- one run over the samples --------------------------------------------------------------------------------
 
-nightly: export AIRFLOW_HOME := $(WORK)/airflow
-nightly: export AIRFLOW__CORE__DAGS_FOLDER := $(CURDIR)/dags
-nightly: export AIRFLOW__CORE__PLUGINS_FOLDER := $(CURDIR)/plugins
-nightly: export AIRFLOW__CORE__LOAD_EXAMPLES := false
-nightly: export AIRFLOW_CONN_NIGHTKEEP_SPARK := {"conn_type": "spark", "host": "local[*,3]"}
-nightly: export SPARK_LOCAL_IP := 127.0.0.1
-nightly: export NIGHTKEEP_RETRY_DELAY_SECONDS := 1
-nightly: export NIGHTKEEP_WAREHOUSE := $(WORK)/warehouse
-nightly: export NIGHTKEEP_REPORTS := $(WORK)/reports
-nightly: export PYICEBERG_CATALOG__LAKE__URI := sqlite:///$(WORK)/warehouse/iceberg/catalog.db
-nightly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
+nightly weekly: export AIRFLOW_HOME := $(WORK)/airflow
+nightly weekly: export AIRFLOW__CORE__DAGS_FOLDER := $(CURDIR)/dags
+nightly weekly: export AIRFLOW__CORE__PLUGINS_FOLDER := $(CURDIR)/plugins
+nightly weekly: export AIRFLOW__CORE__LOAD_EXAMPLES := false
+nightly weekly: export AIRFLOW_CONN_NIGHTKEEP_SPARK := {"conn_type": "spark", "host": "local[*,3]"}
+nightly weekly: export SPARK_LOCAL_IP := 127.0.0.1
+nightly weekly: export NIGHTKEEP_RETRY_DELAY_SECONDS := 1
+nightly weekly: export NIGHTKEEP_WAREHOUSE := $(WORK)/warehouse
+nightly weekly: export NIGHTKEEP_REPORTS := $(WORK)/reports
+nightly weekly: export PYICEBERG_CATALOG__LAKE__URI := sqlite:///$(WORK)/warehouse/iceberg/catalog.db
+nightly weekly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
+
+define ready
+@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon samples/delta $(WORK)/warehouse/
+@$(BIN)/python -m samples.iceberg_places samples/iceberg $(WORK)/warehouse/iceberg
+@echo "preparing Airflow (SQLite in .work/airflow)"
+@airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
+endef
+
+define run
+@echo "running the $(1) DAG (log in .work/$(1).log)"
+@airflow dags test $(1) > $(WORK)/$(1).log 2>&1 || { tail -n 60 $(WORK)/$(1).log; exit 1; }
+@nightkeep history
+@echo && echo "report: $$(ls $(WORK)/reports/pages/$(1)*.html)"
+endef
+
 nightly: environment  ## copy the samples, run the nightly DAG over them once, print what it did
-	@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon samples/delta $(WORK)/warehouse/
-	@$(BIN)/python -m samples.iceberg_places samples/iceberg $(WORK)/warehouse/iceberg
-	@echo "preparing Airflow (SQLite in .work/airflow)"
-	@airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
-	@echo "running the nightly DAG (log in .work/nightly.log)"
-	@airflow dags test nightly > $(WORK)/nightly.log 2>&1 || { tail -n 60 $(WORK)/nightly.log; exit 1; }
-	@nightkeep history
-	@echo && echo "report: $$(ls $(WORK)/reports/pages/nightly*.html)"
+	$(ready)
+	$(call run,nightly)
+
+weekly: environment  ## the same with the weekly DAG, after planting what killed writers leave
+	$(ready)
+	@$(BIN)/python -m samples.leftovers $(WORK)/warehouse
+	$(call run,orphan_sweep)
 
 # --- proof ---------------------------------------------------------------------------------------------------
 
