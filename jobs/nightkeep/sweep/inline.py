@@ -146,7 +146,8 @@ class InlineSets:
 
 
 _NO_LIVE = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "needed": pl.Boolean})
-_NO_NEED = _NO_LIVE.select("name", "bytes")
+# Made, not selected: a query while this is imported starts the threads of Polars, which no fork inherits.
+_NO_NEED = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64})
 _NO_ORPHANS = pl.DataFrame(
     schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String},
 )
