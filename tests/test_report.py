@@ -775,6 +775,13 @@ class TestLeftovers:
         line = next(line for line in summary_text([swept()]).splitlines() if line.startswith("shop.orders"))
         assert line.split() == ["shop.orders", "sweep", "verified", "-", "-", "-", "2.0", "1.0", "3.0"]
 
+    @pytest.mark.parametrize("status", CheckStatus)
+    def test_what_nobody_looked_at_is_not_said_to_be_there(self, status: CheckStatus) -> None:
+        text = Page(run_page(replace(swept(), expectations=Expectations(status)))).text
+        looked = status in (CheckStatus.PASSED, CheckStatus.FAILED)
+        assert ("every file of every retained version was found" in text) is looked
+        assert ("Nobody has looked since" in text) is not looked
+
     def test_a_night_of_both_says_both(self) -> None:
         text = Page(run_page(document(), swept())).text
         assert "shop.orders upgrade verified 14 \u2192 9 3.0 MB \u2192 2.0 MB 9 - - - 0.1" in text

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from nightkeep.model import Operation
-from nightkeep.report.document import RunDocument
+from nightkeep.model import Operation, Outcome
+from nightkeep.report.document import CheckStatus, RunDocument
 from nightkeep.report.figures import show_bytes
 
 _HOUR_MS = 60 * 60 * 1000
@@ -36,6 +36,17 @@ AGES: tuple[tuple[str, int | None], ...] = (
     ("90 days or more", None),
 )
 """Names of ages and where each ends, in milliseconds, exclusive; the last has no end."""
+
+_MEANING = {
+    Outcome.VERIFIED: "Done, and every file of every retained version was found where it has to be.",
+    Outcome.UNCHANGED: "There was nothing to do, so nothing was touched.",
+    Outcome.SKIPPED: "Nothing was touched.",
+    Outcome.REFUSED: "Nothing was touched.",
+    Outcome.CONFLICTED: "Another writer was first; the next run looks again.",
+    Outcome.MISMATCH: "The table does not read as it did before.",
+    Outcome.FAILED: "Something broke on the way, or was not as it has to be.",
+}
+_NOT_LOOKED_AT = "Done. Nobody has looked since whether everything that is retained is there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,7 @@ class Count:
 class Leftovers:
     """What a document says of files that nothing needs. `brings_back` is the command's arguments, None: nothing to."""
 
+    meaning: str
     mode: str
     orphans: Count
     listed: str
@@ -100,7 +112,11 @@ def leftovers(document: RunDocument) -> Leftovers | None:
     extra = document.extra
     acted, folder = _count(extra.get("acted")), _text(extra.get("quarantine"))
     gone, back = (Count(), acted) if document.operation is Operation.RESTORE else (acted, Count())
+    is_looked_at = document.expectations.status in (CheckStatus.PASSED, CheckStatus.FAILED)
     return Leftovers(
+        meaning=_NOT_LOOKED_AT
+        if document.outcome is Outcome.VERIFIED and not is_looked_at
+        else _MEANING[document.outcome],
         mode=_text(extra.get("mode")),
         orphans=Count(_whole(extra.get("orphans_total")), _whole(extra.get("orphans_bytes"))),
         listed=_text(extra.get("orphans_file")),

@@ -37,15 +37,6 @@ _MEANING = {
     Outcome.MISMATCH: "The rows differ.",
     Outcome.FAILED: "Something broke on the way.",
 }
-_UPKEEP_MEANING = {
-    Outcome.VERIFIED: "Done, and every file of every retained version was found where it has to be.",
-    Outcome.UNCHANGED: "There was nothing to do, so nothing was touched.",
-    Outcome.SKIPPED: "Nothing was touched.",
-    Outcome.REFUSED: "Nothing was touched.",
-    Outcome.CONFLICTED: "Another writer was first; the next run looks again.",
-    Outcome.MISMATCH: "The table does not read as it did before.",
-    Outcome.FAILED: "Something broke on the way, or was not as it has to be.",
-}
 _LEVEL_MEANING = {
     VerifyLevel.FULL: "Every logical row of each touched unit was hashed on both sides",
     VerifyLevel.TOUCHED: "Rows that moved were hashed on both sides, rows left in place proven by position",
@@ -178,7 +169,7 @@ def _section(number: int, document: RunDocument) -> Section:
     return Section(
         number=number,
         document=document,
-        meaning=(_MEANING if left is None else _UPKEEP_MEANING)[document.outcome],
+        meaning=_MEANING[document.outcome] if left is None else left.meaning,
         verification=_verification(document),
         stages=figures.stages(ordered),
         sizes=figures.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
