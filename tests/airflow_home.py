@@ -82,7 +82,7 @@ class Airflow:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
 
     def python(self, script: str, **variables: str) -> Any:
