@@ -1,4 +1,4 @@
-"""A copy of the samples -> the same with what writers leave behind that were killed, or lost a race, before their commit.
+"""A copy of the samples -> the same with what writers leave that were killed, or lost a race, before their commit.
 
 `python -m samples.leftovers FOLDER` plants them below FOLDER, where `paimon`, `delta` and `iceberg` are. What a killed
 writer leaves is a file like those that were committed, whole or cut short, under a name of its own that no version has;
@@ -31,9 +31,12 @@ class Leftover:
     days: int
     share: float = 1.0
 
-    def plant(self, folder: Path, now: float) -> Path:
-        """Write it, as old as it is to be; its path."""
-        source = min(folder.joinpath(self.table).glob(self.like))
+    def source(self, folder: Path) -> Path:
+        """The file of the table that it is a copy of."""
+        return min(folder.joinpath(self.table).glob(self.like))
+
+    def plant(self, source: Path, now: float) -> Path:
+        """Write it beside `source`, as old as it is to be; its path."""
         content = source.read_bytes()
         path = source.with_name(self.name)
         path.write_bytes(content[: int(len(content) * self.share)])
@@ -61,8 +64,9 @@ def leftovers() -> Iterator[Leftover]:
 
 
 def plant(folder: Path, now: float) -> dict[Path, Leftover]:
-    """All of them, planted."""
-    return {each.plant(folder, now): each for each in leftovers()}
+    """All of them below `folder`, by path."""
+    sources = [(each, each.source(folder)) for each in leftovers()]
+    return {each.plant(source, now): each for each, source in sources}
 
 
 def _id(seed: int) -> uuid.UUID:
@@ -72,4 +76,4 @@ def _id(seed: int) -> uuid.UUID:
 if __name__ == "__main__":
     found = plant(Path(sys.argv[1]), time.time())
     old = sum(each.days > YOUNG for each in found.values())
-    print(f"planted {old} files of writers that were killed long ago, {len(found) - old} of writers that may be at work")
+    print(f"planted {old} files of writers killed long ago, {len(found) - old} of writers that may be at work")
