@@ -1,64 +1,25 @@
 """Publishing in a bucket: one wins, a lost answer is no lost commit, and beside writers who overwrite we do not try."""
 
+import os
 import threading
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.engines.lakes_oracle import Lakes
+from tests.engines.paimon_values import MERGE_ON_READ, Scan
 from tests.engines.s3_faults import S3Faults, Way
 from tests.engines.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import SAMPLES, catalog_environment, place_iceberg, s3_properties, upload
+from tests.object_store.in_bucket import InBucket, care_until_killed
+from tests.processes import child
 
 from nightkeep.care import Order, care
-from nightkeep.formats import open_table
-from nightkeep.model import Address, Operation, Outcome, run_token
+from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.report import RunDocument
-from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline
-
-
-@dataclass(frozen=True)
-class InBucket:
-    """A table in a bucket; `commits` is the folder of its versions and `version` matches the name of one."""
-
-    location: str
-    operation: Operation
-    commits: str
-    reports: Path
-
-    @property
-    def format(self) -> str:
-        return "delta" if self.commits == "_delta_log" else "paimon"
-
-    def care(self, run_id: str | None = None, **settings: object) -> RunDocument:
-        text = yaml.safe_dump({"version": 1, "defaults": {"writers": "conditional", **settings}})
-        policy = load("tables.yaml", text=text).effective(f"{self.format}:{self.location}")
-        order = Order(self.operation, run_id or f"test-{uuid.uuid4().hex}", str(self.reports))
-        return care(policy, order, mapper=lambda: inline)
-
-    def put(self, version: int) -> str:
-        """A pattern of the request that commits a version."""
-        return f"PUT .*/{self.commits}/{self.name(version)}$"
-
-    def name(self, version: int) -> str:
-        return f"{version:020d}.json" if self.format == "delta" else f"snapshot-{version}"
-
-    def latest(self) -> int:
-        return open_table(self.address).snapshot().version
-
-    @property
-    def address(self) -> Address:
-        return Address(self.format, self.location, "t")
-
-    def names(self) -> set[str]:
-        return {file.name for batch in ObjectStorage(self.location).walk("") for file in batch}
 
 
 @pytest.fixture
@@ -78,12 +39,9 @@ def table(request: pytest.FixtureRequest, s3_bucket: Bucket, tmp_path: Path) -> 
     return InBucket(location, Operation.UPGRADE, "snapshot", tmp_path)
 
 
-def ours(table: InBucket, run_id: str) -> set[str]:
-    token = run_token(run_id, table.operation)
-    return {name for name in table.names() if token in name}
-
-
-def test_of_two_that_publish_at_once_one_wins_and_nothing_is_lost(faults: S3Faults, table: InBucket) -> None:
+def test_of_two_that_publish_at_once_one_wins_and_nothing_is_lost(
+    faults: S3Faults, table: InBucket, rows: Callable[[], object], before: object
+) -> None:
     base, found = table.latest(), []
     with faults.paused(request=table.put(base + 1)) as late:
         slow = threading.Thread(target=lambda: found.append(table.care("slow")))
@@ -92,13 +50,44 @@ def test_of_two_that_publish_at_once_one_wins_and_nothing_is_lost(faults: S3Faul
         quick = table.care("quick")
     slow.join(60)
     assert (quick.outcome, quick.committed_version) == (Outcome.VERIFIED, base + 1)
+    assert rows() == before and before
     (lost,) = found
     assert (lost.outcome, lost.committed_version) == (Outcome.CONFLICTED, None)
     assert table.latest() == base + 1
     # What lost is taken away again.
-    assert not ours(table, "slow")
+    assert not table.files_of("slow")
     again = table.care("slow")
     assert again.outcome is Outcome.UNCHANGED
+
+
+@pytest.fixture
+def rows(request: pytest.FixtureRequest, table: InBucket, s3_bucket: Bucket) -> Callable[[], object]:
+    """What an engine reads of the objects behind the server."""
+    if table.format == "delta":
+        lakes = request.getfixturevalue("lakes")
+        return lambda: lakes.duckdb_read(s3_bucket.folder / "t")
+    java = request.getfixturevalue("paimon_java")
+    return lambda: sorted(java.read(s3_bucket.folder / "t", Scan(options=MERGE_ON_READ)).rows)
+
+
+@pytest.fixture
+def before(rows: Callable[[], object]) -> object:
+    return rows()
+
+
+def test_a_run_that_is_killed_while_it_commits_has_one_commit_after_its_retry(
+    faults: S3Faults, table: InBucket, rows: Callable[[], object], before: object
+) -> None:
+    base = table.latest()
+    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    request = faults.paused(request=table.put(base + 1))
+    with request as commit, child(care_until_killed, table, "killed", environment):
+        commit.wait()
+    # Killed by now; its request is on the way still, and may arrive before the retry, after it, or between.
+    found = table.care("killed")
+    assert (found.outcome, found.committed_version) == (Outcome.VERIFIED, base + 1)
+    assert table.committed("killed") == [table.latest()] == [base + 1]
+    assert rows() == before and before
 
 
 def test_a_lost_answer_to_a_commit_is_found_by_reading(faults: S3Faults, table: InBucket) -> None:
@@ -109,7 +98,7 @@ def test_a_lost_answer_to_a_commit_is_found_by_reading(faults: S3Faults, table: 
     assert (found.outcome, found.committed_version) == (Outcome.VERIFIED, base + 1)
     assert table.latest() == base + 1
     assert table.care("lost").outcome is Outcome.VERIFIED and table.latest() == base + 1
-    assert not [name for name in ours(table, "lost") if name.startswith(f"{table.commits}/")]
+    assert not [name for name in table.files_of("lost") if name.startswith(f"{table.commits}/")]
 
 
 def test_a_run_whose_commit_failed_is_done_by_its_retry(faults: S3Faults, table: InBucket) -> None:
@@ -118,7 +107,7 @@ def test_a_run_whose_commit_failed_is_done_by_its_retry(faults: S3Faults, table:
     failed = table.care("retried")
     assert (failed.outcome, table.latest()) == (Outcome.FAILED, base)
     # It may have happened: nothing of it is deleted.
-    kept = ours(table, "retried")
+    kept = table.files_of("retried")
     assert kept
     found = table.care("retried")
     assert (found.outcome, found.committed_version, table.latest()) == (Outcome.VERIFIED, base + 1, base + 1)

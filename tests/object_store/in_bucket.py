@@ -1,0 +1,69 @@
+"""A table in a bucket, cared for in one process without Spark."""
+
+import os
+import time
+import uuid
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import yaml
+
+from nightkeep.care import Order, care
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Operation, Run, run_token
+from nightkeep.policy import load
+from nightkeep.report import RunDocument
+from nightkeep.storage import ObjectStorage
+from nightkeep.tasks import inline
+
+
+@dataclass(frozen=True)
+class InBucket:
+    """A table in a bucket; `commits` is the folder of its versions and `version` matches the name of one."""
+
+    location: str
+    operation: Operation
+    commits: str
+    reports: Path
+
+    @property
+    def format(self) -> str:
+        return "delta" if self.commits == "_delta_log" else "paimon"
+
+    def care(self, run_id: str | None = None, **settings: object) -> RunDocument:
+        text = yaml.safe_dump({"version": 1, "defaults": {"writers": "conditional", **settings}})
+        policy = load("tables.yaml", text=text).effective(f"{self.format}:{self.location}")
+        order = Order(self.operation, run_id or f"test-{uuid.uuid4().hex}", str(self.reports))
+        return care(policy, order, mapper=lambda: inline)
+
+    def put(self, version: int) -> str:
+        """A pattern of the request that commits a version."""
+        return f"PUT .*/{self.commits}/{self.name(version)}$"
+
+    def name(self, version: int) -> str:
+        return f"{version:020d}.json" if self.format == "delta" else f"snapshot-{version}"
+
+    def latest(self) -> int:
+        return open_table(self.address).snapshot().version
+
+    @property
+    def address(self) -> Address:
+        return Address(self.format, self.location, "t")
+
+    def names(self) -> set[str]:
+        return {file.name for batch in ObjectStorage(self.location).walk("") for file in batch}
+
+    def files_of(self, run_id: str) -> set[str]:
+        token = run_token(run_id, self.operation)
+        return {name for name in self.names() if token in name}
+
+    def committed(self, run_id: str) -> list[int]:
+        run = Run(run_id, run_token(run_id, self.operation), "0", time.time_ns() // 1_000_000)
+        return [commit.version for commit in open_table(self.address).committed(run)]
+
+
+def care_until_killed(pipe: Connection, table: InBucket, run_id: str, environment: dict[str, str]) -> None:
+    """The work of a child, which waits for an answer that does not come."""
+    os.environ.update(environment)
+    pipe.send(str(table.care(run_id).outcome))
