@@ -1,9 +1,9 @@
-"""A sweep that dies at one point of its writes, in a process of its own."""
+"""Sweeps that die or wait at one point of their writes, in a process of their own."""
 
 import os
 from multiprocessing.connection import Connection
 
-from tests.faults import FaultyStorage, Fuse, kill
+from tests.faults import FaultyStorage, Fuse, Point, kill
 from tests.sweep.toy_table import NOW, Toy
 
 from nightkeep.sweep.order import Mode
@@ -28,3 +28,14 @@ def die(pipe: Connection, folder: str, what: str, run_id: str, at: int) -> None:
     """Killed at the `at`-th point; where it is not, it ends with status 1."""
     act(Toy(FaultyStorage(folder, Fuse(at, kill))), what, run_id, "dying")
     os._exit(1)
+
+
+def hold(pipe: Connection, folder: str, run_id: str, at: int) -> None:
+    """Says so at the `at`-th point and waits for a word; then goes on, and says how many files it put aside."""
+
+    def wait(point: Point) -> None:
+        pipe.send("waiting")
+        pipe.recv()
+
+    toy = Toy(FaultyStorage(folder, Fuse(at, wait)))
+    pipe.send(toy.swept(Mode.QUARANTINE, run_id).acted.files)

@@ -16,7 +16,7 @@ from nightkeep.storage import LocalStorage, Stored
 from nightkeep.sweep import owner
 from nightkeep.sweep.order import Mode
 from nightkeep.sweep.quarantine import close, purge, restore
-from nightkeep.sweep.removal import remove
+from nightkeep.sweep.removal import _Work, remove
 from nightkeep.sweep.sets import ORPHANS, Tally
 from nightkeep.sweep.shelf import folder_of
 from nightkeep.territory import DAY_MS
@@ -70,6 +70,19 @@ def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
     assert (told.outcome, told.acted.files, told.folder) == (Outcome.VERIFIED, 3, None)
     assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
     assert not any(path.is_file() for path in (toy.folder / "_nightkeep").rglob("*"))
+
+
+def test_a_part_that_takes_too_long_is_given_up(toy: Toy) -> None:
+    before, clock = toy.files(), iter([0, 1, owner.LEASE_MS // 2 + 1, owner.LEASE_MS // 2 + 1])
+    work = _Work(toy.territory(), run_of("run-1"), recheck=True, clock=lambda: next(clock))
+    rows = [
+        {"name": name, "bytes": len(before[name][0]), "modified_ms": before[name][1] // 1_000_000, "kind": "data"}
+        for name in OLD
+    ]
+    work.put_aside(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))
+    assert work.gone.files == 1 and [name for name, _ in work.failed] == list(OLD[1:])
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 1
+    assert toy.files() == before
 
 
 def test_what_is_in_quarantine_is_neither_listed_nor_swept(toy: Toy) -> None:
@@ -197,7 +210,7 @@ def test_a_quarantine_that_another_process_fills_is_left_alone(toy: Toy, monkeyp
     assert toy.swept(Mode.DELETE, "run-2").closed == ("run-1",)
 
 
-def test_a_process_of_another_host_is_waited_for_an_hour() -> None:
+def test_a_process_of_another_host_is_waited_for_as_long_as_it_may_work() -> None:
     elsewhere = owner.Owner("another host", 1, "5")
     assert owner.may_be_at_work(elsewhere, 1_000, now_ms=1_000 + owner.LEASE_MS - 1)
     assert not owner.may_be_at_work(elsewhere, 1_000, now_ms=1_000 + owner.LEASE_MS)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.faults import FaultyStorage, Fuse, Moment, Point, fail
 from tests.processes import child
-from tests.sweep.killed_sweep import act, die
+from tests.sweep.killed_sweep import act, die, hold
 from tests.sweep.toy_table import NOW, Toy
 
-from nightkeep.errors import UsageError
+from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.model import Outcome
 from nightkeep.storage import LocalStorage
 from nightkeep.sweep.order import Mode
@@ -155,6 +155,26 @@ def test_a_restore_finishes_what_a_killed_quarantine_began(
         else:
             assert restore(toy.territory(), "run-1", now_ms=NOW).conflicts == ()
         assert toy.files() == all_files and toy.aside() == []
+
+
+def test_a_sweep_at_work_is_not_meddled_with(templates: dict[str, Path], all_files: Files, tmp_path: Path) -> None:
+    """At each moment of its moves another sweep, and a restore, wait their turn; then nothing is lost or doubled."""
+    points = _clean(templates, "quarantine", tmp_path / "clean")
+    moves = [at for at, point in enumerate(points, start=1) if point.name.endswith(".file") or point.name in OLD]
+    for at in moves:
+        table = _copy(templates["quarantine"], tmp_path / str(at), Fuse()).folder
+        toy = Toy(LocalStorage(str(table)))
+        with child(hold, str(table), "run-1", at) as process:
+            assert process.hear() == "waiting"
+            with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
+                toy.swept(Mode.DELETE, "run-2")
+            with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
+                restore(toy.territory(), "run-1", now_ms=NOW)
+            process.say("go")
+            assert process.hear() == len(OLD)
+        _one_place_each(toy, all_files, str(at))
+        assert restore(toy.territory(), "run-1", now_ms=NOW).files == len(OLD)
+    assert len(moves) == 4 * len(OLD)
 
 
 def _copy(template: Path, folder: Path, fuse: Fuse) -> Toy:

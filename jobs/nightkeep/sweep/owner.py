@@ -13,7 +13,7 @@ from typing import Final
 Clock = Callable[[], int]
 """Epoch milliseconds, now."""
 
-LEASE_MS: Final = 60 * 60 * 1000
+LEASE_MS: Final = 20 * 60 * 1000
 """So long after it wrote a part's list a process of another host may be moving its files; it stops after half."""
 
 

@@ -9,7 +9,7 @@ from nightkeep.model import Outcome, Run
 from nightkeep.storage import Storage
 from nightkeep.sweep.guards import CLOCK
 from nightkeep.sweep.order import Restored
-from nightkeep.sweep.owner import may_be_at_work, wall_ms
+from nightkeep.sweep.owner import LEASE_MS, may_be_at_work, wall_ms
 from nightkeep.sweep.places import own_folder
 from nightkeep.sweep.sets import NO_FILES, Tally
 from nightkeep.sweep.settle import Where, settled
@@ -91,7 +91,7 @@ def _refuse_busy(territory: Territory, part: Part) -> None:
     if may_be_at_work(header.owner, header.planned_ms, now_ms=wall_ms()):
         who = f"process {header.owner.pid} on {header.owner.host}"
         since = f"run {header.run_id} putting files aside since {iso(header.planned_ms)} ({who})"
-        raise RefusedTable(territory.table.name, since, "wait until it is done, an hour at most")
+        raise RefusedTable(territory.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most")
 
 
 def _restore_part(storage: Storage, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
