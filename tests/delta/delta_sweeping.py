@@ -37,8 +37,9 @@ def aged(table: Path, *, days: float = 30, late: int = 0, late_days: float = 3) 
     for number, path in enumerate(commits):
         age = late_days if number >= len(commits) - late else days
         at_ms = int(now_ms - age * DAY_MS) + number * 1000
-        actions = [json.loads(line) for line in path.read_text().splitlines()]
-        path.write_text("".join(json.dumps(_at(action, at_ms), ensure_ascii=False) + "\n" for action in actions))
+        actions = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        lines = [json.dumps(_at(action, at_ms), ensure_ascii=False) + "\n" for action in actions]
+        path.write_text("".join(lines), encoding="utf-8", newline="\n")
         touch(path, at_ms)
         for name in _named(actions):
             made.setdefault(name, at_ms)

@@ -62,8 +62,9 @@ def test_history_tells_of_removals_as_delta_spark_does(kind: str, delta_spark: D
     delta_spark.forget()
     assert delta_spark.read(table).rows == ((2,),)
     insert(delta_spark, table, "(3)")
-    history = delta_spark.sql(f"SELECT operation FROM (DESCRIBE HISTORY {named(table)}) WHERE version > {last}").rows
-    assert [row[0] for row in history] == ["WRITE", "VACUUM END", "VACUUM START", "VACUUM END", "VACUUM START"]
+    history = delta_spark.sql(f"DESCRIBE HISTORY {named(table)} LIMIT 5")
+    operations = [row[history.columns.index("operation")] for row in history.rows]
+    assert operations == ["WRITE", "VACUUM END", "VACUUM START", "VACUUM END", "VACUUM START"]
     assert delta_spark.read(table).rows == ((2,), (3,))
 
 
