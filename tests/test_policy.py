@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 
 import nightkeep.policy
 from nightkeep.errors import AddressError, PolicyError, UsageError
+from nightkeep.formats.delta.territory import FLOOR_MS as DELTA_FLOOR_MS
 from nightkeep.model import Address, Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import (
     Check,
@@ -35,6 +36,8 @@ from nightkeep.policy import (
     parse_size,
     parse_window,
 )
+from nightkeep.policy.settings import floor_ms
+from nightkeep.territory import DAY_MS
 
 ROOT = Path(__file__).parents[1]
 MB, GB = 1 << 20, 1 << 30
@@ -567,6 +570,13 @@ class TestSweep:
             policy(text).effective("delta:/lake")
         listed = refusal(text + "tables: [{name: lake, table: 'delta:/x'}]")
         assert "yaml:6: sweep.older_than: expected at least 7d for lake, a table of delta, found 3d" in listed
+
+    def test_floors_are_those_that_the_formats_have(self) -> None:
+        assert {name: floor_ms(name) for name in ("paimon", "delta", "iceberg")} == {
+            "paimon": DAY_MS,
+            "delta": DELTA_FLOOR_MS,
+            "iceberg": DAY_MS,
+        }
 
     def test_the_delta_table_may_say_more_than_a_pattern_for_all(self) -> None:
         text = "defaults: {sweep: {older_than: 3d}}\npatterns: [{match: 'lake*', sweep: {older_than: 7d}}]\n"
