@@ -5,8 +5,10 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +20,7 @@ from tests.engines.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
 from tests.processes import child
 from tests.store_twin import PLACES, STEP, Step, done, done_to
 
-from nightkeep.errors import AddressError, MissingFile, RefusedTable
+from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.storage import ObjectStorage, clients, objects, open_storage, require_exclusive_create
 
 PROCESSES, THREADS = 5, 20
@@ -116,6 +118,12 @@ def test_what_stands_for_a_folder_is_no_file(store: ObjectStorage, faults: S3Fau
     store.put("full/f", b"1")
     store.put("full-", b"")
     assert names(store) == ["full-", "full/empty", "full/f"]
+    # Only of what is empty and followed by nothing below it does the listing not tell.
+    assert [request.rpartition("/t/")[2] for request in faults.requests if request.startswith("HEAD")] == [
+        "full-",
+        "full/empty",
+        "void/deep",
+    ]
     assert [stored.name for stored in store.list("")] == ["full-"]
     assert store.folders("") == ("full", "void")
     assert store.stat("void") is None
@@ -393,6 +401,32 @@ def test_a_parquet_file_opens_in_one_request_and_is_read_in_few(store: ObjectSto
         assert len(faults.requests) == 1
         assert parquet.read() == table
     assert len(faults.requests) <= 1 + parquet.num_row_groups
+
+
+def test_a_file_that_shrank_under_its_reader_has_no_bytes_left(store: ObjectStorage) -> None:
+    store.put("f", b"x" * 1_000_000)
+    with store.open("f") as source:
+        store.replace("f", b"x" * 1_000, temporary="t")
+        with pytest.raises(OSError, match="expected 300000 bytes from 500 on, found 500"):
+            source.read_at(300_000, 500)
+
+
+def test_times_are_whole_seconds_whichever_answer_tells_them(store: ObjectStorage) -> None:
+    told: dict[str, Any] = {
+        "path": "t/f",
+        "last_modified": datetime(2026, 1, 1, 0, 0, 1, 999_000, tzinfo=UTC),
+        "size": 1,
+        "e_tag": None,
+        "version": None,
+    }
+    assert store._stored(told).modified_ms == 1_767_225_601_000
+
+
+@pytest.mark.parametrize("name", ["tab\there", "new\nline", "a//b", "./a", "a/", ""])
+def test_a_name_that_the_client_cannot_spell_is_refused(store: ObjectStorage, name: str) -> None:
+    for act in (store.read, store.stat, store.delete):
+        with pytest.raises(CorruptMetadata, match="a name below this folder"):
+            act(name)
 
 
 def test_a_small_file_is_read_with_its_opening(store: ObjectStorage, faults: S3Faults) -> None:
