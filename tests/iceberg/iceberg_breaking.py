@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from tests.breaking import Ours, pause, paused
-from tests.breaking import breaking as breaking_of
 from tests.engines.iceberg_tables import Table
-from tests.faults import Fuse, Moment, Point, kill
+from tests.faults import FaultyStorage, Fuse, Moment, Point, kill
 from tests.iceberg.iceberg_caring import care_for, configure
 
+from nightkeep.formats.iceberg import catalog as iceberg_catalog
 from nightkeep.formats.iceberg import format as iceberg_format
 from nightkeep.formats.iceberg import sql_commit
 
@@ -30,7 +30,8 @@ def breaking(fuse: Fuse) -> Iterator[None]:
         fuse.pass_on(Point(Moment.AFTER, SWAP, new))
         return done
 
-    with breaking_of(iceberg_format, fuse), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(iceberg_catalog, "store_of", lambda location, told: FaultyStorage("/", fuse))
         patch.setattr(sql_commit, "_swapped", swap)
         yield
 

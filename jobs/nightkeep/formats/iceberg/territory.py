@@ -73,13 +73,13 @@ _HASHED: Final = "(?:[01]{4}/){3}[01]{8}/"
 
 _METADATA: Final = (
     Kind("manifest-list", f"snap-[0-9]+-{_SHOWN}[^/]*[.]avro"),
-    Kind("manifest", f"(?:{_NAMED}-m[0-9]+|optimized-m-{_UUID}|nk-[0-9a-f]{{16}}-[0-9]+-[0-9]+-m[0-9]+)[.]avro"),
+    Kind("manifest", f"(?:{_NAMED}-m[0-9]+|optimized-m-{_UUID}|nk-[0-9a-f]{{16}}-[^/]+-m[0-9]+)[.]avro"),
     # What a checkpoint of Flink's listed for its commit.
     Kind("manifest", f"{_SHOWN}[^/]*-[0-9]{{5}}-[0-9]+-[0-9]+-[0-9]{{5}}(?:-[^/]+)?[.]avro"),
     Kind("metadata", f"[0-9]{{5,}}-{_UUID}(?:[.]gz|[.]zstd)?[.]metadata[.]json(?:[.]gz)?"),
     Kind("statistics", f"{_NAMED}[.](?:stats|puffin)|stats-[0-9]+[^/]*[.]stats"),
     Kind("partition-statistics", f"partition-stats-[0-9]+-{_UUID}[.](?:parquet|orc|avro)"),
-    Kind("staged", "nk-[0-9a-f]{16}-[0-9]+-[0-9]+[.]snapshot[.]json"),
+    Kind("staged", "nk-[0-9a-f]{16}-[^/]+[.]snapshot[.]json"),
 )
 _FOREIGN: Final = (
     r"((?:[^/]+/)*[^/]+)/metadata/[^/]+[.]metadata[.]json(?:[.]gz)?",
