@@ -9,9 +9,11 @@ from itertools import chain, count
 from pathlib import Path
 
 import pytest
+from tests.engines.history import play
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import Compaction, Scan
 from tests.engines.pypaimon_oracle import PyPaimon
+from tests.engines.random_history import random_history
 from tests.faults import Fuse, fail
 from tests.paimon.breaking import breaking
 from tests.paimon.contents import SAMPLES, opened
@@ -187,6 +189,24 @@ def test_a_table_without_keys(paimon_java: PaimonJava, tmp_path: Path) -> None:
     assert expired(ours).outcome is Outcome.VERIFIED
     assert _without_hints(ours) == _without_hints(theirs)
     assert reads(paimon_java, ours) == reads(paimon_java, theirs)
+
+
+@pytest.mark.parametrize("seed", [3, 13, 37, 42, 49])
+def test_random_histories_are_left_as_java_leaves_them(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    ours, theirs, history = tmp_path / "ours", tmp_path / "theirs", random_history(seed)
+    paimon_java.create(ours, history.layout)
+    play(paimon_java, ours, history.steps)
+    versions = paimon_java.snapshots(ours)
+    paimon_java.create_tag(ours, "t", snapshot=versions[len(versions) // 3]["id"])
+    _set(paimon_java, ours, {**NOW, "snapshot.num-retained.min": "2"})
+    shutil.copytree(ours, theirs)
+
+    done, count = expired(ours), paimon_java.expire_as_configured(theirs)
+
+    assert len(done.expiry.roots) == count > 0
+    tagged = {name for name in live_names(ours) if name not in names(theirs)}
+    assert _without_hints(ours) == _without_hints(theirs) | tagged
+    assert not any("/data-" in name for name in tagged)
 
 
 def test_killed_at_any_step_it_leaves_what_can_be_read(paimon_java: PaimonJava, tmp_path: Path) -> None:
