@@ -256,6 +256,21 @@ def test_names_that_do_not_fit_the_listing_end_the_sweep(toy: Toy) -> None:
     assert (toy.folder / "data/a b.dat").exists() and (toy.folder / "data/old.dat").exists()
 
 
+def test_a_live_file_outside_of_every_place_must_be_where_its_name_says(tmp_path: Path) -> None:
+    """One that was imported is; one whose name is spelled in another way, such as with a bucket in front, is not."""
+    toy = Toy.at(tmp_path / "toy", places=(Place("meta", ()), Place("mine", (Kind("data", r"[^/]+\.dat"),))))
+    toy.write("imported/x.dat", "mine/y.dat")
+    toy.commit(1, "imported/x.dat")
+    assert toy.looked()[1] == ["mine/y.dat"]
+    toy.write("mine/z.dat")
+    toy.commit(2, "mine/z.dat")
+    path = toy.folder / "meta/l-2.json"
+    path.write_text(path.read_text().replace("mine/z", "bucket/mine/z"))
+    with pytest.raises(EvidenceError, match=r"1 missing, 0 of another size: bucket/mine/z\.dat is not there"):
+        toy.swept(Mode.DELETE)
+    assert (toy.folder / "mine/z.dat").exists()
+
+
 def test_a_live_file_of_another_size_ends_the_sweep(toy: Toy) -> None:
     toy.write("data/old.dat")
     (toy.folder / "data/b.dat").write_text("cut")

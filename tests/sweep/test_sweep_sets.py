@@ -176,8 +176,9 @@ def test_sets_agree_with_their_twin(
     assert counted.unknown == _tally([*unreadable, *(file for file in dead if not twin.kind(file.name))])
     assert counted.young == _tally([file for file in dead if twin.kind(file.name) and file.modified_ms >= CUTOFF])
     assert counted.orphans == _tally(going) == sum(counted.by_kind.values(), Tally())
-    sizes = {file.name: file.bytes for file in twin.listed()}
-    needed = {(name, size) for name, size, needed, early in live if needed and early and twin.place(name)}
+    sizes = {file.name: file.bytes for file in files if not twin.place(file.name)}
+    sizes |= {file.name: file.bytes for file in twin.listed()}
+    needed = {(name, size) for name, size, needed, early in live if needed and early}
     assert counted.missing == len({(name, size) for name, size in needed if name not in sizes})
     assert counted.resized == len({(n, s) for n, s in needed if n in sizes and s is not None and s != sizes[n]})
     assert bool(counted.examples) == bool(counted.missing + counted.resized)

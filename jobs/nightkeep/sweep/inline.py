@@ -15,6 +15,8 @@ from nightkeep.sweep.sets import EXAMPLES, NO_FILES, ORPHANS, Counted, Tally, To
 from nightkeep.territory import Root, Sweeps, Territory
 
 _BATCH: Final = 10_000
+_ASKED: Final = 100
+"""One is enough to tell a wrong spelling; a table may have imported a million files that lie elsewhere."""
 _PARTS = attrgetter("name", "bytes", "modified_ms")
 
 
@@ -81,7 +83,7 @@ class InlineSets:
             old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
         self._orphans = old.select("name", "bytes", "modified_ms", pl.col("kind").cast(pl.String)).sort("name")
         needed = live.filter(pl.col("needed")).select("name", "bytes").unique() if self._complete else _NO_NEED
-        wrong = _wrong(classified(needed, self._of).select("name", "bytes"), listed)
+        wrong = self._wrong(needed, listed)
         return Counted(
             listed=_tally(ours) + self._unreadable + self._spared,
             live=_minus(_tally(ours), _tally(rest)) + self._spared,
@@ -136,6 +138,14 @@ class InlineSets:
         self._listed.append(
             stored(self._of.storage, dead["name"].to_list()).join(dead.select("name", "kind", "place"), on="name")
         )
+
+    def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+        """Needed files that are not there, or with another size; by name. Of those outside of every place, which a
+        name that is spelled in another way than the store's would be, the store is asked for some."""
+        inside = classified(needed, self._of).select("name", "bytes")
+        outside = needed.join(inside, on="name", how="anti").sort("name", "bytes").head(_ASKED)
+        elsewhere = stored(self._of.storage, outside["name"].unique().sort().to_list())
+        return _wrong(pl.concat([inside, outside]), pl.concat([f.select("name", "bytes") for f in (listed, elsewhere)]))
 
     def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
         """Those of `files` that no live name keeps."""
@@ -221,7 +231,7 @@ def _by_kind(orphans: pl.DataFrame) -> dict[str, Tally]:
 
 
 def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
-    """Needed files of the places that were not listed, or with another size; by name."""
+    """Those of `needed` that are not among `listed`, or with another size; by name."""
     found = listed.select("name", pl.col("bytes").alias("found"))
     pairs = needed.join(found, on="name", how="left", maintain_order="none")
     return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")
