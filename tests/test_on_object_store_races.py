@@ -1,6 +1,5 @@
 """Publishing in a bucket: one wins, a lost answer is no lost commit, and beside writers who overwrite we do not try."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +12,7 @@ from tests.engines.paimon_values import MERGE_ON_READ, Scan
 from tests.engines.s3_faults import S3Faults, Way
 from tests.engines.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import SAMPLES, catalog_environment, place_iceberg, s3_properties, upload
-from tests.object_store.in_bucket import InBucket, care_until_killed
-from tests.processes import child
+from tests.object_store.in_bucket import InBucket, another_process
 
 from nightkeep.care import Order, care
 from nightkeep.model import Operation, Outcome
@@ -79,9 +77,8 @@ def test_a_run_that_is_killed_while_it_commits_has_one_commit_after_its_retry(
     faults: S3Faults, table: InBucket, rows: Callable[[], object], before: object
 ) -> None:
     base = table.latest()
-    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     request = faults.paused(request=table.put(base + 1))
-    with request as commit, child(care_until_killed, table, "killed", environment):
+    with request as commit, another_process(table, "killed"):
         commit.wait()
     # Killed by now; its request is on the way still, and may arrive before the retry, after it, or between.
     found = table.care("killed")

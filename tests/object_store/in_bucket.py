@@ -1,10 +1,13 @@
 """A table in a bucket, cared for in one process without Spark."""
 
 import os
+import subprocess
+import sys
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import yaml
@@ -63,7 +66,23 @@ class InBucket:
         return [commit.version for commit in open_table(self.address).committed(run)]
 
 
-def care_until_killed(pipe: Connection, table: InBucket, run_id: str, environment: dict[str, str]) -> None:
-    """The work of a child, which waits for an answer that does not come."""
-    os.environ.update(environment)
-    pipe.send(str(table.care(run_id).outcome))
+@contextmanager
+def another_process(table: InBucket, run_id: str) -> Iterator[None]:
+    """One that cares for the table, until it is killed at the end of the block.
+
+    A program of its own: of a fork, threads of the libraries that the parent has loaded may be missed.
+    """
+    command = [sys.executable, "-m", "tests.object_store.in_bucket", table.location, table.operation, table.commits]
+    paths = {"PYTHONPATH": os.pathsep.join(map(str, (_ROOT, _ROOT / "jobs")))}
+    process = subprocess.Popen([*command, str(table.reports), run_id], cwd=_ROOT, env={**os.environ, **paths})
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+_ROOT = Path(__file__).parents[2]
+
+if __name__ == "__main__":
+    InBucket(sys.argv[1], Operation(sys.argv[2]), sys.argv[3], Path(sys.argv[4])).care(sys.argv[5])
