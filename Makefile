@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export GX_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock nightly weekly test lint soak bench-paimon bench-delta bench-iceberg bench-kernels samples clean
+.PHONY: help environment lock nightly weekly test lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -99,6 +99,9 @@ bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side 
 
 bench-iceberg: environment  ## conversion of deletes against iceberg-spark, upserts against Iceberg Java
 	PYTHONPATH=. $(BIN)/python benches/bench_iceberg.py
+
+bench-sweep: environment  ## orphan files against iceberg-spark, side by side; a million files with BENCH=--memory
+	PYTHONPATH=. $(BIN)/python benches/bench_sweep.py $(BENCH)
 
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels

@@ -1,0 +1,235 @@
+"""Orphan files: iceberg-spark 1.12.0's remove_orphan_files against Nightkeep, on one table.
+
+Run by `make bench-sweep`. Session start is in no ratio. `--memory` looks at a million files instead, half of them live,
+in one process and through Spark, and prints what the largest process took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+import psutil  # type: ignore[import-untyped]
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
+from tests.engines.iceberg_java import IcebergJava
+from tests.engines.iceberg_spark import IcebergSpark
+from tests.engines.iceberg_tables import Table, Warehouse
+
+from nightkeep.engine import Engine
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Run
+from nightkeep.sweep.inline import InlineSets
+from nightkeep.sweep.on_spark import SparkSets
+from nightkeep.sweep.order import Mode, SweepOrder, Swept
+from nightkeep.sweep.sets import Sets
+from nightkeep.sweep.sweeping import sweep
+from nightkeep.territory import Sweeps
+
+T = TypeVar("T")
+
+TIMEOUT = 1800.0
+OLD_SECONDS = 30 * 86_400
+PER_COMMIT = 50_000
+LINKS = 10_000
+"""Names per file: file systems allow some ten thousand."""
+ROUNDS = 3
+
+
+@dataclass
+class Side:
+    """What one side found and removed, and in how many seconds."""
+
+    name: str
+    orphans: set[str] = field(default_factory=set)
+    seconds: list[float] = field(default_factory=list)
+    removing: float = 0.0
+
+    def __str__(self) -> str:
+        dry = f"{self.seconds[0]:7.2f} s first, {min(self.seconds):6.2f} s best"
+        return f"{self.name:22s} dry run {dry}; {len(self.orphans):,} orphans; deleting {self.removing:6.2f} s"
+
+
+def made(java: IcebergJava, folder: Path, name: str, *, live: int, orphans: int) -> Table:
+    """A table of so many live files and so many that nothing names, all of them a month old."""
+    table = Warehouse(name, folder / name).table("db.events")
+    java.create(table, (("id", "long"), ("text", "string")))
+    uri = f"sqlite:///{table.warehouse.database}"
+    os.environ[f"PYICEBERG_CATALOG__{name.upper()}__URI"] = uri
+    loaded = load_catalog(name, uri=uri, warehouse=table.warehouse.location).load_table(table.name)
+    loaded.append(pa.table({"id": pa.array([1], pa.int64()), "text": pa.array(["one"])}))
+    (path,) = loaded.inspect.files()["file_path"].to_pylist()
+    first = Path("/" + str(path).removeprefix("file:").lstrip("/"))
+    data, size = first.parent, first.stat().st_size
+    names = [str(data / f"00000-{number}-{uuid.uuid4()}-00001.parquet") for number in range(live + orphans)]
+    for begin in range(0, len(names), LINKS):
+        source = data / f"{uuid.uuid4()}.tmp"
+        source.write_bytes(first.read_bytes())
+        for each in names[begin : begin + LINKS]:
+            os.link(source, each)
+        source.unlink()
+    for begin in range(0, live, PER_COMMIT):
+        with loaded.transaction() as change, change.update_snapshot().fast_append() as append:
+            for each in names[begin : min(live, begin + PER_COMMIT)]:
+                append.append_data_file(_data_file(f"file://{each}", size))
+    old = time.time() - OLD_SECONDS
+    for path in table_folder(first).rglob("*"):
+        if path.is_file() and path.stat().st_mtime > old:
+            os.utime(path, (old, old))
+    return table
+
+
+def table_folder(data_file: Path) -> Path:
+    return data_file.parents[1]
+
+
+def _data_file(path: str, size: int) -> DataFile:
+    found = DataFile.from_args(
+        content=DataFileContent.DATA, file_path=path, file_format=FileFormat.PARQUET, partition=Record(),
+        record_count=1, file_size_in_bytes=size, column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
+        lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=None, equality_ids=None, sort_order_id=None,
+    )  # fmt: skip
+    found.spec_id = 0
+    return found
+
+
+def theirs(spark: IcebergSpark, table: Table) -> Side:
+    side = Side("remove_orphan_files")
+    cutoff = datetime.fromtimestamp(time.time() - 7 * 86_400, UTC)
+    call = (
+        f"CALL {table.warehouse.name}.system.remove_orphan_files(table => '{table.name}', "
+        f"older_than => TIMESTAMP '{cutoff:%Y-%m-%d %H:%M:%S}', dry_run => %s)"
+    )
+    for _ in range(ROUNDS):
+        spent, rows = timed(lambda: spark.sql(call % "true", timeout=TIMEOUT).rows)
+        side.seconds.append(spent)
+    side.orphans = {str(row[0]).removeprefix("file:").lstrip("/") for row in rows}
+    side.removing, _ = timed(lambda: spark.sql(call % "false", timeout=TIMEOUT).rows)
+    return side
+
+
+def ours(table: Table) -> Side:
+    side = Side("Nightkeep")
+    for _ in range(ROUNDS):
+        spent, (_, side.orphans) = timed(lambda: swept(table, Mode.DRY_RUN, InlineSets()))
+        side.seconds.append(spent)
+    side.removing, _ = timed(lambda: swept(table, Mode.DELETE, InlineSets()))
+    return side
+
+
+def swept(table: Table, mode: Mode, sets: Sets) -> tuple[Swept, set[str]]:
+    """The whole sweep, from the catalog to the names."""
+    with closing(sets):
+        found = looked(table, mode, sets)
+        return found, {str(name).lstrip("/") for batch in sets.orphans() for name in batch["name"].to_pylist()}
+
+
+def looked(table: Table, mode: Mode, sets: Sets) -> Swept:
+    opened = open_table(Address("iceberg", f"{table.warehouse.name}/{table.name}", "events"))
+    assert isinstance(opened, Sweeps)
+    run = Run("bench", "0" * 16, "bench", int(time.time() * 1000))
+    return sweep(opened, SweepOrder(mode, max_share=1.0), run, sets=sets)
+
+
+def compare(folder: Path, java: IcebergJava, *, live: int, orphans: int) -> None:
+    """Both sides on tables that were made alike; a dry run finds the same names."""
+    with IcebergSpark(memory="4g", timeout=TIMEOUT, java_options="") as spark:
+        for_theirs = made(java, folder, "theirs", live=live, orphans=orphans)
+        for_ours = made(java, folder, "ours", live=live, orphans=orphans)
+        spark.attach(for_theirs.warehouse)
+        spark.attach(for_ours.warehouse)
+        spark.sql("SELECT sum(id) FROM range(10)")
+        _, expected = swept(for_theirs, Mode.DRY_RUN, InlineSets())
+        them, us = theirs(spark, for_theirs), ours(for_ours)
+        rows = [spark.sql(f"SELECT count(*) FROM {each.sql}", timeout=TIMEOUT).rows for each in (for_theirs, for_ours)]
+    print(f"\n{live + orphans:,} data files, {live:,} of them live")
+    print(f"  {them}\n  {us}")
+    first, best = them.seconds[0] / us.seconds[0], min(them.seconds) / min(us.seconds)
+    print(f"  dry run: {first:.2f} x first, {best:.2f} x best; deleting: {them.removing / us.removing:.2f} x")
+    print(f"  both find the same: {them.orphans == expected}; every row is still read of both: {rows[0] == rows[1]}")
+
+
+def measure_memory(folder: Path, java: IcebergJava, *, live: int, orphans: int) -> None:
+    """The largest resident set of any process of ours, from the listing to the last orphan's name."""
+    spent, table = timed(lambda: made(java, folder, "large", live=live, orphans=orphans))
+    print(f"\n{live + orphans:,} data files, {live:,} of them live, made in {spent:.0f} s")
+    with largest() as peaks:
+        seconds, found = timed(lambda: swept_in_batches(table, InlineSets()))
+    print(f"  in one process: {seconds:.1f} s, {found:,} orphans; peak {peaks['python']:,} MiB")
+    per_file = seconds / (live + orphans) * 1e6
+    print(f"  {per_file:.1f} microseconds per file; 100 million: {per_file * 100 / 3600:.2f} hours of one core")
+    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+        spark = engine.spark()
+        with largest() as peaks:
+            seconds, found = timed(lambda: swept_in_batches(table, SparkSets(spark)))
+    told = ", ".join(f"{name} {size:,} MiB" for name, size in peaks.items())
+    print(f"  through Spark: {seconds:.1f} s, {found:,} orphans; peaks: {told}")
+
+
+def swept_in_batches(table: Table, sets: Sets) -> int:
+    with closing(sets):
+        looked(table, Mode.DRY_RUN, sets)
+        return sum(batch.num_rows for batch in sets.orphans())
+
+
+@contextmanager
+def largest() -> Iterator[dict[str, int]]:
+    """Peaks in MiB of this process and those below it, by the program's name, looked at ten times a second."""
+    peaks: dict[str, int] = {}
+    ended = threading.Event()
+
+    def watch() -> None:
+        me = psutil.Process()
+        while not ended.wait(0.1):
+            for process in (me, *me.children(recursive=True)):
+                try:
+                    name, size = process.name().split(".")[0].rstrip("0123456789"), process.memory_info().rss >> 20
+                except psutil.NoSuchProcess:
+                    continue
+                peaks[name] = max(size, peaks.get(name, 0))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    started = time.perf_counter()
+    done = work()
+    return time.perf_counter() - started, done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=50_000, help="data files, half of them orphans")
+    parser.add_argument("--memory", action="store_true", help="a million files, and what processes take")
+    arguments = parser.parse_args()
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(", ".join(f"{name} {version(name)}" for name in ("nightkeep", "pyspark", "polars", "pyarrow", "fastavro")))
+    with tempfile.TemporaryDirectory(prefix="bench-sweep-") as folder, IcebergJava(timeout=TIMEOUT) as java:
+        if arguments.memory:
+            measure_memory(Path(folder), java, live=500_000, orphans=500_000)
+        else:
+            compare(Path(folder), java, live=arguments.files // 2, orphans=arguments.files // 2)
+
+
+if __name__ == "__main__":
+    main()
