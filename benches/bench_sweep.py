@@ -100,8 +100,8 @@ def table_folder(data_file: Path) -> Path:
 def _data_file(path: str, size: int) -> DataFile:
     found = DataFile.from_args(
         content=DataFileContent.DATA, file_path=path, file_format=FileFormat.PARQUET, partition=Record(),
-        record_count=1, file_size_in_bytes=size, column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
-        lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=None, equality_ids=None, sort_order_id=None,
+        record_count=1, file_size_in_bytes=size, column_sizes={}, value_counts={}, null_value_counts={},
+        nan_value_counts={}, lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=None, equality_ids=None, sort_order_id=None,
     )  # fmt: skip
     found.spec_id = 0
     return found
