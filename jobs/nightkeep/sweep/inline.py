@@ -142,8 +142,8 @@ class InlineSets:
     def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
         """Needed files that are not there, or with another size; by name. Of those outside of every place, which a
         name that is spelled in another way than the store's would be, the store is asked for some."""
-        inside = classified(needed, self._of).select("name", "bytes")
-        outside = needed.join(inside, on="name", how="anti").sort("name", "bytes").head(_ASKED)
+        within = pl.any_horizontal(*(pl.col("name").str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
+        inside, outside = needed.filter(within), needed.filter(~within).sort("name", "bytes").head(_ASKED)
         elsewhere = stored(self._of.storage, outside["name"].unique().sort().to_list())
         return _wrong(pl.concat([inside, outside]), pl.concat([f.select("name", "bytes") for f in (listed, elsewhere)]))
 
