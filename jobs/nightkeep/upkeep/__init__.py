@@ -1,6 +1,6 @@
 """One table, one order about files that no version needs -> a document that says how it went."""
 
-from nightkeep.upkeep.judged import awaits_judging, judged
+from nightkeep.upkeep.afterwards import awaits_judging, judged
 from nightkeep.upkeep.order import UpkeepOrder
 from nightkeep.upkeep.ordered import failed, upkeep, upkept
 

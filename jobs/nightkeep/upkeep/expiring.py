@@ -13,7 +13,7 @@ from nightkeep.report import RunDocument
 from nightkeep.sweep.order import Mode
 from nightkeep.sweep.sets import Sets
 from nightkeep.territory import ExpireRequest, Expires, Expiry, Retention
-from nightkeep.upkeep.judged import remember
+from nightkeep.upkeep.afterwards import remember
 from nightkeep.upkeep.order import Log, unchecked_versions
 from nightkeep.upkeep.orphan_list import counted
 from nightkeep.upkeep.resumed import ended_on, expired_on

@@ -11,8 +11,8 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.report import RunDocument, document_path, load_document, store
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import Expires, Sweeps
+from nightkeep.upkeep.afterwards import awaits_judging, judged
 from nightkeep.upkeep.expiring import expired
-from nightkeep.upkeep.judged import awaits_judging, judged
 from nightkeep.upkeep.order import Log, UpkeepOrder
 from nightkeep.upkeep.restoring import restored
 from nightkeep.upkeep.sweeping import swept

@@ -12,7 +12,7 @@ from nightkeep.sweep.order import Mode, SweepOrder, Swept
 from nightkeep.sweep.sets import Counted, Sets
 from nightkeep.sweep.sweeping import sweep
 from nightkeep.territory import Sweeps
-from nightkeep.upkeep.judged import remember
+from nightkeep.upkeep.afterwards import remember
 from nightkeep.upkeep.order import Log, unchecked_versions
 from nightkeep.upkeep.orphan_list import counted, iso, write_orphans
 from nightkeep.upkeep.resumed import ended_on, swept_on
