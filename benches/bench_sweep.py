@@ -98,11 +98,18 @@ def table_folder(data_file: Path) -> Path:
 
 
 def _data_file(path: str, size: int) -> DataFile:
+    nothing: dict[str, object] = dict.fromkeys(("key_metadata", "split_offsets", "equality_ids", "sort_order_id"))
+    counts = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
     found = DataFile.from_args(
-        content=DataFileContent.DATA, file_path=path, file_format=FileFormat.PARQUET, partition=Record(),
-        record_count=1, file_size_in_bytes=size, column_sizes={}, value_counts={}, null_value_counts={},
-        nan_value_counts={}, lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=None, equality_ids=None, sort_order_id=None,
-    )  # fmt: skip
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=size,
+        **{name: {} for name in counts},
+        **nothing,
+    )
     found.spec_id = 0
     return found
 
