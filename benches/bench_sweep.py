@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import psutil  # type: ignore[import-untyped]
 import pyarrow as pa
@@ -98,7 +98,7 @@ def table_folder(data_file: Path) -> Path:
 
 
 def _data_file(path: str, size: int) -> DataFile:
-    nothing: dict[str, object] = dict.fromkeys(("key_metadata", "split_offsets", "equality_ids", "sort_order_id"))
+    nothing: dict[str, Any] = dict.fromkeys(("key_metadata", "split_offsets", "equality_ids", "sort_order_id"))
     counts = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
     found = DataFile.from_args(
         content=DataFileContent.DATA,
@@ -107,7 +107,7 @@ def _data_file(path: str, size: int) -> DataFile:
         partition=Record(),
         record_count=1,
         file_size_in_bytes=size,
-        **{name: {} for name in counts},
+        **cast(dict[str, Any], {name: {} for name in counts}),
         **nothing,
     )
     found.spec_id = 0
