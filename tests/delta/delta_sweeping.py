@@ -30,7 +30,7 @@ def aged(table: Path, *, days: float = 30, late: int = 0, late_days: float = 3) 
     Checksums go: they are Hadoop's and Spark's of what was there before.
     """
     for checksum in [*table.rglob(".*.crc"), *(table / "_delta_log").glob("*.crc")]:
-        checksum.unlink()
+        checksum.unlink(missing_ok=True)
     now_ms, made = int(time.time() * 1000), dict[str, int]()
     commits = sorted((table / "_delta_log").glob("[0-9]*.json"))
     commits = [path for path in commits if path.stem.isdecimal()]
@@ -90,7 +90,7 @@ def vacuum_would(delta_spark: DeltaSpark, table: Path) -> set[str]:
 
 
 def readable(delta_spark: DeltaSpark, table: Path) -> dict[int, Any]:
-    """Rows of every version that delta-spark can read now."""
+    """Rows of every version that delta-spark can read now: it refuses those replaced before the table's retention."""
     found = {}
     for version in range(opened(table).snapshot().version + 1):
         try:
