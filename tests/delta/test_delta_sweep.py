@@ -31,7 +31,9 @@ def test_orphans_are_those_of_a_vacuum_but_for_names_that_no_writer_gives(
     table = copy(name, tmp_path)
     aged(table, late=2)
     beside = sorted({path.parent for path in table.rglob("part-*.parquet")})
-    ours = plant(table, *(str((folder / part()).relative_to(table)) for folder in beside), part(end=" \u00e4%20b.parquet"))
+    ours = plant(
+        table, *(str((folder / part()).relative_to(table)) for folder in beside), part(end=" \u00e4%20b.parquet")
+    )
     ours |= plant(table, f"deletion_vector_{uuid.uuid4()}.bin", f"Ab/deletion_vector_{uuid.uuid4()}.bin")
     ours |= plant(table, f"_change_data/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet")
     strangers = plant(table, "notes.txt", "backup/" + part(), "x=1/" + part(), "model.bin")
