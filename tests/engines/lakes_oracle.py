@@ -50,7 +50,7 @@ class Lakes(Engine):
         columns: Sequence[str] = ("*",),
         storage: Mapping[str, str] | None = None,
     ) -> Rows:
-        """Rows in the order of their JSON; `where` and `columns` are DataFusion's SQL. A URI takes `storage` options."""
+        """Rows ordered by their JSON; `where` and `columns` are DataFusion's SQL. Of a URI, with `storage` options."""
         fields = {**_of(table), "version": version, "where": where, "columns": list(columns), "storage": storage}
         return Rows.of(self._lines.request("delta_rs_read", fields)).ordered()
 
