@@ -25,7 +25,8 @@ from nightkeep.formats.iceberg.features import (
     refuse_manifests,
 )
 from nightkeep.formats.iceberg.manifest_schema import partition_types
-from nightkeep.formats.iceberg.paths import storage_name
+from nightkeep.formats.iceberg.paths import require_in, storage_name
+from nightkeep.storage import LocalStorage
 
 ROOT = Path(__file__).parents[2]
 WRITTEN: Mapping[str, tuple[str, ...]] = {
@@ -134,7 +135,9 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "Avro files": lambda: refuse_files("db.t", [equality_of("b", 1, format="avro")]),
     "files of other formats": lambda: refuse_files("db.t", [file_of("b", format="vortex")]),
     "encryption": lambda: refuse(**{"encryption-keys": [{"key-id": "k"}]}),
-    "files beyond this machine's file system": lambda: storage_name("s3://bucket/a.parquet"),
+    "files of unknown schemes": lambda: storage_name("hdfs://host/a.parquet"),
+    "files of another host": lambda: storage_name("file://host/a.parquet"),
+    "files in several stores": lambda: require_in(LocalStorage("/"), "s3://bucket/a.parquet"),
     "snapshots without a manifest list": lambda: manifest_list_of("db.t", {"snapshot-id": 5, "manifests": ["m"]}),
 }
 
@@ -143,7 +146,7 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
 def test_a_refused_feature_is_named(feature: str) -> None:
     with pytest.raises(RefusedTable) as refusal:
         REFUSALS[feature]()
-    assert refusal.value.feature.startswith(feature) or feature == "files beyond this machine's file system"
+    assert refusal.value.feature.startswith(feature)
     assert refusal.value.advice == FEATURES[feature].refused
 
 

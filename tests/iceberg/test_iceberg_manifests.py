@@ -643,7 +643,7 @@ def test_locations_are_names_and_nothing_is_decoded() -> None:
 
 def test_files_of_one_table_are_in_one_store(tmp_path: Path) -> None:
     manifest = write(tmp_path, [new_file("s3a://b/d/f.parquet")])
-    with pytest.raises(RefusedTable, match=r"s3a://b/d/f.parquet: a table with files in both / and s3://b"):
+    with pytest.raises(RefusedTable, match=r"s3a://b/d/f.parquet: files in several stores: those in both / and s3://b"):
         read_manifest(STORAGE, manifest, table_schema("/t"))
     with pytest.raises(RefusedTable, match="both s3://b and /"):
         name_in(ObjectStorage("s3://b"), "/d/f.parquet")

@@ -14,6 +14,7 @@ from pyiceberg.types import DoubleType, FloatType
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.paths import ADVICE
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.table_metadata import Raw, integer, objects, text
 
@@ -164,6 +165,7 @@ _KEPT: Final = "tests/iceberg/test_iceberg_catalog.py::test_what_metadata_says_b
 _NESTED_KEYS: Final = (
     "tests/iceberg/test_iceberg_persist_plan.py::test_columns_without_one_meaning_of_equal_are_refused"
 )
+_BUCKETS: Final = "tests/test_on_object_store.py::test_pyiceberg_reads_on_s3_what_java_read_before"
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _REWRITE: Final = "rewrite the table's files as Parquet with the engine that wrote them"
 
@@ -207,7 +209,8 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "Avro files": Feature(refused=_REWRITE),
     "files of other formats": Feature(refused=_REWRITE),
     "encryption": Feature(refused=_ENGINE),
-    "files beyond this machine's file system": Feature(refused="keep the table on a file system of this machine"),
+    "files in object stores": Feature(handled="Read and written in one bucket", test=_BUCKETS),
+    **{name: Feature(refused=advice) for name, advice in ADVICE.items()},
     "files outside the table's folder": Feature(handled="Read where manifests say, written as properties say"),
     "branches and tags": Feature(handled="Left alone: only the branch main is read and committed to"),
     "statistics files": Feature(handled="Kept", test=_KEPT),

@@ -12,6 +12,12 @@ from nightkeep.storage.clients import SCHEMES
 
 MACHINE: Final = "/"
 """The root of this machine's storage."""
+ADVICE: Final = {
+    "files of unknown schemes": f"keep the table on this machine, or on one of {', '.join(SCHEMES)}",
+    "files of another host": "write file:/ or file:/// locations",
+    "files in several stores": "keep them in one place",
+}
+"""Places that are refused, and what would work instead."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OBJECT: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]+)(/|$)")
 _FILE: Final = "file:"
@@ -28,11 +34,10 @@ def storage_name(location: str) -> str:
     path = location[found.start(3) :] if found else location.removeprefix(_FILE)
     scheme = None if found else _SCHEME.match(location)
     if scheme and path == location:
-        feature = f"files with the scheme {scheme[1]} are not handled"
-        raise RefusedTable(location, feature, f"keep the table on this machine, or on one of {', '.join(SCHEMES)}")
+        raise _refusal(location, "files of unknown schemes", f"{scheme[1]} is not handled")
     if path.startswith("//") and not found:
         if path != location and not path.startswith("///"):
-            raise RefusedTable(location, "files of another host are not handled", "write file:/ or file:/// locations")
+            raise _refusal(location, "files of another host", f"{path[2:].partition('/')[0]} is not handled")
         path = "/" + path.lstrip("/")
     _require_path(location, path)
     return path[1:]
@@ -54,8 +59,11 @@ def require_in(storage: Storage, location: str) -> None:
     """Raises RefusedTable for a file or folder that is not in `storage`, which is the table's."""
     root = root_of(location)
     if root != storage.root:
-        where = f"{storage.root} and {root}"
-        raise RefusedTable(location, f"a table with files in both {where} is not handled", "keep them in one place")
+        raise _refusal(location, "files in several stores", f"those in both {storage.root} and {root} are not handled")
+
+
+def _refusal(location: str, name: str, found: str) -> RefusedTable:
+    return RefusedTable(location, f"{name}: {found}", ADVICE[name])
 
 
 def _require_path(location: str, path: str) -> None:
