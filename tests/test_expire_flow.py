@@ -14,6 +14,7 @@ from nightkeep.expire import Expired, ExpireOrder, expire
 from nightkeep.model import Outcome, Run
 from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.order import Mode
+from nightkeep.sweep.owner import Clock, wall_ms
 from nightkeep.sweep.sets import Tally
 from nightkeep.territory import DAY_MS, ExpireRequest, Expires, Expiry, Retention
 
@@ -27,8 +28,11 @@ class Expiring(Toy):
 
     first: list[Callable[[], bool]] = field(default_factory=list)
     after: Callable[[], None] = lambda: None
+    asked: list[int] = field(default_factory=list)
+    """What each look was told is now."""
 
     def expiry(self, request: ExpireRequest) -> Expiry:
+        self.asked.append(request.now_ms)
         roots = [replace(root, version=int(root.id[7:-5])) for root in self.roots(Retention(NOW, 0))]
         going = tuple(root for root in roots[:-1] if root.version not in request.keep)
         return Expiry(going, tuple((root.id, "kept") for root in roots if root not in going))
@@ -58,12 +62,18 @@ def expired(
     *,
     keep: frozenset[int] = frozenset(),
     before: Callable[[], None] = lambda: None,
+    removing: Callable[[], None] = lambda: None,
+    clock: Clock = wall_ms,
 ) -> Expired:
     assert isinstance(table, Expires)
     order = ExpireOrder(mode, ExpireRequest(NOW, keep), Retention(NOW, 7 * DAY_MS, keep))
-    return expire(table, order, run_of("night"), sets=InlineSets, before=lambda _: before())
+    return expire(
+        table, order, run_of("night"), sets=InlineSets, before=lambda _: before(), removing=lambda _: removing(),
+        clock=clock,
+    )  # fmt: skip
 
 
+HOUR_MS = DAY_MS // 24
 LEFT = {"data/23.dat", "data/3.dat", "data/young.dat", "meta/l-3.json", "meta/s-3.json"}
 GONE = {"data/1.dat", "data/12.dat", "meta/l-1.json", "meta/l-2.json"}
 
@@ -136,6 +146,33 @@ def test_a_reason_to_stop_before_anything_changed_stops(table: Expiring) -> None
     with pytest.raises(CorruptMetadata):
         expired(table, before=unreadable)
     assert table.files() == before
+
+
+def test_a_reason_to_stop_once_versions_went_keeps_every_file(table: Expiring) -> None:
+    def full() -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        expired(table, removing=full)
+    assert table.files().keys() == LEFT | GONE
+
+
+@pytest.mark.parametrize("hours", [-1.1, 1.1])
+def test_clocks_far_apart_let_nothing_go(table: Expiring, hours: float) -> None:
+    before = table.files()
+    found = expired(table, clock=lambda: wall_ms() - int(hours * HOUR_MS), before=lambda: pytest.fail("too late"))
+    side = "ahead of" if hours > 0 else "behind"
+    assert (found.outcome, found.counted, table.files(), table.asked) == (Outcome.REFUSED, None, before, [])
+    assert f"h {side} ours: ages cannot be told" in str(found.reason)
+    dry = expired(table, Mode.DRY_RUN, clock=lambda: pytest.fail("a dry run writes nothing"))
+    assert dry.outcome is Outcome.SKIPPED
+
+
+@pytest.mark.parametrize(("minutes", "earlier"), [(-30, 30), (0, 0), (30, 0)])
+def test_a_store_whose_clock_is_behind_tells_the_time(table: Expiring, minutes: int, earlier: int) -> None:
+    """Otherwise versions would go before their time, and the table would be of a time that other writers have not."""
+    assert expired(table, clock=lambda: wall_ms() - minutes * 60_000).outcome is Outcome.VERIFIED
+    assert [NOW - asked for asked in table.asked] == [pytest.approx(earlier * 60_000, abs=10_000)]
 
 
 def test_metadata_that_cannot_be_read_lets_nothing_go(table: Expiring) -> None:

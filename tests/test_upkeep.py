@@ -114,6 +114,12 @@ class Place:
         found = (path for path in self.folder.rglob("*.parquet") if "_nightkeep" not in path.parts)
         return {str(path.relative_to(self.folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
 
+    @property
+    def history(self) -> set[str]:
+        """Names of commits and snapshots: a removal is one of Delta's."""
+        found = [*self.folder.glob("_delta_log/*.json"), *self.folder.glob("snapshot/*")]
+        return {str(path.relative_to(self.folder)) for path in found}
+
 
 def planted(folder: Path, name: str, days: float) -> None:
     path = folder / name
@@ -295,9 +301,9 @@ class TestAfterwards:
         assert len(engine.asked) == 1, "rows are not asked for where files are missing"
 
     def test_what_cannot_be_read_before_stays(self, place: Place) -> None:
-        before = place.data
+        before, history = place.data, place.history
         found = place.checked(Mode.DELETE, OSError("connection reset"))
-        assert (found.outcome, place.data) == (Outcome.FAILED, before)
+        assert (found.outcome, place.data, place.history) == (Outcome.FAILED, before, history)
         assert "connection reset" in str(found.to_json())
 
     def test_what_cannot_be_read_after_fails_and_holds_nothing(self, place: Place) -> None:

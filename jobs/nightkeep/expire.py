@@ -8,13 +8,15 @@ every remaining version can be read, and files that nothing needs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome, Run
+from nightkeep.sweep.guards import clocks_apart, store_ahead_ms
 from nightkeep.sweep.look import Look, still_orphans
 from nightkeep.sweep.order import Acted, Mode
+from nightkeep.sweep.owner import Clock, wall_ms
 from nightkeep.sweep.removal import remove
 from nightkeep.sweep.sets import Counted, Sets
 from nightkeep.territory import Announces, ExpireRequest, Expires, Expiry, Retention
@@ -35,6 +37,12 @@ class ExpireOrder:
     request: ExpireRequest
     retention: Retention
 
+    def moved(self, milliseconds: int) -> ExpireOrder:
+        """The same as if it were so much later."""
+        now_ms = self.request.now_ms + milliseconds
+        request, retention = replace(self.request, now_ms=now_ms), replace(self.retention, now_ms=now_ms)
+        return replace(self, request=request, retention=retention)
+
 
 @dataclass(frozen=True, slots=True)
 class Expired:
@@ -48,13 +56,23 @@ class Expired:
 
 
 def expire(
-    table: Expires, order: ExpireOrder, run: Run, *, sets: Callable[[], Sets], before: Callable[[Expiry], None]
-) -> Expired:
+    table: Expires, order: ExpireOrder, run: Run, *,
+    sets: Callable[[], Sets], before: Callable[[Expiry], None], removing: Callable[[Counted], None] = lambda _: None,
+    clock: Clock = wall_ms,
+) -> Expired:  # fmt: skip
     """Let versions go. `sets` are opened once per try, and closed by the caller, to whom the last ones stay readable.
 
-    `before` is called in each try that finds versions to let go, and may raise to keep them. Raises EvidenceError where
-    metadata cannot be read, RefusedTable; files stay then.
+    `before` is called in each try that finds versions to let go, and may raise to keep them; `removing` once they went,
+    before the first file does. Refused where the store's clock and ours are far apart; where the store's is behind, it
+    is the one that counts. Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
     """
+    if order.mode is not Mode.DRY_RUN:
+        ahead_ms = store_ahead_ms(table.territory(), run, clock)
+        if reason := clocks_apart(ahead_ms):
+            return Expired(Outcome.REFUSED, reason, Expiry(()))
+        # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
+        # (TableMetadata.java) refuses a table that was last updated more than a minute after what it says is now.
+        order = order.moved(min(ahead_ms, 0))
     for _ in range(_TRIES):
         expiry, looked = table.expiry(order.request), sets()
         if not expiry.roots:
@@ -64,7 +82,7 @@ def expire(
             return _told(table, expiry, order, looked)
         before(expiry)
         if table.forget(expiry, run):
-            return _removed(table, expiry, order, run=run, sets=looked)
+            return _removed(table, expiry, order, run=run, sets=looked, removing=removing)
     return Expired(Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry)
 
 
@@ -79,10 +97,14 @@ def _told(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> Exp
     return Expired(Outcome.SKIPPED, reason, expiry, counted)
 
 
-def _removed(table: Expires, expiry: Expiry, order: ExpireOrder, *, run: Run, sets: Sets) -> Expired:
+def _removed(
+    table: Expires, expiry: Expiry, order: ExpireOrder, *, run: Run, sets: Sets, removing: Callable[[Counted], None]
+) -> Expired:
     territory, look = table.territory(), Look(table, order.retention, sets)
     _read_what_remains(look, territory.table.name)
     counted = sets.settle(cutoff_ms=None)
+    if counted.orphans.files:
+        removing(counted)
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None))
     acted = remove(
         territory, going, run, mode=order.mode, total=counted.orphans,

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.sweep.toy_table import KINDS, NOW, Toy, age
+from tests.sweep.toy_table import KINDS, NOW, Toy, ToyWithHistory, age
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, UsageError
 from nightkeep.model import Operation, Outcome, run_token
@@ -288,6 +288,19 @@ def test_more_than_a_share_of_many_files_is_not_removed(toy: Toy) -> None:
     assert toy.swept(Mode.DELETE, max_share=0.96).acted.files == 101
 
 
+def test_a_reason_to_stop_leaves_no_trace_in_the_tables_history(tmp_path: Path) -> None:
+    def unreadable() -> None:
+        raise CorruptMetadata("data/23.dat", "a footer", "none")
+
+    table = ToyWithHistory.at(tmp_path / "told")
+    table.write("data/live.dat", "data/old.dat")
+    table.commit(1, "data/live.dat")
+    before = table.files()
+    with pytest.raises(CorruptMetadata):
+        table.swept(Mode.DELETE, before=unreadable)
+    assert (table.files(), table.told) == (before, [])
+
+
 def test_few_files_may_go_whatever_their_share(toy: Toy) -> None:
     toy.write(*(f"data/old-{n}.dat" for n in range(100)))
     assert toy.swept(Mode.DELETE).acted.files == 100
@@ -299,7 +312,7 @@ def test_a_store_whose_clock_is_far_from_ours_is_not_swept(toy: Toy, hours: floa
     told = toy.swept(Mode.DELETE, clock=lambda: wall_ms() - int(hours * HOUR_MS))
     assert told.outcome is Outcome.REFUSED and told.counted is None
     side = "ahead of" if hours > 0 else "behind"
-    assert f"h {side} ours: ages of files cannot be told" in told.reason
+    assert f"h {side} ours: ages cannot be told" in told.reason
     assert (toy.folder / "data/old.dat").exists()
 
 

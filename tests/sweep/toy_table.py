@@ -131,9 +131,9 @@ class Toy:
     def looked(self, mode: Mode = Mode.DRY_RUN, run_id: str = "run-1", **settings: Any) -> tuple[Swept, list[str]]:
         """What a sweep says, and the orphans it found."""
         attempt, now_ms = settings.pop("attempt", "a1"), settings.pop("now_ms", NOW)
-        clock = {"clock": settings.pop("clock")} if "clock" in settings else {}
+        more = {name: settings.pop(name) for name in ("clock", "before") if name in settings}
         sets, run = InlineSets(), run_of(run_id, attempt=attempt, now_ms=now_ms)
-        told = sweep(self, SweepOrder(mode, **settings), run, sets=sets, **clock)
+        told = sweep(self, SweepOrder(mode, **settings), run, sets=sets, **more)
         return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 
 

@@ -71,7 +71,7 @@ def clocks_apart(ahead_ms: int) -> str | None:
     if abs(ahead_ms) <= _HOUR_MS:
         return None
     side = "ahead of" if ahead_ms > 0 else "behind"
-    return f"the store's clock is {_hours(abs(ahead_ms))} {side} ours: ages of files cannot be told"
+    return f"the store's clock is {_hours(abs(ahead_ms))} {side} ours: ages cannot be told"
 
 
 def _hours(milliseconds: int) -> str:

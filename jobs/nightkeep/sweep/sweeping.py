@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -20,8 +21,14 @@ from nightkeep.territory import Announces, Retention, Sweeps, Territory
 __all__ = ["Mode", "SweepOrder", "Swept", "sweep"]
 
 
-def sweep(table: Sweeps, order: SweepOrder, run: Run, *, sets: Sets, clock: Clock = wall_ms) -> Swept:
+def sweep(
+    table: Sweeps, order: SweepOrder, run: Run, *,
+    sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
+) -> Swept:  # fmt: skip
     """What was found stays readable through `sets` until it is closed. A dry run writes nothing at all.
+
+    `before` is called once orphans are about to go, before the table's history or any file tells of it, and may raise
+    to keep them.
 
     Raises UsageError for an age below the format's floor, EvidenceError where metadata and folder contradict each
     other or cannot be read, RefusedTable for what is not handled and while another run puts files of the table aside;
@@ -49,6 +56,7 @@ def sweep(table: Sweeps, order: SweepOrder, run: Run, *, sets: Sets, clock: Cloc
         return replace(found, outcome=Outcome.REFUSED, reason=reason)
     acted = Acted()
     if counted.orphans.files:
+        before()
         acted = remove(
             territory,
             still_orphans(look, sets, settle),

@@ -37,7 +37,8 @@ def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
             log.stored(Outcome.FAILED, UNFINISHED)
 
         with log.stage("expire"):
-            found = expire(table, expire_order(log, mode, run.now_ms), run, sets=looks.open, before=before)
+            order = expire_order(log, mode, run.now_ms)
+            found = expire(table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list())
         log.extra |= told(found, root=table.territory().storage.root)
         if found.counted is not None and found.counted.orphans.files and "orphans_file" not in log.extra:
             looks.list()
@@ -100,11 +101,8 @@ class _Looks:
     def open(self) -> Sets:
         self.last = self.sets()
         self.opened.callback(self.last.close)
-        return WatchedSets(self.last, self.log.stage, self._listed)
+        return WatchedSets(self.last, self.log.stage)
 
     def list(self) -> None:
         if self.last is not None:
-            self._listed(self.last)
-
-    def _listed(self, sets: Sets) -> None:
-        list_orphans(self.log, self.table, sets, self.now_ms)
+            list_orphans(self.log, self.table, self.last, self.now_ms)

@@ -27,16 +27,16 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     mode = log.order.mode_for(log.policy)
     log.extra |= {"mode": str(mode), "orphans": [], "orphans_total": 0, "orphans_bytes": 0, "orphans_file": None}
 
-    def before(sets: Sets) -> None:
-        list_orphans(log, table, sets, run.now_ms)
+    def before() -> None:
+        list_orphans(log, table, watched.sets, run.now_ms)
         remember(log, engine)
         log.extra |= {"changed": True, "finished": False}
         log.stored(Outcome.FAILED, UNFINISHED)
 
-    watched = WatchedSets(engine.sets(), log.stage, before)
+    watched = WatchedSets(engine.sets(), log.stage)
     with closing(watched):
         with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
-            found = sweep(table, sweep_order(log, mode), run, sets=watched)
+            found = sweep(table, sweep_order(log, mode), run, sets=watched, before=before)
         log.extra |= told(found, root=table.territory().storage.root)
         if found.counted is not None and found.counted.orphans.files and log.extra["orphans_file"] is None:
             list_orphans(log, table, watched.sets, run.now_ms)

@@ -1,4 +1,4 @@
-"""Sets that are looked at while others use them: timed, and `before` anything acts on what they found."""
+"""Sets whose steps are timed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from nightkeep.territory import Root, Sweeps, Territory
 
 
 class WatchedSets:
-    """`before` is called once, with the sets themselves, when orphans are first asked for and there are any: after
-    every look and guard, before the first file goes."""
+    """`stage` takes the time of each step by its name."""
 
-    def __init__(
-        self, sets: Sets, stage: Callable[[str], AbstractContextManager[None]], before: Callable[[Sets], None]
-    ) -> None:
-        self.sets, self.counted = sets, 0
-        self._stage, self._before = stage, [before]
+    def __init__(self, sets: Sets, stage: Callable[[str], AbstractContextManager[None]]) -> None:
+        self.sets, self._stage = sets, stage
 
     def list(self, territory: Territory) -> None:
         with self._stage("list"):
@@ -35,15 +31,10 @@ class WatchedSets:
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
         with self._stage("compare"):
-            found = self.sets.settle(cutoff_ms=cutoff_ms, named=named)
-        self.counted = found.orphans.files
-        return found
+            return self.sets.settle(cutoff_ms=cutoff_ms, named=named)
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
-        # Lazily, as one that is made and not read acts on nothing.
-        if self.counted and self._before:
-            self._before.pop()(self.sets)
-        yield from self.sets.orphans()
+        return self.sets.orphans()
 
     def close(self) -> None:
         self.sets.close()
