@@ -84,7 +84,7 @@ def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
     bounds = [*_by_options(rules, versions, request), *_consumers(storage), *_by_request(versions, request)]
     first = max(ids[0], min(bound.end for bound in bounds))
     reason = min(bounds, key=lambda bound: bound.end).reason
-    kept = tuple((root.id, reason) for root, number in zip(snapshots, ids, strict=True) if number >= first)
+    kept = tuple((version.name, reason) for version in versions if version.id >= first)
     going = tuple(root for root, number in zip(snapshots, ids, strict=True) if number < first)
     return Expiry(going, kept, tuple(_notes(storage)), request)
 
