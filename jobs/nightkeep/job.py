@@ -66,6 +66,8 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # At INFO it tells which of its own functions it does not register.
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
     return parser
 
 
