@@ -190,3 +190,14 @@ class TestFooter:
         for _ in range(20):
             file.write_bytes(data[:4] + chance.randbytes(len(data) - 4))
             assert len(opened(file.parents[1], suffix).unreadable) == 1
+
+
+def test_a_puffin_file_may_be_named_as_a_data_file(tmp_path: Path) -> None:
+    """Flink's writers of Iceberg name all of their files alike."""
+    (tmp_path / "data").mkdir()
+    puffin(tmp_path / "data/one.parquet")
+    found = opened(tmp_path, ".parquet")
+    assert (found.opened, found.unreadable) == (1, ())
+    avro(tmp_path / "data/one.parquet")
+    (named,) = opened(tmp_path, ".parquet").unreadable
+    assert "expected b'PAR1' or b'PFA1' at its beginning, found b'Obj\\x01'" in named

@@ -155,9 +155,9 @@ def _footer(storage: Storage, name: str) -> Iterator[str]:
 def _unreadable(name: str, source: pa.NativeFile) -> str:
     """An OSError of the store is let out; of bytes in memory it tells that they do not parse."""
     begin = source.read(_MAGIC_BYTES)
-    expected = next((magic for suffix, magic in _BY_SUFFIX.items() if name.endswith(suffix)), begin)
-    if begin != expected:
-        return f"expected {expected!r} at its beginning, found {begin!r}"
+    expected = next((magics for suffix, magics in _BY_SUFFIX.items() if name.endswith(suffix)), (begin,))
+    if begin not in expected:
+        return f"expected {' or '.join(map(repr, expected))} at its beginning, found {begin!r}"
     if begin not in _READERS:
         return ""
     size = source.size()
@@ -215,7 +215,13 @@ _END_BYTES: Final = 12
 _HEADER_BYTES: Final = 1 << 20
 """Of an Avro file, whose header has no stated length: schemas of a thousand columns take a tenth of it."""
 _AVRO, _PARQUET, _PUFFIN = b"Obj\x01", b"PAR1", b"PFA1"
-_BY_SUFFIX: Final = {".parquet": _PARQUET, ".avro": _AVRO, ".puffin": _PUFFIN, ".stats": _PUFFIN}
+# Flink names Puffin files of vectors as it names data files.
+_BY_SUFFIX: Final[dict[str, tuple[bytes, ...]]] = {
+    ".parquet": (_PARQUET, _PUFFIN),
+    ".avro": (_AVRO,),
+    ".puffin": (_PUFFIN,),
+    ".stats": (_PUFFIN,),
+}
 _READERS: Final[dict[bytes, tuple[Callable[[bytes, int], int], Callable[[bytes], object]]]] = {
     _PARQUET: (_parquet_start, _parquet),
     _PUFFIN: (_puffin_start, _puffin),
