@@ -108,7 +108,7 @@ def _removed(
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None))
     acted = remove(
         territory, going, run, mode=order.mode, total=counted.orphans,
-        older_than_ms=order.retention.older_than_ms, announce=table if isinstance(table, Announces) else None,
+        older_than_ms=order.request.older_than_ms, announce=table if isinstance(table, Announces) else None,
     )  # fmt: skip
     if acted.failed:
         name, why = acted.failed[0]

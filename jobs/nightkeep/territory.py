@@ -121,11 +121,12 @@ class Sweeps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Files about to go, or gone: `failed` could not be removed. `older_than_ms` is the age that was asked for."""
+    """Files about to go, or gone: `failed` could not be removed. `older_than_ms` is the age that was asked for, None:
+    as the table says."""
 
     files: int
     bytes: int
-    older_than_ms: int
+    older_than_ms: int | None
     failed: int = 0
 
 

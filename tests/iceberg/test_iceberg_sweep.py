@@ -48,6 +48,22 @@ def expired(table: Table, *, retain_last: int = 1) -> Expired:
     return done
 
 
+def test_a_clock_that_is_ahead_keeps_no_writer_out(table: Table, iceberg_java: IcebergJava) -> None:
+    """Java refuses a table that was last updated more than a minute from now."""
+
+    def ahead() -> int:
+        return now_ms() + 30 * 60_000
+
+    changed(iceberg_java, table, version=2)
+    old(table)
+    order = ExpireOrder(Mode.DELETE, ExpireRequest(ahead()), Retention(ahead(), 0))
+    run = Run("expiry", "0" * 16, "a", ahead())
+    done = expire(opened(table), order, run, sets=InlineSets, before=lambda *_: None, clock=ahead)
+    assert (done.outcome, len(table.document()["snapshots"])) == (Outcome.VERIFIED, 1)
+    assert table.document()["last-updated-ms"] <= now_ms()
+    iceberg_java.append(table, [row(DAYS[0], 7000)])
+
+
 def spark_orphans(spark: IcebergSpark, table: Table, *, dry_run: bool = True) -> frozenset[str]:
     """Files older than three days, as iceberg-spark finds them."""
     spark.attach(table.warehouse)

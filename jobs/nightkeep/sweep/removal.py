@@ -36,7 +36,7 @@ def remove(
     *,
     mode: Mode,
     total: Tally,
-    older_than_ms: int,
+    older_than_ms: int | None,
     recheck: bool = True,
     announce: Announces | None = None,
 ) -> Acted:

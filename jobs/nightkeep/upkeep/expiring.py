@@ -58,8 +58,8 @@ def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
     return ExpireOrder(
         mode,
         ExpireRequest(now_ms, keep, older_than_ms=older_than, retain_last=retain_last),
-        # Files of what remains are kept by the rules of a sweep.
-        Retention(now_ms, settings.sweep.older_than, keep),
+        # As the versions go by the table's own rules, so do files: those of a sweep would keep what only they reached.
+        Retention(now_ms, older_than or 0, keep),
     )
 
 

@@ -32,11 +32,12 @@ def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> 
     """VACUUM START. Raises RefusedTable, UnknownOutcome, EvidenceError after lost races; nothing may go then."""
 
     def told(newest: Head) -> Told:
+        asked = {} if removal.older_than_ms is None else {"specifiedRetentionMillis": removal.older_than_ms}
         parameters = {
             # Ours is always on: what the table retains is never shortened, whatever the caller asks.
             "retentionCheckEnabled": True,
             "defaultRetentionMillis": tombstone_retention_ms(newest.metadata),
-            "specifiedRetentionMillis": removal.older_than_ms,
+            **asked,
         }
         return "VACUUM START", parameters, {"numFilesToDelete": removal.files, "sizeOfDataToDelete": removal.bytes}
 
