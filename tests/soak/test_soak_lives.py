@@ -1,0 +1,44 @@
+"""As the test_*_lives.py of each format, with other and longer lives; a third of NIGHTKEEP_HISTORIES for each."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.delta.delta_lives import DeltaLife
+from tests.engines.iceberg_java import IcebergJava
+from tests.engines.iceberg_tables import Warehouse
+from tests.engines.lakes_oracle import Lakes
+from tests.engines.paimon_java import PaimonJava
+from tests.iceberg.iceberg_caring import configured
+from tests.iceberg.iceberg_lives import IcebergLife
+from tests.paimon.paimon_lives import PaimonLife
+from tests.sweep.lives import live
+
+FIRST, STEPS = 1000, 16
+COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0"))
+SEEDS = tuple(range(FIRST, FIRST + COUNT))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS[0::3])
+def test_paimon_at_length(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    live(PaimonLife(seed, tmp_path / "table", paimon_java), seed, steps=STEPS)
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS[1::3])
+def test_delta_at_length(seed: int, lakes: Lakes, tmp_path: Path) -> None:
+    life = DeltaLife(seed, tmp_path / "table", lakes)
+    live(life, seed, steps=STEPS)
+    assert len(lakes.duckdb_read(life.folder).rows) == len(life.made.rows())
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS[2::3])
+def test_iceberg_at_length(seed: int, iceberg_java: IcebergJava, iceberg: Warehouse, tmp_path: Path) -> None:
+    with configured(iceberg):
+        live(IcebergLife(seed, iceberg.table(), iceberg_java), seed, steps=STEPS)
+    shutil.rmtree(tmp_path)
