@@ -17,6 +17,8 @@ import pyspark
 import pytest
 import yaml
 
+from nightkeep.storage.clients import _VARIABLES
+
 ROOT = Path(__file__).parents[1]
 IMAGE_ROOT = "/opt/nightkeep"
 SERVICE_KEYS = {
@@ -106,7 +108,7 @@ def test_secrets_come_from_outside_and_are_required() -> None:
         *("NIGHTKEEP_WAREHOUSE", "POSTGRES_PASSWORD", "FERNET_KEY", "JWT_SECRET", "API_SECRET_KEY"),
     }
     assert all(rule for _, rule in VARIABLE.findall(text)), "a variable without a default must be required"
-    settings = [item for s in SERVICES.values() for item in s.get("environment", {}).items()]
+    settings = [item for s in SERVICES.values() for item in s.get("environment", {}).items() if item[1] is not None]
     secrets = [value for key, value in settings if re.search("PASSWORD|SECRET|FERNET", key)]
     assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets)
     assert len(secrets) == 3 * len(AIRFLOW_SERVICES) + 1
@@ -143,6 +145,26 @@ def test_scheduler_and_worker_see_the_tables_at_the_same_place() -> None:
     ]
     assert mounts[0] == mounts[1] != set()
     assert SERVICES["scheduler"]["environment"]["NIGHTKEEP_WAREHOUSE"] == "/warehouse"
+
+
+def test_drivers_and_workers_reach_buckets_by_variables_that_we_read() -> None:
+    """Executors of a standalone cluster have their worker's environment, not their driver's."""
+    passed = [
+        {name for name, value in SERVICES[service].get("environment", {}).items() if value is None}
+        for service in ("scheduler", "spark-worker")
+    ]
+    assert passed[0] == passed[1] == {*compose()["x-buckets"]}
+    assert passed[0] <= {name for names in _VARIABLES.values() for name in names}
+
+
+def test_the_connector_that_the_file_tells_of_is_that_of_sparks_hadoop() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    (hadoop,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    assert set(re.findall(r"org\.apache\.hadoop:hadoop-aws:([0-9.]+)", text)) == {hadoop.stem.rpartition("-")[2]}
+    folder = SERVICES["scheduler"]["environment"]["SPARK_CONF_DIR"]
+    home = SERVICES["scheduler"]["environment"]["NIGHTKEEP_WAREHOUSE"]
+    assert f"$NIGHTKEEP_WAREHOUSE{folder.removeprefix(home)}/spark-defaults.conf" in text
+    assert f"spark.jars.ivy       {home}/" in text
 
 
 def test_catalogs_are_told_where_the_tables_are() -> None:
