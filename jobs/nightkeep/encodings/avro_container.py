@@ -50,13 +50,33 @@ class StoredContainer:
 
         Use it within `well_formed`. A file cut exactly between two blocks cannot be told from a shorter one.
         """
+        for count, content in self._contents():
+            yield from _block_records(items, count, content, subject=self.subject)
+
+    def as_one_block(self, schema: Schema) -> tuple[bytes, int]:
+        """The file as another reader may have it: by `schema`, in one block, not packed; and its records' number.
+
+        Use it within `well_formed`. Some writers put every record into a block of its own.
+        """
+        blocks = [*self._contents()]
+        count = sum(number for number, _ in blocks)
+        meta = {_CODEC_KEY: b"null", _SCHEMA_KEY: json.dumps(schema).encode()}
+        header = _encode(_HEADER, {"magic": _MAGIC, "meta": meta, "sync": self._sync})
+        block = {"count": count, "content": b"".join(content for _, content in blocks), "sync": self._sync}
+        return header + _encode(_BLOCK, block), count
+
+    def _contents(self) -> Iterator[tuple[int, bytes]]:
+        """The number of records of each block, and their bytes."""
         body = io.BytesIO(self._blocks)
         while body.tell() < len(self._blocks):
             block = _decode(_BLOCK, body)
             if block["sync"] != self._sync:
                 raise CorruptMetadata(self.subject, f"sync marker {self._sync.hex()}", block["sync"].hex())
-            content = self.codec.unpack(block["content"])
-            yield from _block_records(items, block["count"], content, subject=self.subject)
+            count, content = block["count"], self.codec.unpack(block["content"])
+            # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
+            if not 0 <= count <= len(content) < MAX_BLOCK_BYTES:
+                raise CorruptMetadata(self.subject, f"records in a block of {len(content)} bytes", f"{count} records")
+            yield count, content
 
 
 def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) -> StoredContainer:
@@ -155,9 +175,6 @@ _MALFORMED: Final = (
 
 
 def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -> list[Record]:
-    # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
-    if not 0 <= count <= len(content) < MAX_BLOCK_BYTES:
-        raise CorruptMetadata(subject, f"records in a block of {len(content)} bytes", f"{count} records")
     array = io.BytesIO(_encode(_LONG, count) + content + (b"\0" if count else b""))
     records: list[Record] = _decode(items, array)
     if len(records) != count or array.read(1):

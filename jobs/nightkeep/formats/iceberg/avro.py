@@ -6,11 +6,14 @@ bytes. No logical type is applied: values are what Avro stores, decimals and UUI
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
+
+import polars as pl
 
 from nightkeep.encodings.avro_codecs import CODECS, Codec
 from nightkeep.encodings.avro_container import (
@@ -45,6 +48,24 @@ def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]
         if items is None:
             raise CorruptMetadata(subject, "a record schema", "another one")
         yield from container.records(items)
+
+
+def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | None:
+    """The same records as columns, by Polars' own reader; None for what it cannot read, which says nothing of the file.
+
+    Raises CorruptMetadata as `read_records`, but for the content of blocks.
+    """
+    with well_formed(subject):
+        container = open_container(data, CODECS, subject=subject)
+        schema = _renamed(container.schema, frozenset(names.by_id.items()), frozenset(names.by_name.items()))
+        if schema is None:
+            return None
+        block, count = container.as_one_block(schema)
+    try:
+        found = pl.read_avro(io.BytesIO(block))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+    return found if len(found) == count else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +182,12 @@ _OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "sna
 @lru_cache(maxsize=64)
 def _items(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> Schema | None:
     """What a block's records are decoded by; None for a schema of no records."""
+    found = _renamed(schema, by_id, by_name)
+    return None if found is None else array_of(found)
+
+
+def _renamed(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> Schema | None:
     told = json.loads(schema)
     if not isinstance(told, dict) or told.get("type") != "record":
         return None
-    return array_of(renamed(told, Names(dict(by_id), dict(by_name))))
+    return renamed(told, Names(dict(by_id), dict(by_name)))

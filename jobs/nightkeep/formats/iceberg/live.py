@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+import polars as pl
 import pyarrow as pa
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.avro import Names, read_records
+from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.content_files import Manifest, Status
 from nightkeep.formats.iceberg.features import manifest_list_of, refuse_manifests
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list
@@ -110,22 +112,62 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     """
     if not isinstance(source, ManifestFiles):
         raise TypeError(f"expected a manifest of an Iceberg table, found {source!r:.80}")
-    counted: Counter[Status] = Counter()
-    rows: list[tuple[str, int | None, bool]] = []
-    for record in read_records(storage.read(source.name), _NAMES, subject=source.path):
-        status, path, size = _entry(record, source.path)
-        counted[status] += 1
-        if status is not Status.DELETED:
-            rows += [(name, size, True) for name in _here(storage, path)]
-        elif source.removed:
-            rows += [(name, None, False) for name in _here(storage, path)]
-    found = (counted[Status.EXISTING], counted[Status.ADDED], counted[Status.DELETED])
+    entries = _entries(storage.read(source.name), source.path)
+    statuses = Counter(entries["status"].to_list())
+    found = tuple(statuses[status] for status in (Status.EXISTING, Status.ADDED, Status.DELETED))
     if found != (source.existing, source.added, source.deleted):
         expected = (
             f"{source.existing} existing, {source.added} added, {source.deleted} deleted files as its list counts"
         )
         raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
-    yield from _files(rows).to_batches()
+    live = pl.col("status") != Status.DELETED
+    size = pl.when(live).then("file_size_in_bytes")
+    files = _placed(storage, entries).select("name", size.alias("bytes"), live.alias("needed"))
+    kept = files if source.removed else files.filter("needed")
+    yield from kept.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(FILES).combine_chunks().to_batches()
+
+
+def _entries(data: bytes, subject: str) -> pl.DataFrame:
+    """A manifest's entries: status, path and size. Raises CorruptMetadata."""
+    frame = read_frame(data, _NAMES, subject=subject)
+    if frame is not None and frame.schema.get("status") == pl.Int32 and "data_file" in frame.columns:
+        # What is not as it should be is told by the reader that goes entry by entry.
+        with suppress(pl.exceptions.PolarsError):
+            entries = frame.select("status", pl.col("data_file").struct.field("file_path", "file_size_in_bytes"))
+            if dict(entries.schema) == _ENTRIES and _sound(entries):
+                return entries
+    rows = [_entry(record, subject) for record in read_records(data, _NAMES, subject=subject)]
+    return pl.DataFrame(rows, schema=_ENTRIES, orient="row")
+
+
+_ENTRIES: Final = {"status": pl.Int32(), "file_path": pl.String(), "file_size_in_bytes": pl.Int64()}
+
+
+def _sound(entries: pl.DataFrame) -> bool:
+    return not sum(entries.null_count().row(0)) and entries["status"].is_in([0, 1, 2]).all()
+
+
+def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
+    """Entries of files in `storage`, with the `name` there: what is in another bucket is nobody's candidate here.
+
+    Of files in one folder only the folder's name is looked into.
+    """
+    parts = pl.col("file_path").str.extract_groups(r"(?s)\A(?<folder>.*/)?(?<base>[^/]*)\z").struct
+    split = entries.with_columns(parts.field("folder"), parts.field("base"))
+    plain = (
+        pl.col("folder").is_not_null()
+        & ~pl.col("base").is_in(["", ".", ".."])
+        & ~pl.col("base").str.contains("\0", literal=True)
+    )
+    for path in split.filter(~plain)["file_path"]:
+        # It is none, and this says why.
+        _here(storage, path)
+    folders = split["folder"].unique().to_list()
+    names = [(folder, name[:-1]) for folder in folders for name in _here(storage, f"{folder}x")]
+    known = pl.DataFrame(names, schema={"folder": pl.String, "prefix": pl.String}, orient="row")
+    return split.join(known, on="folder", maintain_order="left").with_columns(
+        pl.concat_str("prefix", "base").alias("name")
+    )
 
 
 def _here(storage: Storage, location: str) -> tuple[str, ...]:
@@ -149,14 +191,14 @@ _NAMES: Final = Names(
 )
 
 
-def _entry(record: Record, subject: str) -> tuple[Status, str, int]:
+def _entry(record: Record, subject: str) -> tuple[int, str, int]:
     status, file = record.get("status"), record.get("data_file")
     if type(status) is not int or status not in (0, 1, 2) or not isinstance(file, dict):
         raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", f"{record!r:.80}")
     path, size = file.get("file_path"), file.get("file_size_in_bytes")
     if not isinstance(path, str) or type(size) is not int:
         raise CorruptMetadata(subject, "a file_path and a file_size_in_bytes in every entry", f"{file!r:.80}")
-    return Status(status), path, size
+    return status, path, size
 
 
 def _own_files(storage: Storage, task: SnapshotFiles, manifests: Iterable[Manifest]) -> pa.Table:
