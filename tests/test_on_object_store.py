@@ -25,7 +25,14 @@ from tests.engines.paimon_values import MERGE_ON_READ, Scan
 from tests.engines.s3_server import Bucket, S3Server
 from tests.engines.s3a import s3a_jars
 from tests.engines.toolchain import FEW_ROWS
-from tests.object_store.bucket_tables import SAMPLES, catalog_environment, place_iceberg, s3_properties, upload
+from tests.object_store.bucket_tables import (
+    SAMPLES,
+    catalog_environment,
+    delta_rs_storage,
+    place_iceberg,
+    s3_properties,
+    upload,
+)
 
 ROOT = Path(__file__).parents[1]
 POLICY = """\
@@ -98,7 +105,7 @@ def test_a_table_in_a_bucket_is_cared_for_and_checked(night: Night, table: str, 
 def test_delta_rs_on_s3_and_duckdb_behind_it_read_what_delta_rs_read_before(night: Night, lakes: Lakes) -> None:
     before = lakes.delta_rs_read(SAMPLES / "delta" / "shop.db" / "clicks")
     # delta-rs decodes a location, and one with a percent sign twice.
-    found = lakes.delta_rs_read(f"{night.bucket.uri}/clicks%20a%20b", storage=s3_storage(night))
+    found = lakes.delta_rs_read(f"{night.bucket.uri}/clicks%20a%20b", storage=delta_rs_storage(night.endpoint))
     assert found == before
     assert lakes.duckdb_read(night.bucket.folder / "clicks a b") == before
 
@@ -129,14 +136,3 @@ def test_pyiceberg_reads_on_s3_what_java_read_before(
 def test_no_probe_and_no_staged_file_is_left(night: Night) -> None:
     names = [str(path.relative_to(night.bucket.folder)) for path in night.bucket.folder.rglob("*") if path.is_file()]
     assert not [name for name in names if "probe" in name or name.endswith((".tmp", ".snapshot.json"))]
-
-
-def s3_storage(night: Night) -> dict[str, str]:
-    told = s3_properties(night.endpoint)
-    return {
-        "AWS_ENDPOINT_URL": night.endpoint,
-        "AWS_ACCESS_KEY_ID": told["s3.access-key-id"],
-        "AWS_SECRET_ACCESS_KEY": told["s3.secret-access-key"],
-        "AWS_REGION": told["s3.region"],
-        "AWS_ALLOW_HTTP": "true",
-    }

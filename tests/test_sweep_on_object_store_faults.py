@@ -1,10 +1,12 @@
 """Sweeps of real tables in a bucket whose server fails requests: in doubt nothing goes, and a rerun ends it."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.engines.s3_faults import S3Faults, Way
-from tests.engines.s3_server import S3Server
+from tests.engines.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import catalog_environment, place_iceberg
 from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimon
 
@@ -115,6 +117,17 @@ def test_what_cannot_be_listed_or_read_ends_the_sweep(kind: str, fault: str, tab
     assert table.swept()[1] == before.keys() & {f"{table.home}/{name}".lstrip("/") for name in LEFT[kind]}
 
 
+@each_kind
+def test_a_live_file_under_another_name_ends_the_sweep(kind: str, table: InStore, faults: S3Faults) -> None:
+    before = table.files()
+    live = max(name for name in before if name.endswith(".parquet") and UUID not in name and "_delta_log" not in name)
+    key = str((table.root / live).relative_to(table.bucket))
+    faults.respell(key, key.replace(".parquet", "-lost.parquet"))
+    with pytest.raises(EvidenceError):
+        table.swept(Mode.DELETE)
+    assert table.files() == before
+
+
 ACTING = {
     "copy": ("paimon", "PUT .*_nightkeep.*[.]file", Way.BEFORE, 503),
     "copy's answer": ("delta", "PUT .*_nightkeep.*[.]file", Way.AFTER, 0),
@@ -165,3 +178,28 @@ def test_files_that_a_bulk_delete_leaves_are_named_and_go_with_the_next(
     told, orphans = table.swept(Mode.DELETE, "weekly-2")
     assert (told.outcome, told.acted.files, orphans) == (Outcome.VERIFIED, 1, {held})
     assert len(table.files()) == len(before) - 4 and not table.presence().faults
+
+
+def test_what_an_expiry_cannot_delete_is_found_by_the_next_sweep(
+    s3_bucket: Bucket, tmp_path: Path, faults: S3Faults
+) -> None:
+    """The store fails in the middle of the snapshots, then at one of the files that only they needed."""
+    table = paimon(s3_bucket, tmp_path, options={"snapshot.num-retained.min": "1"})
+    lost = f"manifest/{json.loads((table.folder / 'snapshot/snapshot-4').read_bytes())['deltaManifestList']}"
+    keys = [str((table.folder / name).relative_to(table.bucket)) for name in ("snapshot/snapshot-3", lost)]
+    faults.lock(keys[0], times=ALWAYS)
+    with pytest.raises(OSError, match="snapshot-3"):
+        table.expired()
+    names = {path.name for path in (table.folder / "snapshot").iterdir()}
+    assert names >= {"snapshot-3", "snapshot-4"} and "snapshot-2" not in names
+    assert not table.presence().faults
+    faults.lock(keys[0], times=0)
+    faults.lock(keys[1], times=ALWAYS)
+    told = table.expired()
+    assert told.outcome is Outcome.FAILED and [name for name, _ in told.acted.failed] == [lost]
+    assert not table.presence().faults
+    faults.lock(keys[1], times=0)
+    table.age(table.files())
+    told, orphans = table.swept(Mode.DELETE)
+    assert (told.outcome, lost in orphans) == (Outcome.VERIFIED, True)
+    assert not table.presence().faults and table.swept()[1] == set()

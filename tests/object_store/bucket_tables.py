@@ -73,3 +73,14 @@ def s3_properties(endpoint: str) -> dict[str, str]:
         "s3.secret-access-key": SECRET_KEY,
         "s3.region": REGION,
     }
+
+
+def delta_rs_storage(endpoint: str) -> dict[str, str]:
+    """For delta-rs's own reader of S3."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_ALLOW_HTTP": "true",
+    }
