@@ -150,10 +150,12 @@ class LocalStorage:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(prefix + entry.name)
                     continue
-                # Others delete while we list: a file that is gone by now is not listed.
-                with suppress(FileNotFoundError):
+                try:
                     stat = entry.stat(follow_symlinks=False)
-                    yield Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+                except FileNotFoundError:
+                    # Others delete while we list: a file that is gone by now is not listed.
+                    continue
+                yield Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
     def _link(self, name: str, other: str) -> None:
         os.link(self._path(name), self._path(other))
