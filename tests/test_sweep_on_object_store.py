@@ -22,6 +22,7 @@ from tests.engines.lake_rows import Rows, rows_of
 from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_java import PaimonJava
 from tests.engines.paimon_values import MERGE_ON_READ, Scan
+from tests.engines.s3_faults import S3Faults
 from tests.engines.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import catalog_environment, delta_rs_storage, place_iceberg, s3_properties
 from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimon
@@ -213,6 +214,22 @@ def test_the_command_sweeps_a_bucket_and_tells_whole_uris(s3_bucket: Bucket, tmp
     assert found["orphans_total"] == len(planted)
     assert found["orphans_bytes"] == sum(each["bytes"] for each in found["orphans"])
     assert planted <= table.files().keys()
+
+
+@pytest.mark.parametrize("denied", ["GET .*list-type=2", r"GET .*/0+1\.json"])
+def test_the_command_tells_what_the_store_denied(
+    denied: str, s3_bucket: Bucket, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = delta(s3_bucket, golden="partition_paths")
+    planted = table.plant(*LEFT["delta"])
+    with S3Faults(s3_server.endpoint) as faults:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", faults.endpoint)
+        broken = faults.fail(403, request=denied, times=1_000)
+        told = commands(table, "sweep", "--json", "--reports", str(tmp_path / "reports"))
+    found = json.loads(told.stdout)
+    assert broken.seen and planted <= table.files().keys()
+    assert (told.returncode, found["outcome"], found.get("orphans", [])) == (1, "failed", []), told.stderr
+    assert table.address.location in found["reason"] and "403" in found["reason"], found["reason"]
 
 
 # Expiry
