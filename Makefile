@@ -88,7 +88,7 @@ lint: environment  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-soak: environment  ## long random histories against Paimon Java and Iceberg Java
+soak: environment  ## long random histories against Paimon Java, Iceberg Java and delta-rs
 	NIGHTKEEP_HISTORIES=2000 $(BIN)/python -m pytest tests/soak -m soak
 
 bench-paimon: environment  ## the upgrade against Paimon Java, side by side

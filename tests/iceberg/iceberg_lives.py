@@ -188,6 +188,6 @@ class IcebergLife(Life):
     def engine_expires(self) -> None:
         """Perhaps it dies, or its files could not be deleted."""
         at_ms = self.moment()[0]
-        keep = self.random.random() < 0.3
+        keep = self.random.random() < 0.5
         retain = self.random.randrange(1, 4)
         self.java.expire(self.table, older_than_millis=at_ms, retain_last=retain, keep_files=keep)

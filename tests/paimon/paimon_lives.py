@@ -53,6 +53,11 @@ class PaimonLife(Life):
         java.create(folder, Layout(COLUMNS, ("id", "day") if keyed else (), ["day"], options))
         self.told.append(f"{options}")
         self.write()
+        if chance.random() < 0.5:
+            # The second one marks rows of what the first one made.
+            for full in (True, False):
+                self.write()
+                self.lift(full=full)
 
     # What the table is
 
@@ -169,8 +174,11 @@ class PaimonLife(Life):
         self.java.write(self.at(branch), new, Writer(user="writer"))
 
     def compact(self) -> None:
+        self.lift(full=self.random.random() < 0.4)
+
+    def lift(self, *, full: bool) -> None:
         if self.keyed:
-            self.java.compact(self.folder, Compaction(full=self.random.random() < 0.4, user="compactor"))
+            self.java.compact(self.folder, Compaction(full=full, user="compactor"))
 
     def leave(self) -> None:
         """Java writes a compaction, and dies before it commits."""
