@@ -174,3 +174,16 @@ class TestJob:
     def test_is_what_the_script_runs(self) -> None:
         text = (ROOT / "jobs/sweep_orphans.py").read_text(encoding="utf-8")
         assert "sys.exit(sweep_job(sys.argv[1:]))" in text
+
+
+def test_a_document_of_a_sweep_that_failed_has_every_key_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "t" / "_delta_log" / f"{0:020}.json").write_text("{")
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", f"delta:{tmp_path}/t", "--reports", str(tmp_path / "reports"), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (ended.value.code, told["outcome"], told["mode"]) == (1, "failed", "dry-run")
+    promised = {"orphans", "orphans_total", "orphans_bytes", "orphans_file", "live_files", "young_files"}
+    assert promised <= told.keys() and told["orphans"] == []

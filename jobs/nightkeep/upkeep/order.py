@@ -84,8 +84,17 @@ class Log:
             run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
             outcome=outcome, reason=reason, address=str(address), started_at=self.started,
             finished_at=datetime.now(UTC), versions=versions(), metrics=Metrics(seconds=dict(self.seconds)),
-            extra=dict(self.extra), **self.facts,
+            extra={**self._promised, **self.extra}, **self.facts,
         )  # fmt: skip
+
+    @property
+    def _promised(self) -> dict[str, object]:
+        """What every document of a sweep has, also of one that ended before anything was found."""
+        if self.order.operation is not Operation.SWEEP:
+            return {}
+        mode = str(self.order.mode_for(self.policy))
+        none = {"orphans_total": 0, "orphans_bytes": 0, "orphans_file": None, "live_files": None, "young_files": None}
+        return {"mode": mode, "orphans": [], **none}
 
     def stored(self, outcome: Outcome, reason: str) -> None:
         store(self.document(outcome, reason), self.order.reports)

@@ -29,7 +29,7 @@ def swept_on(log: Log, territory: Territory, run: Run) -> None:
     else:
         log.extra["earlier"] = told
     log.extra |= {"changed": True, "finished": True}
-    if log.extra["mode"] == Mode.QUARANTINE:
+    if log.order.mode_for(log.policy) is Mode.QUARANTINE:
         folder = folder_of(territory, run.run_id)
         log.extra |= {
             "acted": counted(put_aside(territory, folder)),

@@ -25,7 +25,6 @@ UNFINISHED = "ended before it was done; the same run finishes it when it is run 
 def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     """Raises UsageError for an age below the floor; what else a sweep raises."""
     mode = log.order.mode_for(log.policy)
-    log.extra |= {"mode": str(mode), "orphans": [], "orphans_total": 0, "orphans_bytes": 0, "orphans_file": None}
 
     def before() -> None:
         list_orphans(log, table, watched.sets, run.now_ms)
@@ -38,7 +37,7 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
         with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
             found = sweep(table, sweep_order(log, mode), run, sets=watched, before=before)
         log.extra |= told(found, root=table.territory().storage.root)
-        if found.counted is not None and found.counted.orphans.files and log.extra["orphans_file"] is None:
+        if found.counted is not None and found.counted.orphans.files and log.extra.get("orphans_file") is None:
             list_orphans(log, table, watched.sets, run.now_ms)
         if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember(log, engine)
