@@ -47,3 +47,23 @@ def test_a_filter_keeps_deletes_of_everything_and_commits_once(
     assert cared(table, tmp_path, "rest", where="day >= '2026-11-01'").outcome is Outcome.VERIFIED
     assert not any(unit.equality for unit in loaded(table).units)
     assert iceberg_java.read(table).rows == ()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_a_table_without_data_go(
+    iceberg_java: IcebergJava, table: Table, tmp_path: Path, version: int
+) -> None:
+    """What took the last data file left equality deletes, which hold for the whole table and for nothing in it."""
+    iceberg_java.create(table, [("id", "long", True), ("text", "string")], Layout(format_version=version))
+    iceberg_java.append(table, [[1, "a"], [2, "b"]])
+    iceberg_java.cdc(table, [("+U", [1, "c"])], keys=("id",))
+    data = [file.path for unit in loaded(table).units for file in unit.files]
+    iceberg_java.commit(table, kind="overwrite", remove=data)
+
+    policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
+    order = Order(Operation.PERSIST_DELETES, "run", str(tmp_path))
+    done = care(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
+
+    assert done.outcome is Outcome.VERIFIED, done.reason
+    assert not any(unit.equality for unit in loaded(table).units)
+    assert iceberg_java.read(table).rows == ()

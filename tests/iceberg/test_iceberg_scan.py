@@ -75,7 +75,7 @@ class World:
     """One unit in a folder, of data files and deletes as they are put there."""
 
     def __init__(self, folder: str, version: int = 2) -> None:
-        self.storage, self.folder = LocalStorage(folder), Path(folder)
+        self.storage, self.folder = LocalStorage("/"), Path(folder)
         current = Schema(*NEWEST)
         self.schema = TableSchema(
             "db.t", version, "/t", current, {0: Schema(*OLDEST), 1: current}, {0: PartitionSpec()}, 0, {}
@@ -93,8 +93,9 @@ class World:
         name = f"f{len(self.files) + len(self.positional) + len(self.equality)}.parquet"
         pq.write_table(table, self.folder / name, row_group_size=4)
         size = (self.folder / name).stat().st_size
+        path = f"{self.folder}/{name}"
         return ContentFile(
-            content, f"/{name}", name, "parquet", 0, (), table.num_rows, size, sequence, sequence, 1, **more
+            content, path, path[1:], "parquet", 0, (), table.num_rows, size, sequence, sequence, 1, **more
         )
 
     def add(self, data: Data) -> None:
@@ -176,9 +177,9 @@ def test_position_deletes_hold_for_their_own_sequence_number_too(tmp_path: Path)
     for sequence in (1, 2, 3):
         world.add(numbers(sequence, 5))
     for number, file in enumerate(world.files):
-        new = write_positions(world.storage, f"/d{number}.parquet", file, BitMap64([number]))
+        new = write_positions(world.storage, f"{tmp_path}/d{number}.parquet", file, BitMap64([number]))
         deletes = ContentFile(
-            Content.POSITION_DELETES, new.path, f"d{number}.parquet", "parquet", 0, (), 1, 1, 2, 2, 1,
+            Content.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1,
             referenced=file.path,
         )  # fmt: skip
         world.positional.append(deletes)
@@ -191,14 +192,14 @@ def test_beside_a_vector_no_position_delete_counts(tmp_path: Path) -> None:
     world = World(str(tmp_path), version=3)
     world.add(numbers(1, 5))
     (file,) = world.files
-    new = write_positions(world.storage, "/d.parquet", file, BitMap64([0]))
-    old = ContentFile(Content.POSITION_DELETES, new.path, "d.parquet", "parquet", 0, (), 1, 1, 2, 2, 1)
-    writer = VectorWriter(world.storage, "/v.puffin")
+    new = write_positions(world.storage, f"{tmp_path}/d.parquet", file, BitMap64([0]))
+    old = ContentFile(Content.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1)
+    writer = VectorWriter(world.storage, f"{tmp_path}/v.puffin")
     writer.add(file, BitMap64([3, 4]))
     (made,) = writer.close()
     raw: Any = made.raw
     vector = ContentFile(
-        Content.POSITION_DELETES, made.path, "v.puffin", "puffin", 0, (), 2, raw["file_size_in_bytes"], 3, 3, 1,
+        Content.POSITION_DELETES, made.path, made.path[1:], "puffin", 0, (), 2, raw["file_size_in_bytes"], 3, 3, 1,
         referenced=file.path, content_offset=raw["content_offset"], content_bytes=raw["content_size_in_bytes"],
     )  # fmt: skip
 
@@ -239,8 +240,9 @@ def test_deletes_of_rows_that_there_are_not_are_told(tmp_path: Path) -> None:
     world = World(str(tmp_path))
     world.add(numbers(1, 5))
     (file,) = world.files
-    write_positions(world.storage, "/d.parquet", replace(file, rows=10), BitMap64([7]))
-    world.positional = [ContentFile(Content.POSITION_DELETES, "/d", "d.parquet", "parquet", 0, (), 1, 1, 2, 2, 1)]
+    write_positions(world.storage, f"{tmp_path}/d.parquet", replace(file, rows=10), BitMap64([7]))
+    name = f"{tmp_path}/d.parquet"[1:]
+    world.positional = [ContentFile(Content.POSITION_DELETES, "/d", name, "parquet", 0, (), 1, 1, 2, 2, 1)]
 
     with pytest.raises(CorruptMetadata, match=r"/f0\.parquet: expected deleted positions below its 5 rows, found 7"):
         world.shown()

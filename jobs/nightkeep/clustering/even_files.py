@@ -6,6 +6,7 @@ import io
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -15,8 +16,11 @@ from nightkeep.clustering.source import F, Rows, W, Writer, Written
 from nightkeep.clustering.tuning import NEAR_TARGET, PROBE_ROWS
 
 
+@dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The part of a storage that writers need; what is written is counted and forgotten."""
+    """The part of the storage at `root` that writers need; what is written is counted and forgotten."""
+
+    root: str
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:

@@ -51,4 +51,4 @@ def writer_of(storage: Storage, unit: DeltaUnit, run: Run, *, tags: Mapping[str,
 
 def measuring(unit: DeltaUnit) -> FileWriter:
     """A writer whose files tell their size and are forgotten."""
-    return writer_of(cast(Storage, Forgotten()), unit, Run("", "", "", 0), tags={})
+    return writer_of(cast(Storage, Forgotten("")), unit, Run("", "", "", 0), tags={})

@@ -55,8 +55,9 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
     No checksum file and no `_last_checkpoint`: both may be missing, and a wrong one stops readers.
     """
     name, temporary = commit_name(candidate.version), f"{candidate.metadata}.tmp"
-    is_taken = storage.exists(name)
-    won = not is_taken and storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
+    if storage.exists(name):
+        return False
+    won = storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
     # The store may have been asked twice, as its first answer was lost.
     if not won and not visible(storage, candidate):
         return False

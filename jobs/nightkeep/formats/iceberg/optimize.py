@@ -12,6 +12,7 @@ from nightkeep.formats.iceberg.inputs import Inputs, PlacedFile, placed_files
 from nightkeep.formats.iceberg.marks import packed_mark, run_of
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.naming import Naming
+from nightkeep.formats.iceberg.paths import root_of
 from nightkeep.formats.iceberg.persist_plan import refuse_persisting
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.sizing import sizes_of
@@ -75,8 +76,8 @@ def sort_order_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
 
 def measuring(schema: TableSchema, spec_id: int, values: Sequence[object]) -> FileWriter:
     """A writer whose files tell their size and are forgotten. Raises RefusedTable for settings we do not write by."""
-    naming = Naming(Run("", "", "", 0))
-    return FileWriter(cast(Storage, Forgotten()), schema, naming, spec_id=spec_id, values=values)
+    naming, nowhere = Naming(Run("", "", "", 0)), Forgotten(root_of(schema.location))
+    return FileWriter(cast(Storage, nowhere), schema, naming, spec_id=spec_id, values=values)
 
 
 def _seen(placed: PlacedFile, *, is_ours: bool) -> int:

@@ -48,8 +48,8 @@ def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -
             continue
         if not gone and live.setdefault(file.identity, file) is not file:
             raise CorruptMetadata(f"{schema.table}: {file.path}", "a file that is live once", "it twice")
-        if file.content is Content.EQUALITY_DELETES and file.spec_id in unpartitioned:
-            everywhere += [] if gone else [file]
+        if file.content is Content.EQUALITY_DELETES and file.spec_id in unpartitioned and not gone:
+            everywhere.append(file)
             continue
         schema.spec(file.spec_id)
         place = places.setdefault(identity(file.spec_id, file.partition), Place(file.spec_id, file.partition))

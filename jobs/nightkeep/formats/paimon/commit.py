@@ -66,8 +66,9 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
     """Create snapshot-<id> with the staged bytes, if nobody has; then move the LATEST hint, which may lag."""
     name, temporary = f"snapshot/snapshot-{candidate.version}", f"{candidate.metadata}.tmp"
     # Not snapshot-<id>.<anything>: Java takes every name that starts with snapshot- for a number when it lists.
-    is_taken = storage.exists(name)
-    won = not is_taken and storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
+    if storage.exists(name):
+        return False
+    won = storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
     # The store may have been asked twice, as its first answer was lost.
     if not won and not visible(storage, candidate):
         return False
