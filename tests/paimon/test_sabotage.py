@@ -55,7 +55,7 @@ CAUGHT: dict[Act, str] = {
     sabotage.lose_a_file_of_another_bucket: "changed, though no unit of it was worked on",
     sabotage.lose_the_vectors_of_another_bucket: "entries of other buckets",
     sabotage.cut_a_file: "expected a Parquet file",
-    sabotage.remove_a_file: "expected a Parquet file",
+    sabotage.remove_a_file: "expected a file that metadata names, found no such file",
     sabotage.cut_a_manifest: "expected an Avro object container file",
 }
 

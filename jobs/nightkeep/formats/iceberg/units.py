@@ -38,6 +38,7 @@ def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -
     file of another partition.
     """
     places: dict[Hashable, Place] = {}
+    emptied: dict[Hashable, Place] = {}
     live: dict[tuple[str, int | None], ContentFile] = {}
     everywhere: list[ContentFile] = []
     unpartitioned = {spec_id for spec_id in schema.specs if schema.is_global(spec_id)}
@@ -48,15 +49,18 @@ def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -
             continue
         if not gone and live.setdefault(file.identity, file) is not file:
             raise CorruptMetadata(f"{schema.table}: {file.path}", "a file that is live once", "it twice")
-        if file.content is Content.EQUALITY_DELETES and file.spec_id in unpartitioned and not gone:
-            everywhere.append(file)
-            continue
         schema.spec(file.spec_id)
-        place = places.setdefault(identity(file.spec_id, file.partition), Place(file.spec_id, file.partition))
+        key, place = identity(file.spec_id, file.partition), Place(file.spec_id, file.partition)
+        if file.content is Content.EQUALITY_DELETES and file.spec_id in unpartitioned:
+            everywhere += [] if gone else [file]
+            emptied |= {key: place} if gone else {}
+            continue
+        place = places.setdefault(key, place)
         if not gone:
             _list_of(place, file).append(file)
     _require_sound(live.values())
-    return Gathered(tuple(places.values()), tuple(everywhere))
+    # What held for everything is of no place, unless it was the last that a table without data had.
+    return Gathered(tuple((places or emptied).values()), tuple(everywhere))
 
 
 def _list_of(place: Place, file: ContentFile) -> list[ContentFile]:
