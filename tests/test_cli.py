@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import Said, said
 from tests.engines.memory_engine import MemoryEngine
 
-from nightkeep.cli import main
 from nightkeep.commands import care as care_commands
 from nightkeep.engine import Engine
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
@@ -28,19 +26,6 @@ defaults:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 class Shell:
     """A table in memory that addresses can name, a policy beside it, and tasks in this process."""
 
@@ -54,11 +39,7 @@ class Shell:
 
     def call(self, *arguments: str, policy: bool = False) -> Said:
         named = ["--policy", str(self.folder / "tables.yaml")] if policy else []
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "--reports", str(self.folder / "reports"), *named])
-        out, err = self._capture.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Said(ended.value.code, out, err)
+        return said(self._capture, *arguments, "--reports", str(self.folder / "reports"), *named)
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.commands import Said, said
 
 from nightkeep.cli import main
 from nightkeep.job import sweep_job
@@ -20,19 +19,6 @@ from nightkeep.job import sweep_job
 ROOT = Path(__file__).parents[1]
 OLD = "part-00000-left-over.c000.snappy.parquet"
 HEAVY = ("pyspark", "great_expectations")
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class Shell:
@@ -47,11 +33,7 @@ class Shell:
         self.table = f"delta:{folder}/clicks"
 
     def call(self, *arguments: str) -> Said:
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "--reports", str(self.folder / "reports")])
-        out, err = self._capture.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Said(ended.value.code, out, err)
+        return said(self._capture, *arguments, "--reports", str(self.folder / "reports"))
 
 
 @pytest.fixture

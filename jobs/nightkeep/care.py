@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nightkeep import __version__
-from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.execute import execute
 from nightkeep.formats import open_table
 from nightkeep.model import Committed, Mismatch, Operation, Outcome, Plan, Request, Run, run_token
@@ -32,6 +32,7 @@ from nightkeep.report import (
     RunDocument,
     Verification,
     document_path,
+    ending,
     held,
     load_document,
 )  # fmt: skip
@@ -110,13 +111,10 @@ def care(
         return log.document(Outcome.SKIPPED, f"paused: {policy.settings.pause}")
     try:
         return _care(log, open_table(policy.address), lambda: _Workers(mapper(), exchange()))
-    except RefusedTable as refusal:
-        subject = "" if refusal.table == policy.address.name else f"{refusal.table}: "
-        return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
-        return log.document(Outcome.FAILED, f"{type(failure).__name__}: {failure}")
+        return log.document(*ending(failure, policy.address.name))
 
 
 def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome, Run
 from nightkeep.sweep.guards import clocks_apart, store_ahead_ms
 from nightkeep.sweep.look import Look, still_orphans
@@ -23,7 +22,6 @@ from nightkeep.territory import Announces, ExpireRequest, Expires, Expiry, Reten
 
 _TRIES: Final = 3
 """Plans made, where another writer was first each time: as often as a commit is tried."""
-_LOOKS: Final = 20
 
 
 NOTHING: Final = Acted()
@@ -101,7 +99,7 @@ def _removed(
     table: Expires, expiry: Expiry, order: ExpireOrder, *, run: Run, sets: Sets, removing: Callable[[Counted], None]
 ) -> Expired:
     territory, look = table.territory(), Look(table, order.retention, sets)
-    _read_what_remains(look, territory.table.name)
+    look.read()
     counted = sets.settle(cutoff_ms=None)
     if counted.orphans.files:
         removing(counted)
@@ -115,10 +113,3 @@ def _removed(
         reason = f"{len(acted.failed):,} of {counted.orphans.files:,} files could not be removed, such as {name}: {why}"
         return Expired(Outcome.FAILED, f"{reason}; the next sweep finds them", expiry, counted, acted)
     return Expired(Outcome.VERIFIED, None, expiry, counted, acted)
-
-
-def _read_what_remains(look: Look, name: str) -> None:
-    for _ in range(_LOOKS):
-        if not look.catch_up():
-            return
-    raise EvidenceError(f"{name}: roots", "none that are new in one look", f"new ones in {_LOOKS} looks")

@@ -13,6 +13,7 @@ from nightkeep.report.document import (
     UnitResult,
     Verification,
 )
+from nightkeep.report.endings import ending
 from nightkeep.report.leftovers import AGES
 from nightkeep.report.pages import render_index, render_run
 from nightkeep.report.store import (
@@ -44,6 +45,7 @@ __all__ = [
     "UnitResult",
     "Verification",
     "document_path",
+    "ending",
     "held",
     "hold",
     "load_document",

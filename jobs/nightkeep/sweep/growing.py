@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import pyarrow as pa
 
@@ -25,13 +24,13 @@ class GrowingSets:
         self._done: list[Callable[[Sets], None]] = []
 
     def list(self, territory: Territory) -> None:
-        self._do(partial(_list, territory))
+        self._do(lambda sets: sets.list(territory))
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
-        self._do(partial(_reached, table, roots))
+        self._do(lambda sets: sets.reached(table, roots))
 
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
-        self._do(partial(_live, table, roots, expected))
+        self._do(lambda sets: sets.live(table, roots, expected=expected))
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
         return self._sets.settle(cutoff_ms=cutoff_ms, named=named)
@@ -52,15 +51,3 @@ class GrowingSets:
             self._sets = self._large()
             for each in self._done:
                 each(self._sets)
-
-
-def _list(territory: Territory, sets: Sets) -> None:
-    sets.list(territory)
-
-
-def _reached(table: Sweeps, roots: Sequence[Root], sets: Sets) -> None:
-    sets.reached(table, roots)
-
-
-def _live(table: Sweeps, roots: Sequence[Root], expected: bool, sets: Sets) -> None:  # noqa: FBT001
-    sets.live(table, roots, expected=expected)

@@ -24,7 +24,7 @@ class Look:
 
     def __init__(self, table: Sweeps, retention: Retention, sets: Sets) -> None:
         self._table, self._retention, self._sets = table, retention, sets
-        self._name = table.territory().table.name
+        self._territory = table.territory()
         self._seen: dict[str, Root] = {}
 
     def begin(self) -> None:
@@ -34,12 +34,16 @@ class Look:
         be half gone, and nobody can say what else is about to go.
         """
         before = self._roots()
-        self._sets.list(self._table.territory())
+        self._sets.list(self._territory)
         self._read(before, expected=True)
-        for _ in range(_ROUNDS):
-            if not self._read_new(vanishing=True):
-                return
-        raise EvidenceError(f"{self._name}: roots", "none that are new in one look", f"new ones in {_ROUNDS} looks")
+        self._read_all(vanishing=True)
+
+    def read(self) -> None:
+        """Read what keeps files alive, until nothing new appears, without a listing: of candidates that were reached.
+
+        Raises as `begin`, but for roots that vanish.
+        """
+        self._read_all(vanishing=False)
 
     def catch_up(self) -> bool:
         """Read roots that are new since; whether there were any.
@@ -47,6 +51,16 @@ class Look:
         One that was read and is gone by now kept its files for us: to lose it meanwhile is no danger.
         """
         return self._read_new(vanishing=False)
+
+    @property
+    def _name(self) -> str:
+        return self._territory.table.name
+
+    def _read_all(self, *, vanishing: bool) -> None:
+        for _ in range(_ROUNDS):
+            if not self._read_new(vanishing=vanishing):
+                return
+        raise EvidenceError(f"{self._name}: roots", "none that are new in one look", f"new ones in {_ROUNDS} looks")
 
     def _read_new(self, *, vanishing: bool) -> bool:
         now = self._roots()

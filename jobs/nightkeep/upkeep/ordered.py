@@ -8,7 +8,7 @@ from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import RunDocument, document_path, load_document, store
+from nightkeep.report import RunDocument, document_path, ending, load_document, store
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import Expires, Sweeps
 from nightkeep.upkeep.afterwards import awaits_judging, judged
@@ -44,13 +44,10 @@ def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> Ru
         if waiting is not None:
             return told or log.document(Outcome.SKIPPED, waiting)
         return _work(log, engine)
-    except RefusedTable as refusal:
-        subject = "" if refusal.table == policy.address.name else f"{refusal.table}: "
-        return log.document(Outcome.REFUSED, f"{subject}{refusal.feature}; {refusal.advice}")
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
-        return log.document(Outcome.FAILED, f"{type(failure).__name__}: {failure}")
+        return log.document(*ending(failure, policy.address.name))
 
 
 def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocument:

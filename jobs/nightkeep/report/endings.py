@@ -1,0 +1,14 @@
+"""What ended the work on a table -> how its document tells of it."""
+
+from __future__ import annotations
+
+from nightkeep.errors import NightkeepError, RefusedTable
+from nightkeep.model import Outcome
+
+
+def ending(failure: NightkeepError | OSError, table: str) -> tuple[Outcome, str]:
+    """Outcome and reason; a document of `table` need not name it again."""
+    if not isinstance(failure, RefusedTable):
+        return Outcome.FAILED, f"{type(failure).__name__}: {failure}"
+    subject = "" if failure.table == table else f"{failure.table}: "
+    return Outcome.REFUSED, f"{subject}{failure.feature}; {failure.advice}"
