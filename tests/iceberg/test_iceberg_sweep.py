@@ -216,13 +216,10 @@ def test_a_commit_during_the_sweep_survives(table: Table, iceberg_java: IcebergJ
 
     @dataclass(frozen=True)
     class Late(IcebergTable):
-        def territory(self) -> Any:
-            if len(table.document()["snapshots"]) == 1 and looks:
-                iceberg_java.commit(table, late, kind="append")
-            return IcebergTable.territory(self)
-
         def roots(self, retention: Retention) -> Any:
-            looks.append(1)
+            looks.append(len(table.document()["snapshots"]))
+            if looks == [1, 1]:
+                iceberg_java.commit(table, late, kind="append")
             return IcebergTable.roots(self, retention)
 
     looks: list[int] = []
