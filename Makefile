@@ -7,6 +7,8 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export NIGHTKEEP_UV := $(CURDIR)/$(UV)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export GX_ANALYTICS_ENABLED := false
+# Airflow and Spark start many short-lived processes: none of them should compile what another one has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help environment lock nightly weekly test lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean

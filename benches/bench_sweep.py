@@ -86,8 +86,9 @@ def made(java: IcebergJava, folder: Path, name: str, *, live: int, orphans: int)
         with loaded.transaction() as change, change.update_snapshot().fast_append() as append:
             for each in names[begin : min(live, begin + PER_COMMIT)]:
                 append.append_data_file(_data_file(f"file://{each}", size))
-    # pyiceberg gives each entry a block of its own, which no other writer does.
+    # pyiceberg gives each entry a block of its own, which no other writer does: Java's manifests only are kept.
     java.rewrite_manifests(table)
+    java.expire(table, older_than_millis=int(time.time() * 1000), retain_last=1)
     old = time.time() - OLD_SECONDS
     for path in table_folder(first).rglob("*"):
         if path.is_file() and path.stat().st_mtime > old:
@@ -162,8 +163,8 @@ def compare(folder: Path, java: IcebergJava, name: str, *, live: int, orphans: i
         spark.attach(for_theirs.warehouse)
         spark.attach(for_ours.warehouse)
         spark.sql("SELECT sum(id) FROM range(10)")
-        _, expected = swept(for_theirs, Mode.DRY_RUN, InlineSets())
-        them, us = theirs(spark, for_theirs), ours(for_ours)
+        us, (_, expected) = ours(for_ours), swept(for_theirs, Mode.DRY_RUN, InlineSets())
+        them = theirs(spark, for_theirs)
         rows = [spark.sql(f"SELECT count(*) FROM {each.sql}", timeout=TIMEOUT).rows for each in (for_theirs, for_ours)]
     print(f"\n{live + orphans:,} data files, {live:,} of them live")
     print(f"  {them}\n  {us}")

@@ -82,8 +82,8 @@ REWRITES = re.compile(
 )
 
 BASES = {
-    "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "Protocol",
-    "SparkSubmitOperator", "StrEnum",
+    "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple",
+    "Protocol", "SparkSubmitOperator", "StrEnum",
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "protocol.py", "settings.py", "territory.py"}
 """Modules whose classes may inherit from each other."""

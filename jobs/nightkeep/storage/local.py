@@ -145,7 +145,7 @@ class LocalStorage:
     def _files(self, folder: str, pending: MutableSequence[str]) -> Iterator[Stored]:
         """Files directly in `folder`; the folders in it are added to `pending`. Links are files, never followed."""
         prefix = f"{folder}/" if folder else ""
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._path(folder)) as entries:
+        with suppress(FileNotFoundError, NotADirectoryError), _opened(self._path(folder)) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(prefix + entry.name)
@@ -169,6 +169,17 @@ class LocalStorage:
         if relative.is_absolute() or ".." in relative.parts:
             raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
         return Path(self.root, relative)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """Entries whose stat starts at the open folder: the kernel walks a path once per folder, not once per file."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(descriptor) as entries:
+            yield entries
+    finally:
+        os.close(descriptor)
 
 
 def _make_folder(folder: Path) -> None:

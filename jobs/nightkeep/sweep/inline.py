@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Any, Final
 
 import polars as pl
@@ -17,7 +16,6 @@ from nightkeep.territory import Root, Sweeps, Territory
 _BATCH: Final = 10_000
 _ASKED: Final = 100
 """One is enough to tell a wrong spelling; a table may have imported a million files that lie elsewhere."""
-_PARTS = attrgetter("name", "bytes", "modified_ms")
 
 
 class InlineSets:
@@ -114,9 +112,8 @@ class InlineSets:
 
     def _add(self, read: tuple[pl.DataFrame, Tally]) -> None:
         """Listed files to the candidates."""
-        files, unreadable = read
+        found, unreadable = read
         self._unreadable += unreadable
-        found = classified(unkept(files, self._of), self._of)
         self._nested.update(found.filter(pl.col(NESTED).is_not_null()).select("place", NESTED).unique().iter_rows())
         self._listed.append(found.drop(NESTED))
         self._hold(len(found))
@@ -197,7 +194,7 @@ def _frame(batch: Sequence[Stored]) -> tuple[pl.DataFrame, Tally]:
 
 
 def _columns(batch: Sequence[Stored]) -> pl.DataFrame:
-    names, sizes, times = zip(*map(_PARTS, batch), strict=True) if batch else ((), (), ())
+    names, sizes, times = zip(*batch, strict=True) if batch else ((), (), ())
     arrays: list[pa.Array[Any]] = [
         pa.array(names, pa.string()),
         pa.array(sizes, pa.int64()),
