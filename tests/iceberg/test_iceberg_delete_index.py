@@ -65,7 +65,8 @@ def holds(delete: ContentFile, file: ContentFile, live: Sequence[ContentFile]) -
 def found(place: Place, gathered: Gathered, file: ContentFile) -> set[tuple[str, int | None]]:
     index = index_deletes(place.positional, (*place.equality, *gathered.everywhere))
     vector = index.vector_of(file)
-    every = (*index.positions_of(file), *index.equality_of(file), *([vector] if vector else []))
+    equality = [each for each in index.equality if each.sequence_number > file.sequence_number]
+    every = (*index.positions_of(file), *equality, *([vector] if vector else []))
     assert len(every) == len({each.identity for each in every})
     return {each.identity for each in every}
 
@@ -94,11 +95,10 @@ def test_every_live_file_has_one_place(live: list[ContentFile]) -> None:
         assert {(file.spec_id, repr(file.partition)) for file in place.files} <= {(place.spec_id, repr(place.values))}
 
 
-def test_same_sequence_numbers_tell_the_kinds_apart() -> None:
-    index = index_deletes([positions_of("p", 3)], [equality_of("e", 3)])
+def test_positions_hold_for_the_rows_of_their_own_commit() -> None:
+    index = index_deletes([positions_of("p", 3)], [])
     older, same, newer = (file_of("d", sequence) for sequence in (2, 3, 4))
     assert [len(index.positions_of(file)) for file in (older, same, newer)] == [1, 1, 0]
-    assert [len(index.equality_of(file)) for file in (older, same, newer)] == [1, 0, 0]
 
 
 def test_a_vector_stands_for_all_positions() -> None:
@@ -169,4 +169,4 @@ def test_many_files_and_many_deletes_are_indexed_once() -> None:
     index = index_deletes(positional, equality)
     assert sum(index.vector_of(file) is not None for file in files) == 2_000
     assert 6_500 < sum(len(index.positions_of(file)) for file in files) < 7_500
-    assert sum(len(index.equality_of(file)) for file in files[:2_000]) == 2_000 * 1_000
+    assert [*index.equality] == sorted(equality, key=lambda each: (each.sequence_number, each.path))

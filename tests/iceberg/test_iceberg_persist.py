@@ -395,7 +395,7 @@ def test_a_data_file_of_other_rows_than_its_manifest_counts_is_named(lake: Lake)
     lake.delete([[1]], "id")
     ((_, task),) = tasks(lake.snapshot(), lambda unit: True)
     (probe,) = task.probes
-    fewer = replace(probe, pairs=tuple((replace(file, rows=8), deletes) for file, deletes in probe.pairs))
+    fewer = replace(probe, files=tuple(replace(file, rows=8) for file in probe.files))
     with pytest.raises(CorruptMetadata, match="expected 8 rows, as its manifest counts, found 9"):
         persist(STORAGE, replace(task, probes=(fewer,)), RUN)
 

@@ -1,5 +1,6 @@
 """Which deletes persist-deletes takes on, where it looks for their rows, what it says of it: from metadata alone."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -13,9 +14,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType, UUIDType
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.iceberg import probes as probing
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.conversions import to_bytes
-from nightkeep.formats.iceberg.key_bounds import may_match, spans
+from nightkeep.formats.iceberg.key_bounds import Span, spans
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.persist_plan import (
     TASK_ROWS,
@@ -25,6 +27,7 @@ from nightkeep.formats.iceberg.persist_plan import (
     refuse_persisting,
     streaming_note,
 )
+from nightkeep.formats.iceberg.probes import probes
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.model import Address, Operation, Request, UnitKey
 from nightkeep.protocol import Work
@@ -134,8 +137,14 @@ def tasks(found: Work | None) -> list[PersistTask]:
 
 def probed(found: Work | None) -> dict[str, set[str]]:
     """Delete files by the data file in which their keys are looked for."""
-    pairs = [pair for task in tasks(found) for probe in task.probes for pair in probe.pairs]
-    return {held.path: {delete.path for delete in deletes} for held, deletes in pairs}
+    looked: dict[str, set[str]] = {}
+    for task in tasks(found):
+        for probe in task.probes:
+            for held, count in zip(probe.files, probe.counts, strict=True):
+                (alone,) = probes(task.unit, [held])
+                looked[held.path] = {delete.path for delete in alone.deletes}
+                assert len(alone.deletes) == count and {*alone.deletes} <= {*probe.deletes}
+    return looked
 
 
 def test_equality_deletes_are_looked_for_where_bounds_let_them_match() -> None:
@@ -212,11 +221,69 @@ def cut(values: list[str | None]) -> dict[str, dict[int, Any]]:
 
 @given(st.lists(VALUES, min_size=1, max_size=4), st.lists(VALUES, min_size=1, max_size=4))
 def test_no_match_is_ever_lost(deleted: list[str | None], held: list[str | None]) -> None:
-    sides = [spans(schema(), data("f", **cut(values)), [NAME]) for values in (deleted, held)]
+    matches = probed(work(unit([data("f", **cut(held))], [by_keys("d", keys=(NAME,), **cut(deleted))])))
     if set(deleted) & set(held):
-        assert may_match(*sides)
+        assert matches
     if not set(deleted) & set(held) and len(set(deleted) | set(held)) == 2 and None in (*deleted, *held):
-        assert not may_match(*sides)
+        assert not matches
+
+
+def obviously(deleted: Span, held: Span) -> bool:
+    """A pair of columns by itself, as Java looks at it."""
+    if deleted.may_be_null and held.may_be_null:
+        return True
+    if deleted.all_null or held.all_null:
+        return False
+    if None in (deleted.low, deleted.high, held.low, held.high):
+        return True
+    return deleted.low <= held.high and held.low <= deleted.high  # type: ignore[operator]
+
+
+@st.composite
+def told(draw: st.DrawFn) -> dict[str, dict[int, Any]]:
+    """Statistics of a number and a text, or of one of them, or of nothing."""
+    found: dict[str, dict[int, Any]] = {}
+    low, name, nulls = draw(st.integers(0, 9)), draw(st.sampled_from("abc")), draw(st.sampled_from([0, 3, 10]))
+    columns = [stats(ID, LongType(), low, low + 2, nulls), stats(NAME, StringType(), name, name + "z", nulls)]
+    for each in draw(st.lists(st.sampled_from(columns), unique_by=str)):
+        for key, value in each.items():
+            found.setdefault(key, {}).update(value)
+    return found
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), told()), max_size=6),
+    st.lists(st.tuples(st.integers(1, 5), told()), max_size=6),
+    st.integers(1, 9),
+)
+def test_pairs_are_those_that_an_obvious_look_at_each_finds(held: list[Any], deleted: list[Any], at_once: int) -> None:
+    files = [data(f"f{number}", sequence, **more) for number, (sequence, more) in enumerate(held)]
+    keys = [(ID,), (NAME, ID)]
+    deletes = [
+        by_keys(f"d{number}", sequence, keys=keys[number % 2], **more)
+        for number, (sequence, more) in enumerate(deleted)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probing, "_PAIRS", at_once)
+        found = {each.field_ids: each for each in probes(unit(files, deletes), files)}
+    for columns in ((ID,), (ID, NAME)):
+        expected = {
+            (each.path, delete.path)
+            for each in files
+            for delete in deletes
+            if tuple(sorted(delete.equality_ids)) == columns
+            and each.sequence_number < delete.sequence_number
+            and all(map(obviously, *(spans(schema(), side, columns) for side in (delete, each))))
+        }
+        if not expected:
+            assert columns not in found
+            continue
+        probe = found[columns]
+        assert dict(zip((each.path for each in probe.files), probe.counts, strict=True)) == Counter(
+            path for path, _ in expected
+        )
+        assert {delete.path for delete in probe.deletes} == {path for _, path in expected}
+        assert [*probe.deletes] == sorted(probe.deletes, key=lambda each: (each.sequence_number, each.path))
 
 
 @pytest.mark.parametrize("version", [2, 3])

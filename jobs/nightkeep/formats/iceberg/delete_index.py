@@ -6,7 +6,7 @@ is the planner's.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +17,10 @@ from nightkeep.formats.iceberg.partition import identity
 
 @dataclass(frozen=True, slots=True)
 class DeleteIndex:
-    """Deletes of one unit, in order of sequence number; ask it of data files of that unit only."""
+    """Deletes of one unit, in order of sequence number; ask it of data files of that unit only.
+
+    `equality` are too many to be told file by file: each holds for data files with a smaller sequence number.
+    """
 
     vectors: Mapping[str, ContentFile]
     of_file: Mapping[str, tuple[ContentFile, ...]]
@@ -40,10 +43,6 @@ class DeleteIndex:
         if self.vector_of(file) is not None:
             return ()
         return (*_from(self.of_file.get(file.path, ()), file), *_from(self.of_partition, file))
-
-    def equality_of(self, file: ContentFile) -> tuple[ContentFile, ...]:
-        """Equality delete files that hold for a data file: those with a greater sequence number."""
-        return tuple(self.equality[bisect_right(self.equality, file.sequence_number, key=_sequence) :])
 
 
 def index_deletes(positional: Iterable[ContentFile], equality: Iterable[ContentFile]) -> DeleteIndex:

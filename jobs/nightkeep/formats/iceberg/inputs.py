@@ -63,7 +63,7 @@ def placed_files(unit: IcebergUnit) -> tuple[PlacedFile, ...]:
     """In the order of the unit."""
     found: Counter[str] = Counter()
     for probe in probes(unit, unit.files):
-        found.update({file.path: len(deletes) for file, deletes in probe.pairs})
+        found.update({file.path: count for file, count in zip(probe.files, probe.counts, strict=True)})
     return tuple(PlacedFile(each.file, each.held, found[each.file.path]) for each in marked_files(unit, unit.files))
 
 

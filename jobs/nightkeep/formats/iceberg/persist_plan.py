@@ -14,7 +14,7 @@ from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.features import refuse_keys
 from nightkeep.formats.iceberg.hidden_rows import INDEX_BYTES, Marked, marked_files
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.probes import Probe, key_bytes, probes, probes_within
+from nightkeep.formats.iceberg.probes import Matching, Probe, key_bytes, matchings, probes_of
 from nightkeep.model import Estimate, Intent, Request
 from nightkeep.protocol import Snapshot, Work
 
@@ -48,9 +48,10 @@ class PersistTask:
 class _Found:
     """What is wrong with a unit. `older` are the data files that some equality delete holds for by its number.
 
-    `idle` are deletes that hold for no data file of the table.
+    `idle` are deletes that hold for no data file of the table. `probes` are what `matchings` find in all files.
     """
 
+    matchings: tuple[Matching, ...]
     probes: tuple[Probe, ...]
     marked: tuple[Marked, ...]
     folded: frozenset[str]
@@ -135,7 +136,8 @@ def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
     newest = max((delete.sequence_number for delete in unit.equality), default=-1)
     oldest = min((file.sequence_number for file in unit.files), default=newest)
     older = tuple(file for file in unit.files if file.sequence_number < newest)
-    found = probes(unit, older)
+    pairs = matchings(unit, older)
+    found = probes_of(pairs)
     every = marked_files(unit, unit.files)
     folded = frozenset(
         each.file.path for each in every if len(each.held) > 1 or any(is_unwanted(unit, held) for held in each.held)
@@ -143,6 +145,7 @@ def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
     needed = folded | {file.path for probe in found for file in probe.files}
     held = {delete.identity for marked in every for delete in marked.held}
     return _Found(
+        matchings=pairs,
         probes=found,
         marked=tuple(marked for marked in every if marked.file.path in needed),
         folded=folded,
@@ -178,7 +181,7 @@ def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) ->
     tasks = []
     for number, part in enumerate(parts):
         paths = frozenset(marked.file.path for marked in part)
-        inner = probes_within(found.probes, paths)
+        inner = probes_of(found.matchings, paths)
         held = {delete.identity: delete for marked in part for delete in marked.held}
         equality = {delete.identity: delete for probe in inner for delete in probe.deletes}
         reads = replace(

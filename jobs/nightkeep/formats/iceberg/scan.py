@@ -26,8 +26,8 @@ from nightkeep.storage import Storage
 KEY_BYTES = 64 << 20
 """Deleted keys that are joined at a time, in Arrow memory; Polars' hash table of them takes about four times that."""
 LEAST_ROWS = 1 << 18
-"""Rows of a data file that are joined at a time, more where there are more keys: Polars hashes these for each join."""
-_SEQUENCE, _POSITION = "sequence", "position"
+"""Rows of data files that are joined at a time, more where there are more keys: Polars hashes these for each join."""
+_SEQUENCE, _FILE, _POSITION, _ADDED = "sequence", "file", "position", "added"
 """Columns beside the keys, which are called by digits."""
 
 Hidden = dict[str, BitMap64]
@@ -88,18 +88,18 @@ def _by_position(storage: Storage, index: DeleteIndex, files: Iterable[ContentFi
 
 def _by_equality(storage: Storage, index: DeleteIndex, unit: IcebergUnit) -> Iterator[tuple[str, BitMap64]]:
     """By path, of equality delete files: for each set of columns, some of its keys after the other."""
-    deletes_of = {file.path: index.equality_of(file) for file in unit.files}
-    files_of: dict[tuple[int, ...], list[ContentFile]] = {}
-    for file in unit.files:
-        for columns in {_columns(delete) for delete in deletes_of[file.path]}:
-            files_of.setdefault(columns, []).append(file)
-    for columns, files in files_of.items():
+    deletes_of: dict[tuple[int, ...], list[ContentFile]] = {}
+    for delete in index.equality:
+        deletes_of.setdefault(_columns(delete), []).append(delete)
+    for columns, deletes in deletes_of.items():
+        files = [file for file in unit.files if file.sequence_number < deletes[-1].sequence_number]
+        if not files:
+            continue
         _require_keys(unit.schema, columns)
-        applied = {delete for file in files for delete in deletes_of[file.path] if _columns(delete) == columns}
-        ordered = sorted(applied, key=lambda delete: (delete.sequence_number, delete.path))
-        for keys in _deleted_keys(storage, unit.schema, ordered, columns):
-            for file in files:
-                yield file.path, _joined(storage, unit.schema, file, keys)
+        oldest = min(file.sequence_number for file in files)
+        applied = [delete for delete in deletes if delete.sequence_number > oldest]
+        for keys in _deleted_keys(storage, unit.schema, applied, columns):
+            yield from _joined(storage, unit.schema, files, keys)
 
 
 def _columns(delete: ContentFile) -> tuple[int, ...]:
@@ -142,21 +142,45 @@ def _newest(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return frame.group_by([name for name in frame.columns if name != _SEQUENCE]).agg(pl.col(_SEQUENCE).max())
 
 
-def _joined(storage: Storage, schema: TableSchema, file: ContentFile, keys: pl.DataFrame) -> BitMap64:
-    """Positions of the file's rows whose key was deleted after the file was added; null equals null."""
-    newer = keys.filter(pl.col(_SEQUENCE) > file.sequence_number).drop(_SEQUENCE)
-    found, start = BitMap64(), 0
-    if newer.is_empty():
-        return found
-    columns = [int(name) for name in newer.columns]
-    batch_rows = max(LEAST_ROWS, newer.height)
-    for batch in FileReader(storage, schema, file).keys(columns, batch_rows=batch_rows):
-        stop = start + batch.num_rows
-        held = _frame(batch).with_columns(pl.int_range(start, stop, dtype=pl.Int64).alias(_POSITION))
-        matched = held.join(newer, on=newer.columns, how="semi", nulls_equal=True)
-        found |= BitMap64(from_positions(matched.get_column(_POSITION).to_numpy(), Width.BITS_64))
-        start = stop
-    return found
+def _joined(
+    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], keys: pl.DataFrame
+) -> Iterator[tuple[str, BitMap64]]:
+    """By path, positions of the rows whose key was deleted after their file was added; null equals null."""
+    names = [name for name in keys.columns if name != _SEQUENCE]
+    newest = keys[_SEQUENCE].max()
+    assert isinstance(newest, int)
+    older = [file for file in files if file.sequence_number < newest]
+    for rows in _keyed_rows(storage, schema, older, [*map(int, names)], rows=max(LEAST_ROWS, keys.height)):
+        matched = rows.join(keys, on=names, how="inner", nulls_equal=True)
+        hidden = matched.filter(pl.col(_SEQUENCE) > pl.col(_ADDED)).select(_FILE, _POSITION)
+        for (ordinal,), found in hidden.group_by(_FILE):
+            yield older[int(ordinal)].path, BitMap64(from_positions(found[_POSITION].to_numpy(), Width.BITS_64))
+
+
+def _keyed_rows(
+    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], columns: Sequence[int], *, rows: int
+) -> Iterator[pl.DataFrame]:
+    """Keys of the files' rows, about so many at a time: parts of large files, and many small files together.
+
+    Beside them the ordinal of the row's file, its position there, and the sequence number that it was added with.
+    """
+    held: list[pl.DataFrame] = []
+    count = 0
+    for ordinal, file in enumerate(files):
+        start = 0
+        for batch in FileReader(storage, schema, file).keys(columns, batch_rows=rows):
+            stop = start + batch.num_rows
+            positions = pl.int_range(start, stop, dtype=pl.Int64).alias(_POSITION)
+            number = pl.lit(ordinal, pl.Int32).alias(_FILE)
+            held.append(
+                _frame(batch).with_columns(number, positions, pl.lit(file.sequence_number, pl.Int64).alias(_ADDED))
+            )
+            count, start = count + batch.num_rows, stop
+            if count >= rows:
+                yield pl.concat(held)
+                held, count = [], 0
+    if held:
+        yield pl.concat(held)
 
 
 def _frame(keys: pa.Table) -> pl.DataFrame:
