@@ -45,7 +45,6 @@ COLUMNS: tuple[Column, ...] = (
 )
 KEYS = ("order_id", "bucket_day")
 PARTITION = (("bucket_day", "identity"),)
-COMMITS = 20
 DELETE_EVERY = 10
 TIMEOUT = 1800.0
 LONG_RUNNING = ("-XX:+UseParallelGC",)
@@ -53,11 +52,12 @@ LONG_RUNNING = ("-XX:+UseParallelGC",)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Rows of the base, and of each of the COMMITS upserts; `wide` more text columns."""
+    """Rows of the base, and of each of the upserts; `wide` more text columns."""
 
     rows: int
     upserted: int
     wide: int = 0
+    commits: int = 20
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -65,7 +65,7 @@ class Size:
 
     def __str__(self) -> str:
         wider = f", {self.wide} more text columns" if self.wide else ""
-        return f"{self.rows / 1e6:g} M rows, {COMMITS} upserts of {self.upserted:,}{wider}"
+        return f"{self.rows / 1e6:g} M rows, {self.commits:,} upserts of {self.upserted:,}{wider}"
 
 
 @dataclass
@@ -90,11 +90,11 @@ class Bench:
     spark: IcebergSpark
 
     def build(self, size: Size, format_version: int) -> Table:
-        name = f"made{format_version}r{size.rows}w{size.wide}"
+        name = f"made{format_version}r{size.rows}w{size.wide}c{size.commits}"
         table = Warehouse(name, self.folder / name).table("db.orders")
         self.java.create(table, size.columns, Layout(PARTITION, format_version))
         self.java.generate(table, size.rows, keys=KEYS, timeout=TIMEOUT)
-        for number in range(COMMITS):
+        for number in range(size.commits):
             self.java.generate(
                 table, size.upserted, keys=KEYS, keyspace=size.rows, delete_every=DELETE_EVERY, seed=number,
                 timeout=TIMEOUT,
@@ -310,7 +310,7 @@ def main(arguments: argparse.Namespace) -> None:
         if "upserts" in arguments.parts:
             upserts(folder, 400_000, 4)
             upserts(folder, 20_000, 8)
-        if {"conversion", "width"} & set(arguments.parts):
+        if {"conversion", "backlog", "width"} & set(arguments.parts):
             _conversions(folder, rows, arguments.parts)
 
 
@@ -319,6 +319,9 @@ def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
         if "conversion" in parts:
             for format_version in (2, 3):
                 conversion(folder, java, Size(rows, rows // 200), format_version)
+        if "backlog" in parts:
+            # A checkpoint a minute, for a night.
+            conversion(folder, java, Size(rows // 4, rows // 8000, commits=500), 2)
         if "width" in parts:
             with iceberg_spark() as spark, engine() as ours_on:
                 width(Bench(folder, java, spark), ours_on, Size(rows // 4, rows // 800), wide=17)
@@ -327,5 +330,5 @@ def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=4.0, help="millions of rows")
-    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "width"])
+    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "backlog", "width"])
     main(parser.parse_args())

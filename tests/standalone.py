@@ -19,7 +19,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from tests.engines.toolchain import SHORT_LIVED
+from tests.engines import class_archive
 
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
@@ -78,7 +78,7 @@ def submit(cluster: Standalone, script: Path, *arguments: str, conf: Mapping[str
         "spark.log.level": "WARN",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.executor.extraJavaOptions": " ".join(SHORT_LIVED),
+        "spark.executor.extraJavaOptions": " ".join(class_archive.options()),
     }
     settings = [x for key, value in (options | dict(conf or {})).items() for x in ("--conf", f"{key}={value}")]
     command = [str(SPARK_SUBMIT), "--master", cluster.master, *settings, str(script), *arguments]

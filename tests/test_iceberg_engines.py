@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.fault_proxy import Way
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_python import pyiceberg_catalog, pyiceberg_read
 from tests.engines.iceberg_rest import IcebergRest
@@ -17,7 +18,7 @@ from tests.engines.iceberg_tables import Column, Table, Warehouse, array, mappin
 from tests.engines.json_lines import EngineError
 from tests.engines.lake_rows import Rows
 from tests.engines.lakes_oracle import Lakes
-from tests.engines.rest_faults import RestFaults, When
+from tests.engines.rest_faults import COMMIT, RestFaults
 
 Warehouses = Callable[[], Warehouse]
 
@@ -410,7 +411,7 @@ def faults(iceberg_rest: IcebergRest, iceberg: Warehouse) -> Iterator[RestFaults
 
 @pytest.fixture
 def remote(faults: RestFaults, iceberg: Warehouse) -> Table:
-    return Warehouse(f"{iceberg.name}_rest", iceberg.folder, faults.uri).table("db.t")
+    return Warehouse(f"{iceberg.name}_rest", iceberg.folder, faults.endpoint).table("db.t")
 
 
 def test_a_rest_catalog_serves_every_engine(
@@ -436,30 +437,30 @@ def test_pyiceberg_speaks_to_the_rest_catalog(iceberg_java: IcebergJava, remote:
 
 
 @pytest.mark.parametrize("status", (500, 502, 503, 504))
-@pytest.mark.parametrize("when", When)
+@pytest.mark.parametrize("way", [Way.BEFORE, Way.AFTER])
 def test_a_failed_commit_may_have_been_done(
-    status: int, when: When, iceberg_java: IcebergJava, faults: RestFaults, remote: Table, table: Table
+    status: int, way: Way, iceberg_java: IcebergJava, faults: RestFaults, remote: Table, table: Table
 ) -> None:
     orders(iceberg_java, remote)
-    fault = faults.fail(status, when=when)
+    fault = faults.fail(status, request=COMMIT, way=way)
     # Java looks for its snapshot in the table before it gives up.
-    refused = pytest.raises(EngineError) if when is When.BEFORE else contextlib.nullcontext()
+    refused = pytest.raises(EngineError) if way is Way.BEFORE else contextlib.nullcontext()
     with refused:
         iceberg_java.append(remote, [[11, None, "x"]])
     assert len(fault.seen) == 1
-    assert (11 in ids(iceberg_java.read(table))) == (when is When.AFTER)
+    assert (11 in ids(iceberg_java.read(table))) == (way is Way.AFTER)
 
 
 def test_a_conflict_is_tried_again(iceberg_java: IcebergJava, faults: RestFaults, remote: Table) -> None:
     orders(iceberg_java, remote)
-    fault = faults.fail(409, times=2)
+    fault = faults.fail(409, request=COMMIT, times=2)
     iceberg_java.append(remote, [[11, None, "x"]])
     assert len(fault.seen) == 2 and 11 in ids(iceberg_java.read(remote))
 
 
 def test_an_answer_may_be_lost(iceberg_java: IcebergJava, faults: RestFaults, remote: Table, table: Table) -> None:
     orders(iceberg_java, remote)
-    fault = faults.drop()
+    fault = faults.drop(request=COMMIT)
     with pytest.raises(EngineError):
         iceberg_java.append(remote, [[11, None, "x"]])
     assert fault.seen and ids(iceberg_java.read(table)).count(11) == 1
@@ -469,7 +470,7 @@ def test_a_request_waits_until_it_is_let_go(
     iceberg_java: IcebergJava, faults: RestFaults, remote: Table, table: Table
 ) -> None:
     orders(iceberg_java, remote)
-    with IcebergJava() as other, faults.paused() as fault:
+    with IcebergJava() as other, faults.paused(request=COMMIT) as fault:
         late = threading.Thread(target=other.append, args=(remote, [[11, None, "late"]]))
         late.start()
         fault.wait()

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.engines.s3_faults import S3Fault, S3Faults, Way, put_folder
+from tests.engines.fault_proxy import Fault, Way
+from tests.engines.s3_faults import S3Faults, put_folder
 from tests.engines.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
 from tests.processes import child
 from tests.store_twin import PLACES, STEP, Step, done, done_to
@@ -138,7 +139,7 @@ LOST = [
 ]
 
 
-def once(faults: S3Faults, request: str, way: Way, status: int) -> S3Fault:
+def once(faults: S3Faults, request: str, way: Way, status: int) -> Fault:
     return faults.fail(status, request=request, way=way) if status else faults.drop(request=request, way=way)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from tests.engines.fault_proxy import Way
 from tests.engines.lakes_oracle import Lakes
 from tests.engines.paimon_values import MERGE_ON_READ, Scan
-from tests.engines.s3_faults import S3Faults, Way
+from tests.engines.s3_faults import S3Faults
 from tests.engines.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import SAMPLES, catalog_environment, place_iceberg, s3_properties, upload
 from tests.object_store.in_bucket import InBucket, another_process

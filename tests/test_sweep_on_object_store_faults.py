@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engines.s3_faults import S3Faults, Way
+from tests.engines.fault_proxy import Way
+from tests.engines.s3_faults import S3Faults
 from tests.engines.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import catalog_environment, place_iceberg
 from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimon

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engines.fault_proxy import Way
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_rest import IcebergRest
 from tests.engines.iceberg_tables import Table, Warehouse
-from tests.engines.rest_faults import RestFaults, When
+from tests.engines.rest_faults import COMMIT, RestFaults
 from tests.iceberg.catalog_world import MACHINE, configure, handle_of, loaded, next_snapshot
 
 from nightkeep.errors import AddressError, CorruptMetadata, RefusedTable, Unreachable
@@ -331,7 +332,7 @@ def server(
 ) -> Iterator[tuple[RestFaults, Warehouse]]:
     """A REST catalog behind a proxy; its tables are those of the SQLite catalog `iceberg`."""
     with RestFaults(iceberg_rest.serve(iceberg)) as faults:
-        warehouse = Warehouse(iceberg.name, iceberg.folder, uri=faults.uri)
+        warehouse = Warehouse(iceberg.name, iceberg.folder, uri=faults.endpoint)
         configure(monkeypatch, warehouse)
         yield faults, warehouse
 
@@ -370,18 +371,18 @@ def test_a_server_is_told_how_long_snapshots_of_main_are_kept(
 
 
 @pytest.mark.parametrize("status", [0, 500, 502, 503, 504])
-@pytest.mark.parametrize("when", When)
+@pytest.mark.parametrize("way", [Way.BEFORE, Way.AFTER])
 def test_a_lost_answer_leaves_the_outcome_open(
-    iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse], status: int, when: When
+    iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse], status: int, way: Way
 ) -> None:
     faults, warehouse = server
     made(iceberg_java, Table(Warehouse(warehouse.name, warehouse.folder), "db.t"))
     handle = handle_of(warehouse.table())
     raw, _ = handle.load()
-    faults.fail(status, when=when)
+    faults.fail(status, request=COMMIT, way=way)
     with pytest.raises(OSError, match="expected the catalog's answer to a commit"):
         commits(handle, next_snapshot(raw))
-    assert handle.visible(7) == (when is When.AFTER)
+    assert handle.visible(7) == (way is Way.AFTER)
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(
@@ -392,7 +393,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(
     made(iceberg_java, Table(Warehouse(warehouse.name, warehouse.folder), "db.t"))
     handle = handle_of(warehouse.table())
     raw, _ = handle.load()
-    with faults.paused(when=When.AFTER), pytest.raises(OSError, match="Read timed out"):
+    with faults.paused(request=COMMIT, way=Way.AFTER), pytest.raises(OSError, match="Read timed out"):
         commits(handle, next_snapshot(raw))
     assert handle.visible(7)
 
@@ -405,7 +406,7 @@ def test_a_commit_that_the_server_does_not_take_is_named(
     made(iceberg_java, Table(Warehouse(warehouse.name, warehouse.folder), "db.t"))
     handle = handle_of(warehouse.table())
     raw, _ = handle.load()
-    faults.fail(status, times=2)
+    faults.fail(status, request=COMMIT, times=2)
     with pytest.raises(AddressError, match="expected a catalog that takes our commit, found"):
         commits(handle, next_snapshot(raw))
     assert not handle.visible(7)

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engines.fault_proxy import Way
 from tests.engines.iceberg_java import IcebergJava
 from tests.engines.iceberg_rest import IcebergRest
 from tests.engines.iceberg_tables import Table, Warehouse
-from tests.engines.rest_faults import RestFaults, When
+from tests.engines.rest_faults import COMMIT, RestFaults
 from tests.iceberg.iceberg_caring import Kept, changed, configured, contents, opened, row
 from tests.iceberg.iceberg_sweeping import UUID, now_ms, old, reached, rewritten
 
@@ -400,19 +401,19 @@ def test_a_lost_answer_of_the_catalog(table: Table, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("status", "when", "outcome"),
+    ("status", "way", "outcome"),
     [
-        (None, When.BEFORE, True),
-        (409, When.BEFORE, False),
-        (500, When.BEFORE, None),
-        (503, When.BEFORE, None),
-        (500, When.AFTER, True),
-        (0, When.AFTER, True),
+        (None, Way.BEFORE, True),
+        (409, Way.BEFORE, False),
+        (500, Way.BEFORE, None),
+        (503, Way.BEFORE, None),
+        (500, Way.AFTER, True),
+        (0, Way.AFTER, True),
     ],
 )
 def test_a_commit_over_rest(
     status: int | None,
-    when: When,
+    way: Way,
     *,
     outcome: bool | None,
     kept: Kept,
@@ -426,11 +427,11 @@ def test_a_commit_over_rest(
     with RestFaults(iceberg_rest.serve(table.warehouse)) as faults:
         monkeypatch.delenv(f"{prefix}__WAREHOUSE")
         monkeypatch.setenv(f"{prefix}__TYPE", "rest")
-        monkeypatch.setenv(f"{prefix}__URI", faults.uri)
+        monkeypatch.setenv(f"{prefix}__URI", faults.endpoint)
         ours = opened(table)
         expiry = ours.expiry(ExpireRequest(now_ms()))
         if status is not None:
-            faults.fail(status, when=when)
+            faults.fail(status, request=COMMIT, way=way)
         if outcome is None:
             with pytest.raises(UnknownOutcome):
                 ours.forget(expiry, RUN)

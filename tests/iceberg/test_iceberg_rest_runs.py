@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.engines.fault_proxy import Answer, Request, Way
 from tests.engines.iceberg_java import IcebergJava
 from tests.engines.iceberg_rest import IcebergRest
 from tests.engines.iceberg_tables import Table
-from tests.engines.rest_faults import RestFaults, When
+from tests.engines.rest_faults import COMMIT, RestFaults
 from tests.iceberg.iceberg_caring import DAYS, Kept, care_for, contents, opened, row, token
 from tests.iceberg.iceberg_lake import kept_table
 
@@ -32,7 +33,7 @@ def shop(kept: Kept, uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
     with RestFaults(uri) as faults:
         monkeypatch.delenv(f"{prefix}__WAREHOUSE")
         monkeypatch.setenv(f"{prefix}__TYPE", "rest")
-        monkeypatch.setenv(f"{prefix}__URI", faults.uri)
+        monkeypatch.setenv(f"{prefix}__URI", faults.endpoint)
         yield kept.put_back(), faults
 
 
@@ -52,21 +53,21 @@ def test_a_conversion_over_rest(iceberg_java: IcebergJava, shop: tuple[Table, Re
 
 
 @pytest.mark.parametrize(
-    ("status", "when", "visible"),
+    ("status", "way", "visible"),
     [
-        (500, When.BEFORE, False),
-        (503, When.BEFORE, False),
-        (500, When.AFTER, True),
-        (504, When.AFTER, True),
-        (0, When.AFTER, True),
+        (500, Way.BEFORE, False),
+        (503, Way.BEFORE, False),
+        (500, Way.AFTER, True),
+        (504, Way.AFTER, True),
+        (0, Way.AFTER, True),
     ],
 )
 def test_an_answer_that_was_lost_loses_nothing(
-    iceberg_java: IcebergJava, shop: tuple[Table, RestFaults], status: int, when: When, *, visible: bool
+    iceberg_java: IcebergJava, shop: tuple[Table, RestFaults], status: int, way: Way, *, visible: bool
 ) -> None:
     table, faults = shop
     shown, before = iceberg_java.read(table), contents(table)
-    met = faults.fail(status, when=when)
+    met = faults.fail(status, request=COMMIT, way=way)
     document = care_for(table, run_id="ours")
     assert met.seen
     assert document.outcome is (Outcome.VERIFIED if visible else Outcome.FAILED), document.reason
@@ -86,10 +87,10 @@ def test_a_commit_that_comes_second_is_staged_anew(iceberg_java: IcebergJava, sh
     before = opened(table).snapshot()
     forward = faults.forward
 
-    def overtaken(method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        if method == "POST" and path.endswith("/tables/events") and not moved:
+    def overtaken(request: Request) -> Answer:
+        if request.method == "POST" and request.path.endswith("/tables/events") and not moved:
             moved.append(iceberg_java.append(table, [row(DAYS[0], 999)]))
-        return forward(method, path, headers, body)
+        return forward(request)
 
     faults.forward = overtaken  # type: ignore[method-assign]
     document = care_for(table)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engines.s3_faults import S3Fault, S3Faults, Way
+from tests.engines.fault_proxy import Fault, Way
+from tests.engines.s3_faults import S3Faults
 from tests.engines.s3_server import Bucket, S3Server
 from tests.sweep.toy_table import NOW, Toy, age
 
@@ -110,7 +111,7 @@ def _quarantines(disk: Toy) -> list[Path]:
     return sorted(path.parent for path in (disk.folder / "_nightkeep/quarantine").glob("*/plan-*"))
 
 
-def _set_off(faults: S3Faults, request: str, way: Way, *, status: int, times: int) -> S3Fault:
+def _set_off(faults: S3Faults, request: str, way: Way, *, status: int, times: int) -> Fault:
     if status:
         return faults.fail(status, request=request, way=way, times=times)
     return faults.drop(request=request, way=way, times=times)
