@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 from tests.engines.toolchain import FEW_ROWS, SHORT_LIVED, cache_dir, program, spark_environment
 
 _END_SECONDS = 120.0
