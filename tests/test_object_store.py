@@ -221,6 +221,26 @@ def test_a_copy_in_one_piece_of_many_is_compared_by_its_bytes(
     assert store.read("to") == data
 
 
+def test_what_is_too_large_to_be_copied_is_read_and_written(
+    store: ObjectStorage, faults: S3Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_PIECE", 7_000_000)
+    monkeypatch.setattr(objects, "_COPIED_BYTES", 19_999_999)
+    data = os.urandom(20_000_000)
+    with store.create("from") as sink:
+        sink.write(data)
+    faults.fail(500, request="PUT .*/to.*partNumber=2", times=RETRIES + 1)
+    with pytest.raises(OSError, match="injected"):
+        store.move("from", "to")
+    assert names(store) == ["from"]
+    assert store.move("from", "to")
+    assert (names(store), store.read("to")) == (["to"], data)
+    copied = data[:19_999_999]
+    store.put("less", copied)
+    assert store.move("less", "there") and store.read("there") == copied
+    assert faults.asked("PUT .*/there") == 1
+
+
 def test_a_copy_that_is_none_costs_no_file(store: ObjectStorage, faults: S3Faults, s3_bucket: Bucket) -> None:
     store.put("from", b"whole")
     with ThreadPoolExecutor(1) as pool, faults.paused(request="HEAD .*/to") as looked:

@@ -22,7 +22,7 @@ from nightkeep.storage.object_files import create_object, open_object
 from nightkeep.storage.verbs import Stored
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import Bytes, ObjectMeta
 
 _PAGE: Final = 1000
 """Keys in a page of a listing and in a bulk deletion: the most that S3 has."""
@@ -30,6 +30,8 @@ _AT_ONCE: Final = 16
 _CONFLICTS: Final = 10
 _PIECE: Final = 32 * 1024 * 1024
 """Of an object that is read as a whole: requests have an end, however long the object is."""
+_COPIED_BYTES: Final = 5 << 30
+"""What S3 copies in one request (CopyObject); more is read and written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +102,13 @@ class ObjectStorage:
 
     def move(self, name: str, to: str) -> bool:
         """The store copies, and the copy is compared; its time is that of the copying. Two requests look for `to` and
-        write it: another who creates that very name between them is overwritten. S3 copies at most 5 GB."""
+        write it: another who creates that very name between them is overwritten."""
         source = self._head(name)
         if source is None:
             raise MissingFile(self._subject(name), "a file to be moved", "no such file")
         if self.exists(to):
             return False
-        with asking(self._subject(name)):
-            obstore.copy(self._client(), self._key(name), self._key(to))
+        self._copy(source, to)
         if not self._is_copy(source, self._head(to)):
             raise OSError(f"{self._subject(to)}: expected a copy of {name}, found other bytes; both are left")
         self._delete(name)
@@ -197,13 +198,28 @@ class ObjectStorage:
         is_tagged = copy["e_tag"] is not None and copy["e_tag"] == source["e_tag"]
         return is_tagged or self._digest(source) == self._digest(copy)
 
+    def _copy(self, source: ObjectMeta, to: str) -> None:
+        name = self._name(source["path"])
+        if source["size"] <= _COPIED_BYTES:
+            with asking(self._subject(name)):
+                obstore.copy(self._client(), source["path"], self._key(to))
+            return
+        with self.create(to) as sink:
+            for piece in self._pieces(source):
+                sink.write(piece)
+
     def _digest(self, found: ObjectMeta) -> bytes:
         digest = sha256()
-        with asking(self._subject(self._name(found["path"]))):
-            for start in range(0, found["size"], _PIECE):
-                end = min(start + _PIECE, found["size"])
-                digest.update(obstore.get_range(self._client(), found["path"], start=start, end=end))
+        for piece in self._pieces(found):
+            digest.update(piece)
         return digest.digest()
+
+    def _pieces(self, found: ObjectMeta) -> Iterator[Bytes]:
+        for start in range(0, found["size"], _PIECE):
+            end = min(start + _PIECE, found["size"])
+            with asking(self._subject(self._name(found["path"]))):
+                piece = obstore.get_range(self._client(), found["path"], start=start, end=end)
+            yield piece
 
     def _entries(self, folder: str) -> Iterator[ObjectMeta]:
         listing = iter(obstore.list(self._client(), self._folder(folder), chunk_size=_PAGE))
