@@ -7,6 +7,7 @@ import pytest
 from tests.delta.caring import files, opened
 from tests.delta.hand_log import HandLog
 
+from nightkeep.errors import RefusedTable
 from nightkeep.territory import DAY_MS
 
 UUID = "8f0e1d2c-3b4a-4958-8776-655443322110"
@@ -101,3 +102,41 @@ def test_the_floor_is_that_of_vacuum(table: Path) -> None:
 def test_other_tables_are_known_by_their_metadata(name: str, folder: str | None, table: Path) -> None:
     found = [match[1] for pattern in opened(table).territory().foreign if (match := re.fullmatch(pattern, name))]
     assert found == ([] if folder is None else [folder])
+
+
+@pytest.mark.parametrize(
+    ("sign", "format"),
+    [
+        (".hoodie/hoodie.properties", "Hudi"),
+        (".hoodie/timeline/20261101.commit", "Hudi"),
+        ("schema/schema-0", "Paimon"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+        (f"metadata/00003-{UUID}.gz.metadata.json", "Iceberg"),
+        (f"metadata/00003-{UUID}.metadata.json.gz", "Iceberg"),
+    ],
+)
+def test_another_formats_table_in_the_same_folder_is_refused(sign: str, format: str, table: Path) -> None:
+    (table / sign).parent.mkdir(parents=True)
+    (table / sign).write_text("{}")
+    with pytest.raises(RefusedTable, match=f"{re.escape(sign)} in its folder is the metadata of a table of {format}'s"):
+        opened(table).territory()
+
+
+@pytest.mark.parametrize("name", ["metadata/notes.txt", "schema/orders.json", "snapshot/snapshot-1"])
+def test_what_only_looks_like_another_formats_is_not(name: str, table: Path) -> None:
+    (table / name).parent.mkdir(parents=True)
+    (table / name).write_text("{}")
+    assert opened(table).territory().home == ""
+
+
+@pytest.mark.parametrize("formats", ["iceberg", "hudi, Iceberg"])
+def test_what_uniform_writes_for_iceberg_is_the_tables_own(formats: str, tmp_path: Path) -> None:
+    log = HandLog(tmp_path / "table", configuration={"delta.universalFormat.enabledFormats": formats})
+    log.commit(0, *log.head)
+    (log.folder / "metadata").mkdir()
+    (log.folder / "metadata/v1.metadata.json").write_text("{}")
+    assert opened(log.folder).territory().home == ""
+    (log.folder / ".hoodie").mkdir()
+    (log.folder / ".hoodie/hoodie.properties").write_text("")
+    with pytest.raises(RefusedTable, match="Hudi"):
+        opened(log.folder).territory()

@@ -12,7 +12,7 @@ import pytest
 from tests.paimon.contents import SAMPLES, opened
 from tests.paimon.keeping import names
 
-from nightkeep.errors import MissingFile
+from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.sweep.places import classified
 
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
@@ -141,3 +141,24 @@ def test_a_branch_without_schema_tells_nothing(table: Path) -> None:
     (table / "branch/branch-dev").mkdir(parents=True)
     with pytest.raises(MissingFile, match="branch-dev/schema"):
         opened(table).territory()
+
+
+@pytest.mark.parametrize(
+    ("sign", "format"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta"),
+        (".hoodie/hoodie.properties", "Hudi"),
+        (".hoodie/timeline/1.commit", "Hudi"),
+    ],
+)
+def test_another_formats_table_in_the_same_folder_is_refused(sign: str, format: str, table: Path) -> None:
+    (table / sign).parent.mkdir(parents=True)
+    (table / sign).write_text("{}")
+    with pytest.raises(RefusedTable, match=f"{re.escape(sign)} in its folder is the metadata of a table of {format}'s"):
+        opened(table).territory()
+
+
+def test_what_paimon_writes_for_iceberg_is_the_tables_own(table: Path) -> None:
+    (table / "metadata").mkdir()
+    (table / "metadata/v1.metadata.json").write_text("{}")
+    assert opened(table).territory().home == ""

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.delta.actions import Raw
 from nightkeep.formats.delta.head import head
 from nightkeep.formats.delta.naming import LOG, MARK
 from nightkeep.formats.delta.partition import folder_names
 from nightkeep.formats.delta.schema import ColumnMapping, TableSchema, is_true, parse_schema
 from nightkeep.model import Address
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, Stored
 from nightkeep.territory import DAY_MS, Kind, Place, Territory
 
 FLOOR_MS: Final = 7 * DAY_MS
@@ -23,8 +25,12 @@ FLOOR_MS: Final = 7 * DAY_MS
 
 
 def territory(address: Address, storage: Storage) -> Territory:
-    """The whole folder of the table, without tables below it. Raises RefusedTable, MissingFile, CorruptMetadata."""
+    """The whole folder of the table, without tables below it.
+
+    Raises RefusedTable where another format's table is in the very same folder, MissingFile, CorruptMetadata.
+    """
     found = head(storage, table=address.name)
+    _require_alone(address.name, storage, found.metadata)
     schema = parse_schema(found.metadata, found.protocol, table=address.name)
     return Territory(
         table=address,
@@ -34,6 +40,29 @@ def territory(address: Address, storage: Storage) -> Territory:
         foreign=_FOREIGN,
         floor_ms=FLOOR_MS,
     )
+
+
+def _require_alone(table: str, storage: Storage, metadata: Raw) -> None:
+    """Nothing here knows which files another format's table needs. What UniForm writes is of this table."""
+    signs = {
+        "Hudi": (*storage.list(".hoodie"), *storage.list(".hoodie/timeline")),
+        "Paimon": _matching(storage, "schema", r"schema-[0-9]+"),
+        "Iceberg": () if _is_universal(metadata) else _matching(storage, "metadata", _ICEBERG),
+    }
+    for format, found in signs.items():
+        if found:
+            feature = f"{found[0].name} in its folder is the metadata of a table of {format}'s"
+            raise RefusedTable(table, feature, "give each table a folder of its own, and remove what is old")
+
+
+def _matching(storage: Storage, folder: str, pattern: str) -> tuple[Stored, ...]:
+    return tuple(file for file in storage.list(folder) if re.fullmatch(f"{folder}/{pattern}", file.name))
+
+
+def _is_universal(metadata: Raw) -> bool:
+    told = metadata.get("configuration")
+    formats = str(told.get(_UNIVERSAL, "")) if isinstance(told, Mapping) else ""
+    return "iceberg" in (name.strip().lower() for name in formats.split(","))
 
 
 def kinds(schema: TableSchema) -> Iterator[Kind]:
@@ -79,6 +108,8 @@ _DATA: Final = r"[^/._][^/]*\.parquet"
 _TRINO: Final = rf"[0-9]{{8}}_[0-9]{{6}}_[0-9]{{5}}_[0-9a-z]{{5}}[_-]{_UUID}"
 """Trino gives data files the id of their query, and no suffix."""
 _PREFIX: Final = "[0-9A-Za-z][0-9A-Za-z-]*"
+_UNIVERSAL: Final = "delta.universalFormat.enabledFormats"
+_ICEBERG: Final = r"[^/]+\.metadata\.json(?:\.gz)?"
 _FOLDER: Final = r"([^\x00]+)"
 _FOREIGN: Final = (
     rf"{_FOLDER}/_delta_log/[^/]+",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.layout import branch_schemas, branches, layout
 from nightkeep.formats.paimon.naming import MARK
 from nightkeep.formats.paimon.paths import escape
@@ -39,7 +40,9 @@ _FOREIGN: Final = (
 
 
 def territory(table: Address, storage: Storage) -> Territory:
-    """Raises MissingFile for a branch without schema, RefusedTable for a table with files outside of its folder."""
+    """Raises MissingFile for a branch without schema, RefusedTable for a table with files outside of its folder, and
+    where another format's table is in the very same folder."""
+    _require_alone(table.name, storage)
     main, *others = (branch_schemas(storage, branch) for branch in branches(storage))
     schemas = [*main, *(schema for other in others for schema in other)]
     where = layout(main[-1], subject=table.name)
@@ -56,6 +59,14 @@ def territory(table: Address, storage: Storage) -> Territory:
         foreign=tuple(_foreign(data, partitioned=bool(keys))),
         by_bare_name=True,
     )
+
+
+def _require_alone(table: str, storage: Storage) -> None:
+    """Nothing here knows which files another format's table needs. In metadata/ is what Paimon writes for Iceberg."""
+    for format, folders in {"Delta": ("_delta_log",), "Hudi": (".hoodie", ".hoodie/timeline")}.items():
+        for file in (file for folder in folders for file in storage.list(folder)):
+            feature = f"{file.name} in its folder is the metadata of a table of {format}'s"
+            raise RefusedTable(table, feature, "give each table a folder of its own, and remove what is old")
 
 
 def _metadata_kinds() -> Iterator[Kind]:
