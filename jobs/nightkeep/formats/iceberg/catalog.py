@@ -27,12 +27,12 @@ from pyiceberg.exceptions import (
 from pyiceberg.utils.config import Config
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from nightkeep.errors import AddressError, Unreachable
+from nightkeep.errors import AddressError, EvidenceError, Unreachable
 from nightkeep.formats.iceberg import sql_commit, update_commit
 from nightkeep.formats.iceberg.forgetting import Forgotten, without
 from nightkeep.formats.iceberg.paths import MACHINE, name_in
 from nightkeep.formats.iceberg.stores import require_one_store, store_of
-from nightkeep.formats.iceberg.table_metadata import Raw, decode, head
+from nightkeep.formats.iceberg.table_metadata import Raw, content, decode, head
 from nightkeep.formats.iceberg.update_commit import SILENT
 from nightkeep.storage import LocalStorage, Storage
 
@@ -72,6 +72,23 @@ class TableHandle:
             raise AddressError(f"{self}: expected a table, found a view")
         require_one_store(self.storage, raw, location)
         return raw, location
+
+    def whole(self) -> tuple[Raw, str]:
+        """As `load`, by the metadata file itself: for whoever takes what metadata does not name for gone.
+
+        A server may leave out of its answer what the file has. Raises as `load`, and EvidenceError where the two differ
+        in snapshots, branches or tags.
+        """
+        raw, location = self.load()
+        if not location or not isinstance(open_catalog(self.catalog), RestCatalog):
+            return raw, location
+        written = decode(self.storage.read(name_in(self.storage, location)), subject=location)
+        told, there = content(raw, subject=str(self)), content(written, subject=location)
+        if told != there:
+            expected = f"the snapshots, branches and tags of {location}: {len(there)} in all"
+            example = min(map(str, told ^ there))
+            raise EvidenceError(f"{self}: the catalog's answer", expected, f"{len(told)}, not alike in {example}")
+        return written, location
 
     def found(self) -> tuple[Raw | None, str]:
         """What the catalog itself tells: metadata, None where a file has it, and where it is. Raises as `load`."""
@@ -163,6 +180,7 @@ def _connect(name: str, settings: dict[str, Any]) -> Catalog:
         sql_commit.wait_for_others(opened)
     if isinstance(opened, RestCatalog):
         update_commit.limit_waiting(opened)
+        update_commit.ask_for_all(opened)
     return opened
 
 

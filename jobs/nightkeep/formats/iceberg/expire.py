@@ -59,7 +59,7 @@ def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
     planned = expiry.state
     if not isinstance(planned, Planned):
         raise TypeError(f"{table}: expected what was planned for an Iceberg table, found {planned!r:.80}")
-    loaded, wanted = handle.load(), planned.forgotten
+    loaded, wanted = handle.whole(), planned.forgotten
     if _is_done(loaded, wanted):
         return True
     if not _may_still_go(loaded, planned):
@@ -67,7 +67,7 @@ def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
     try:
         return handle.forget(loaded, wanted)
     except OSError as failure:
-        if _is_done(handle.load(), wanted):
+        if _is_done(handle.whole(), wanted):
             return True
         raise UnknownOutcome(f"{table}: expiry of {len(wanted.snapshots)} snapshots", "an answer", str(failure)) from (
             failure

@@ -155,10 +155,10 @@ class IcebergTable:
         return f"CALL `{catalog}`.system.rollback_to_snapshot('{quoted}', {version})"
 
     def territory(self) -> Territory:
-        return territory(self.address, self.storage, self.handle.load())
+        return territory(self.address, self.storage, self.handle.whole())
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
-        return live.roots(self.address.name, self.handle.load(), retention)
+        return live.roots(self.address.name, self.handle.whole(), retention)
 
     def reach(self, root: Root) -> Reach:
         return live.reach(self.storage, root)
@@ -167,7 +167,7 @@ class IcebergTable:
         return live.live(self.storage, source)
 
     def expiry(self, request: ExpireRequest) -> Expiry:
-        return expire.plan_expiry(self.address.name, self.handle.load(), request)
+        return expire.plan_expiry(self.address.name, self.handle.whole(), request)
 
     def forget(self, expiry: Expiry, run: Run) -> bool:
         """One commit, which carries no mark of `run`: it adds no snapshot."""

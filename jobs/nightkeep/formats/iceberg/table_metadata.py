@@ -77,6 +77,19 @@ def head(raw: Raw, *, subject: str) -> Head:
     )
 
 
+def content(raw: Raw, *, subject: str) -> frozenset[tuple[str, str, int]]:
+    """The table, its snapshots, branches and tags: for each what it is, its name, and the snapshot. Main is one of them
+    also where only the current snapshot tells of it."""
+    told = head(raw, subject=subject)
+    pointed = {name: integer(ref, "snapshot-id", subject=subject) for name, ref in refs(raw, subject=subject).items()}
+    pointed |= {} if told.current is None else {MAIN: told.current}
+    return frozenset(
+        {("table", told.uuid, 0)}
+        | {("ref", name, number) for name, number in pointed.items()}
+        | {("snapshot", "", number) for number in told.snapshots}
+    )
+
+
 def ancestors(raw: Raw, snapshot_id: int | None, *, subject: str) -> Iterator[int]:
     """A snapshot's id, its parent's and so on, as far as the metadata still knows. Raises CorruptMetadata."""
     known = head(raw, subject=subject).snapshots

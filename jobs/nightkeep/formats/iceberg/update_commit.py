@@ -56,6 +56,12 @@ def limit_waiting(catalog: RestCatalog) -> None:
     session.request = partial(session.request, timeout=PATIENCE)  # type: ignore[method-assign]
 
 
+def ask_for_all(catalog: RestCatalog) -> None:
+    """Let every answer have all snapshots: settings, ours or the server's, may ask for those alone that a branch or
+    tag points to, without the ones before them."""
+    catalog.properties["snapshot-loading-mode"] = "all"
+
+
 def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
     """The table's metadata as the server's answer has it, with all that pyiceberg does not know; and its location.
 
