@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageEr
 from nightkeep.model import Outcome
 from nightkeep.storage import LocalStorage, Stored
 from nightkeep.sweep import owner
-from nightkeep.sweep.order import Mode
+from nightkeep.sweep.order import Mode, Restored
 from nightkeep.sweep.quarantine import close, purge, restore
 from nightkeep.sweep.removal import _Work, remove
 from nightkeep.sweep.sets import ORPHANS, Tally
@@ -189,6 +189,94 @@ def test_nothing_is_purged_that_was_cut_short(toy: Toy) -> None:
     assert close(toy.territory(), run_of("run-2")) == ()
     assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == Tally()
     assert purge(toy.territory(), now_ms=NOW + 1000 * DAY_MS, older_than_ms=0).files == 3
+
+
+@dataclass(frozen=True)
+class _Interrupted(LocalStorage):
+    """A store in which something happens once, before the first move, or before the first bulk deletion."""
+
+    verb: str
+    happens: list[Callable[[], object]]
+
+    def move(self, name: str, to: str) -> bool:
+        self._happen("move")
+        return LocalStorage.move(self, name, to)
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        failed = LocalStorage.delete_all(self, names)
+        self._happen("delete_all")
+        return failed
+
+    def _happen(self, verb: str) -> None:
+        if verb == self.verb and self.happens:
+            self.happens.pop()()
+
+
+@pytest.mark.parametrize("older_than_ms", [30 * DAY_MS, 0])
+def test_a_purge_keeps_off_what_is_being_restored(toy: Toy, older_than_ms: int) -> None:
+    before, late = toy.files(), NOW + 31 * DAY_MS
+    toy.swept(Mode.QUARANTINE)
+    purged: list[Tally] = []
+    meanwhile = _Interrupted(
+        toy.storage.root,
+        "move",
+        [lambda: purged.append(purge(toy.territory(), now_ms=late, older_than_ms=older_than_ms))],
+    )
+    back = restore(replace(toy.territory(), storage=meanwhile), "run-1", now_ms=late)
+    assert (purged, back.outcome, back.files) == ([Tally()], Outcome.VERIFIED, 3)
+    assert toy.files() == before
+
+
+def test_what_a_failed_restore_kept_ages_anew(toy: Toy) -> None:
+    before, late = toy.files(), NOW + 29 * DAY_MS
+    toy.swept(Mode.QUARANTINE)
+    (toy.folder / "data/old.dat").write_text("somebody else's")
+    for days in (0, 1):
+        assert restore(toy.territory(), "run-1", now_ms=late + days * DAY_MS).outcome is Outcome.FAILED
+    late += DAY_MS
+    assert purge(toy.territory(), now_ms=late + 30 * DAY_MS, older_than_ms=30 * DAY_MS) == Tally()
+    assert toy.aside() == [before["data/old.dat"]]
+    assert purge(toy.territory(), now_ms=late + 30 * DAY_MS + 1, older_than_ms=30 * DAY_MS).files == 1
+    assert not any(path.is_file() for path in (toy.folder / "_nightkeep").rglob("*"))
+
+
+def test_a_purge_ends_where_a_restore_begins_which_names_what_is_lost(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightkeep.sweep.removal.PART", 2)
+    before, late = toy.files(), NOW + 31 * DAY_MS
+    toy.swept(Mode.QUARANTINE)
+    told: list[Restored] = []
+    meanwhile = _Interrupted(
+        toy.storage.root, "delete_all", [lambda: told.append(restore(toy.territory(), "run-1", now_ms=late))]
+    )
+    territory = replace(toy.territory(), storage=meanwhile)
+    assert purge(territory, now_ms=late, older_than_ms=30 * DAY_MS).files == 2
+    assert (told[0].outcome, told[0].files) == (Outcome.FAILED, 1)
+    assert told[0].conflicts == tuple((name, "neither at home nor in quarantine any more") for name in OLD[:2])
+    assert toy.files() == {name: file for name, file in before.items() if name not in OLD[:2]}
+
+
+def test_a_list_that_is_purged_under_a_restore_is_named(toy: Toy) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+
+    @dataclass(frozen=True)
+    class Purged(LocalStorage):
+        def replace(self, name: str, data: bytes, *, temporary: str) -> None:
+            purge(toy.territory(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
+            LocalStorage.replace(self, name, data, temporary=temporary)
+
+    territory = replace(toy.territory(), storage=Purged(toy.storage.root))
+    back = restore(territory, "run-1", now_ms=NOW + 31 * DAY_MS)
+    assert (back.outcome, [name for name, _ in back.conflicts]) == (Outcome.FAILED, [f"{folder}/plan-00000.jsonl"])
+
+
+def test_a_restore_mark_that_is_damaged_keeps_what_it_marks(toy: Toy) -> None:
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    (toy.folder / folder / "restoring.json").write_text("{")
+    with pytest.raises(CorruptMetadata, match="restoring.json"):
+        purge(toy.territory(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
+    assert len(toy.aside()) == 3
 
 
 def test_never_purged_where_nobody_says_when(toy: Toy) -> None:

@@ -23,24 +23,32 @@ from nightkeep.sweep.shelf import (
     quarantines,
     read_mark,
     read_plan,
+    read_restoring,
     write_mark,
+    write_restoring,
 )
 from nightkeep.territory import DAY_MS, Territory
+
+_LOST = "neither at home nor in quarantine any more"
+_PURGED = "the list of these files is gone, and they with it: they were purged"
 
 
 def restore(territory: Territory, run_id: str, *, now_ms: int) -> Restored:
     """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
 
+    A purge keeps off what is being restored; what an earlier one has deleted is named as lost.
+
     Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work,
     CorruptMetadata for a list of files that is damaged.
     """
-    storage = territory.storage
-    found = [part for part in parts(storage, folder_of(territory, run_id)) if part.planned]
+    storage, folder = territory.storage, folder_of(territory, run_id)
+    found = [part for part in parts(storage, folder) if part.planned]
     if not found:
         runs = ", ".join(_run_ids(territory)) or "nothing"
         raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
     for part in found:
         _refuse_busy(territory, part)
+    write_restoring(storage, folder, now_ms=now_ms)
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for part in found:
         moved, in_the_way = _restore_part(storage, part, now_ms)
@@ -51,13 +59,15 @@ def restore(territory: Territory, run_id: str, *, now_ms: int) -> Restored:
 def purge(territory: Territory, *, now_ms: int, older_than_ms: int) -> Tally:
     """Delete quarantines whose last file was put aside longer ago, oldest first; never one that was cut short.
 
-    What cannot be deleted stays listed, for the next purge.
+    Nor one whose last restore began since, or within a day: it may be at work. What cannot be deleted stays listed,
+    for the next purge.
     """
     storage, purged = territory.storage, NO_FILES
+    restored_before_ms = now_ms - max(older_than_ms, DAY_MS)
     aged = [(since, folder) for folder in quarantines(territory) if (since := _since(storage, folder)) is not None]
     for since, folder in sorted(aged):
         if since < now_ms - older_than_ms:
-            purged += _purge_folder(storage, folder)
+            purged += _purge_folder(storage, folder, restored_before_ms=restored_before_ms)
     for stored in storage.list(own_folder(territory)):
         if stored.name.rpartition("/")[2].startswith(CLOCK) and stored.modified_ms < now_ms - DAY_MS:
             storage.delete(stored.name)
@@ -95,8 +105,11 @@ def _refuse_busy(territory: Territory, part: Part) -> None:
 
 
 def _restore_part(storage: Storage, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
-    _, planned = read_plan(storage, part)
-    left = read_mark(storage, part, Mark.DONE)[1] if Mark.DONE in part.marks else None
+    try:
+        _, planned = read_plan(storage, part)
+        left = read_mark(storage, part, Mark.DONE)[1] if Mark.DONE in part.marks else None
+    except MissingFile:
+        return NO_FILES, [(part.plan, _PURGED)]
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for file in planned:
         where, moved = _brought_home(storage, file)
@@ -127,7 +140,7 @@ def _conflict(where: Where, file: Planned, left: frozenset[str] | None) -> str |
     if where is Where.IN_THE_WAY:
         return f"another file has its name now; its copy is kept as {file.to}"
     if where is Where.NOWHERE and left is not None and file.path not in left:
-        return "neither at home nor in quarantine any more"
+        return _LOST
     return None
 
 
@@ -160,18 +173,29 @@ def _since(storage: Storage, folder: str) -> int | None:
     return max(marks or [stored.modified_ms for stored in storage.list(folder)], default=None)
 
 
-def _purge_folder(storage: Storage, folder: str) -> Tally:
-    """Files of a part, then its list, then its marks: at every moment what is still there is told by something."""
-    purged = NO_FILES
-    for part in parts(storage, folder):
-        failed: set[str] = set()
+def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> Tally:
+    """Files of all parts, then lists, then marks: at every moment what is still there, or lost, is told by something.
+
+    Ends where a restore has begun meanwhile.
+    """
+    purged, found = NO_FILES, parts(storage, folder)
+    for part in found:
         for batch in storage.walk(part.files):
-            not_gone = {name for name, _ in storage.delete_all([stored.name for stored in batch])}
-            purged += Tally(len(batch) - len(not_gone), sum(s.bytes for s in batch if s.name not in not_gone))
-            failed |= not_gone
-        if failed:
-            return purged
+            if _is_wanted_back(storage, folder, restored_before_ms):
+                return purged
+            failed = {name for name, _ in storage.delete_all([stored.name for stored in batch])}
+            purged += Tally(len(batch) - len(failed), sum(s.bytes for s in batch if s.name not in failed))
+            if failed:
+                return purged
+    if _is_wanted_back(storage, folder, restored_before_ms):
+        return purged
+    for part in found:
         storage.delete(part.plan)
     for stored in storage.list(folder):
         storage.delete(stored.name)
     return purged
+
+
+def _is_wanted_back(storage: Storage, folder: str, before_ms: int) -> bool:
+    begun_ms = read_restoring(storage, folder)
+    return begun_ms is not None and begun_ms >= before_ms

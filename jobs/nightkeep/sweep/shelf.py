@@ -4,6 +4,7 @@
 <home>/_nightkeep/quarantine/<run>/00000/00000.file       the files, under names that no engine reads
 <home>/_nightkeep/quarantine/<run>/done-00000.json        once each file of the part is in one place
 <home>/_nightkeep/quarantine/<run>/restored-00000.json    once all of them are back
+<home>/_nightkeep/quarantine/<run>/restoring.json         when a restore last began
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Run
 from nightkeep.storage import Storage
 from nightkeep.sweep.owner import Owner, ourselves
@@ -159,9 +160,29 @@ def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[
         raise CorruptMetadata(f"{storage.root}/{part.mark(mark)}", "a mark as JSON", repr(failure)) from None
 
 
+def write_restoring(storage: Storage, folder: str, *, now_ms: int) -> None:
+    """Say that a restore of a run is about to move files. Of several the last one is told."""
+    text = json.dumps({"at_ms": now_ms, "at": iso(now_ms)}) + "\n"
+    storage.replace(_restoring(folder), text.encode(), temporary=_temporary(_restoring(folder)))
+
+
+def read_restoring(storage: Storage, folder: str) -> int | None:
+    """When a restore of a run last began, in epoch milliseconds; None where none did."""
+    try:
+        return int(json.loads(storage.read(_restoring(folder)))["at_ms"])
+    except MissingFile:
+        return None
+    except (ValueError, KeyError, TypeError) as failure:
+        raise CorruptMetadata(f"{storage.root}/{_restoring(folder)}", "a mark as JSON", repr(failure)) from None
+
+
 def iso(milliseconds: int) -> str:
     """A time for people."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _restoring(folder: str) -> str:
+    return f"{folder}/restoring.json"
 
 
 def _temporary(name: str) -> str:
