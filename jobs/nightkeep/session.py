@@ -272,12 +272,15 @@ def _done(work: bytes, items: Sequence[bytes], number: int) -> object:
     return pickle.loads(work)(pickle.loads(items[number]))
 
 
-def outcome(task: Callable[[], object]) -> bytes:
-    """What `returned` turns into the task's result, or into the NightkeepError it ended with."""
-    ended: tuple[object, NightkeepError | None, str]
+def outcome(task: Callable[[], object], *, told: tuple[type[Exception], ...] = (NightkeepError,)) -> bytes:
+    """What `returned` turns into the task's result, or into the failure that it ended with, of a kind that is `told`.
+
+    Any other failure is raised.
+    """
+    ended: tuple[object, Exception | None, str]
     try:
         ended = (task(), None, "")
-    except NightkeepError as failure:
+    except told as failure:
         # Not a failure of the task: Spark would try again what cannot succeed.
         ended = (None, failure, traceback.format_exc())
     return pickled(ended)

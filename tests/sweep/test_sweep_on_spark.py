@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from tests.sweep import toy_table
 from tests.sweep.toy_table import NOW, Toy
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.storage import LocalStorage, Stored
 from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.on_spark import SparkSets
 from nightkeep.sweep.sets import Counted, Sets
-from nightkeep.territory import DAY_MS, Retention
+from nightkeep.territory import DAY_MS, Retention, Root
 
 # Workers cannot import tests: the table travels with its code.
 cloudpickle.register_pickle_by_value(toy_table)
@@ -117,3 +119,38 @@ def test_sources_are_read_once(tmp_path: Path, sets: SparkSets, monkeypatch: pyt
     # A second read would fail.
     (toy.folder / "meta/l-2.json").unlink()
     sets.live(toy, toy.roots(RETENTION), expected=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A store that says no to every question about one file, with words that only the tasks that ask can have."""
+
+    store: LocalStorage
+
+    def __getattr__(self, verb: str) -> object:
+        return getattr(self.store, verb)
+
+    def stat(self, name: str) -> Stored | None:
+        raise PermissionError(f"{name}: access denied")
+
+
+def test_what_a_store_says_to_a_task_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
+    def deny(root: Root) -> None:
+        raise PermissionError(f"{root.id}: access denied")
+
+    toy = toy_with_leftovers(tmp_path / "toy")
+    toy.before_reach = deny
+    sets.list(toy.territory())
+    with pytest.raises(PermissionError, match=r"meta/s-1\.json: access denied") as raised:
+        sets.live(toy, toy.roots(RETENTION), expected=True)
+    assert any("in a Spark task" in note for note in raised.value.__notes__)
+
+
+def test_what_a_store_says_while_parts_are_compared_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
+    toy = toy_with_leftovers(tmp_path / "toy")
+    first, second = toy.roots(RETENTION)
+    denied = replace(toy, storage=Denied(LocalStorage(str(toy.folder))))
+    sets.reached(denied, (first,))
+    sets.live(toy, (second,), expected=True)
+    with pytest.raises(PermissionError, match=r"\.(dat|json): access denied"):
+        sets.settle(cutoff_ms=None)

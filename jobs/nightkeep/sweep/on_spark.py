@@ -42,6 +42,8 @@ _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
 _NAMELESS, _SOURCE, _FAILED = "nameless", "source", "failed"
 """Of none: names that are no text, counted; a source still to be read; what a task ended with."""
 
+_TOLD: Final = (NightkeepError, OSError)
+"""What a task may end with and the driver raises again: a store's own clients try often enough before they give up."""
 _TASKS_PER_CORE: Final = 4
 _NAMES_PER_PART: Final = 100_000
 """About 30 MB while they are compared."""
@@ -216,7 +218,7 @@ def _rows(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
             try:
                 for frame in pickle.loads(work)(pickle.loads(items[number])):
                     yield from _wired(frame)
-            except NightkeepError as failure:
+            except _TOLD as failure:
                 yield from _wired(pl.DataFrame({"role": [_FAILED], "told": [_raising(failure)]}))
 
     return run
@@ -229,11 +231,11 @@ def _wired(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:
     yield from full.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
 
-def _raising(failure: NightkeepError) -> bytes:
+def _raising(failure: Exception) -> bytes:
     def fail() -> None:
         raise failure
 
-    return outcome(fail)
+    return outcome(fail, told=_TOLD)
 
 
 def _comparison(question: _Question) -> Any:
@@ -245,9 +247,9 @@ def _comparison(question: _Question) -> Any:
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)
         sets = _part(found, frame)
-        counted = sets.settle(cutoff_ms=found.cutoff_ms, named=found.named)
+        # Asks the store for what was reached, and for what is needed and was not listed.
+        told = outcome(lambda: sets.settle(cutoff_ms=found.cutoff_ms, named=found.named), told=_TOLD)
         orphans = pa.Table.from_batches(sets.orphans(), ORPHANS)
-        told = outcome(lambda: counted)
         columns = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in orphans.columns]
         return pa.table([*columns, pa.array([None] * len(orphans) + [told], pa.binary())], [*ORPHANS.names, "told"])
 
