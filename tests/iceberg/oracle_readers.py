@@ -37,10 +37,16 @@ class Readers:
         return shown
 
     def duckdb_fails(self) -> bool:
-        """1.5.5 may, on equality deletes where a partition is null or beside files of another spec."""
+        """1.5.5 may, on equality deletes where a partition is null or beside files of another spec; and it may take a
+        vector for another one of the same Puffin file where that has vectors of files of two specs, as Spark's have
+        once the spec has changed."""
         live = [entry for entry in self.java.entries(self.table) if entry["status"] != 2]
         odd = len({entry["spec_id"] for entry in live}) > 1 or any(None in entry["partition"] for entry in live)
-        return odd and self.has_equality_deletes()
+        specs: dict[str, set[int]] = {}
+        for entry in live:
+            if entry.get("content_offset") is not None:
+                specs.setdefault(entry["file_path"], set()).add(entry["spec_id"])
+        return (odd and self.has_equality_deletes()) or any(len(each) > 1 for each in specs.values())
 
     def duckdb_agrees(self) -> bool:
         with suppress(EngineError):
