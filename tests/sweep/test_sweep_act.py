@@ -13,12 +13,14 @@ from tests.sweep.toy_table import NOW, Toy, ToyWithHistory, age, run_of
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome
 from nightkeep.storage import LocalStorage, Stored
+from nightkeep.storage.verbs import always
 from nightkeep.sweep import owner
 from nightkeep.sweep.order import Mode, Restored
 from nightkeep.sweep.quarantine import close, purge, restore
 from nightkeep.sweep.removal import _Work, remove
 from nightkeep.sweep.sets import ORPHANS, Tally
-from nightkeep.sweep.shelf import folder_of
+from nightkeep.sweep.settle import Where, settled
+from nightkeep.sweep.shelf import Planned, folder_of
 from nightkeep.territory import DAY_MS
 
 OLD = ("data/day=1/old one.dat", "data/old.dat", "meta/l-lost.json")
@@ -73,16 +75,65 @@ def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
 
 
 def test_a_part_that_takes_too_long_is_given_up(toy: Toy) -> None:
-    before, clock = toy.files(), iter([0, 1, owner.LEASE_MS // 2 + 1, owner.LEASE_MS // 2 + 1])
+    late = owner.LEASE_MS // 2 + 1
+    before, clock = toy.files(), iter([0, 1, 2, 3, late, late])
     work = _Work(toy.territory(), run_of("run-1"), recheck=True, clock=lambda: next(clock))
-    rows = [
-        {"name": name, "bytes": len(before[name][0]), "modified_ms": before[name][1] // 1_000_000, "kind": "data"}
-        for name in OLD
-    ]
-    work.put_aside(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))
+    work.put_aside(_orphans(before))
     assert work.gone.files == 1 and [name for name, _ in work.failed] == list(OLD[1:])
+    assert "it took too long; it is left" in work.failed[0][1] and "its part took too long" in work.failed[1][1]
     assert restore(toy.territory(), "run-1", now_ms=NOW).files == 1
     assert toy.files() == before
+
+
+def _orphans(files: dict[str, tuple[bytes, int]]) -> pa.RecordBatch:
+    rows = [
+        {"name": name, "bytes": len(files[name][0]), "modified_ms": files[name][1] // 1_000_000, "kind": "data"}
+        for name in OLD
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=ORPHANS)
+
+
+@pytest.mark.parametrize("hours", [0, 1], ids=["clocks apart", "in the same time"])
+def test_a_mover_that_took_too_long_leaves_what_another_host_settled(toy: Toy, hours: int) -> None:
+    """Between the second name and the end of the first one, the other host closes the part in favour of home."""
+    before, now = toy.files(), [0]
+
+    @dataclass(frozen=True)
+    class Slow(LocalStorage):
+        def _link(self, name: str, other: str) -> None:
+            LocalStorage._link(self, name, other)
+            if name == OLD[1]:
+                now[0] += hours * 3_600_000
+                assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+
+    territory = replace(toy.territory(), storage=Slow(toy.storage.root))
+    work = _Work(territory, run_of("run-1"), recheck=True, clock=lambda: now[0])
+    work.put_aside(_orphans(before))
+    assert (toy.folder / OLD[1]).exists() and OLD[1] in [name for name, _ in work.failed]
+    assert work.gone.files == (1 if hours else 2)
+    restore(toy.territory(), "run-1", now_ms=NOW)
+    assert toy.files() == before
+
+
+def test_two_names_are_settled_only_while_home_stays_as_it_is(toy: Toy) -> None:
+    """Read at length, as a bucket's large objects are: meanwhile the one at home goes."""
+    before = toy.files()
+
+    @dataclass(frozen=True)
+    class Slow(LocalStorage):
+        def open(self, name: str) -> pa.NativeFile:
+            opened = LocalStorage.open(self, name)
+            if name.endswith(".file"):
+                (toy.folder / OLD[0]).unlink()
+            return opened
+
+    (toy.folder / "copy").hardlink_to(toy.folder / OLD[0])
+    (toy.folder / "copy").rename(toy.folder / "copy.file")
+    file = Planned(OLD[0], "copy.file", 0, 0, "data")
+    with pytest.raises(OSError, match="nobody else to change it"):
+        settled(Slow(toy.storage.root), file)
+    assert (toy.folder / "copy.file").read_bytes() == before[OLD[0]][0]
+    assert settled(toy.storage, file) is Where.ASIDE
 
 
 def test_what_is_in_quarantine_is_neither_listed_nor_swept(toy: Toy) -> None:
@@ -198,9 +249,9 @@ class _Interrupted(LocalStorage):
     verb: str
     happens: list[Callable[[], object]]
 
-    def move(self, name: str, to: str) -> bool:
+    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         self._happen("move")
-        return LocalStorage.move(self, name, to)
+        return LocalStorage.move(self, name, to, may_go=may_go)
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         failed = LocalStorage.delete_all(self, names)
@@ -274,7 +325,7 @@ def test_a_list_that_is_purged_under_a_restore_is_named(toy: Toy) -> None:
 def test_a_restore_mark_that_is_damaged_keeps_what_it_marks(toy: Toy) -> None:
     folder = str(toy.swept(Mode.QUARANTINE).folder)
     (toy.folder / folder / "restoring.json").write_text("{")
-    with pytest.raises(CorruptMetadata, match="restoring.json"):
+    with pytest.raises(CorruptMetadata, match=r"restoring\.json"):
         purge(toy.territory(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
     assert len(toy.aside()) == 3
 
@@ -418,10 +469,10 @@ class _Stubborn(LocalStorage):
 
     kept: str
 
-    def move(self, name: str, to: str) -> bool:
+    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         if name == self.kept:
             raise PermissionError(f"{name}: not permitted")
-        return LocalStorage.move(self, name, to)
+        return LocalStorage.move(self, name, to, may_go=may_go)
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         failed = LocalStorage.delete_all(self, [name for name in names if name != self.kept])
@@ -471,7 +522,7 @@ def test_a_quarantine_that_cannot_be_purged_does_not_hide_what_was_done(toy: Toy
 
 
 def test_a_file_missing_while_it_is_moved_is_left(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(self: LocalStorage, name: str, to: str) -> bool:
+    def gone(self: LocalStorage, name: str, to: str, **_: object) -> bool:
         raise MissingFile(name, "a file to be moved", "no such file")
 
     monkeypatch.setattr(LocalStorage, "move", gone)

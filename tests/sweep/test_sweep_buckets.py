@@ -2,18 +2,27 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from tests.engines.fault_proxy import Fault, Way
 from tests.engines.s3_faults import S3Faults
 from tests.engines.s3_server import Bucket, S3Server
-from tests.sweep.toy_table import NOW, Toy, age
+from tests.sweep.toy_table import NOW, Toy, age, run_of
 
 from nightkeep.model import Outcome
 from nightkeep.storage import LocalStorage, ObjectStorage, clients
 from nightkeep.sweep.order import Mode
-from nightkeep.sweep.quarantine import restore
+from nightkeep.sweep.owner import LEASE_MS
+from nightkeep.sweep.quarantine import close, restore
+from nightkeep.sweep.removal import _Work
+from nightkeep.sweep.sets import ORPHANS
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 OLD = ["data/day=1/old one.dat", *(f"data/old-{n}.dat" for n in range(5)), "data/\u00e9%20.dat"]
 LIVE = ["data/a.dat", "data/day=1/b.dat"]
@@ -104,6 +113,39 @@ def test_whatever_a_bucket_fails_a_rerun_leaves_each_file_in_one_place(
     assert contents(disk).keys() == before.keys() - set(OLD)
     for run_id in {path.name.rpartition("-")[0] for path in _quarantines(disk)}:
         assert restore(toy.territory(), run_id, now_ms=NOW).conflicts == ()
+    assert contents(disk) == before
+
+
+@pytest.mark.parametrize("when", ["compared", "before its source goes"])
+def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
+    toy: Toy, disk: Toy, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other host closes the part in favour of home: while both are compared, by a clock that is ahead; later."""
+    before, now = contents(disk), [0]
+    monkeypatch.setattr("nightkeep.sweep.removal._THREADS", 1)
+
+    class Slow(ObjectStorage):
+        def _is_copy(self, source: "ObjectMeta", copy: "ObjectMeta | None") -> bool:
+            found = super()._is_copy(source, copy)
+            if when != "compared" and source["path"].endswith("old-2.dat"):
+                now[0] += LEASE_MS
+                assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+            return found
+
+        def _digest(self, found: "ObjectMeta") -> bytes:
+            digest = super()._digest(found)
+            if when == "compared" and found["path"].endswith("00003.file"):
+                assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+            return digest
+
+    territory = replace(toy.territory(), storage=Slow(toy.storage.root))
+    work = _Work(territory, run_of("run-1"), recheck=True, clock=lambda: now[0])
+    found = [toy.storage.stat(name) for name in sorted(OLD)]
+    rows = [{"name": f.name, "bytes": f.bytes, "modified_ms": f.modified_ms, "kind": "data"} for f in found if f]
+    work.put_aside(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))
+    assert work.gone.files == (len(OLD) - 1 if when == "compared" else 3)
+    assert sorted(contents(disk).values()) == sorted({*before.values()} - {content for content, _ in disk.aside()})
+    restore(toy.territory(), "run-1", now_ms=NOW)
     assert contents(disk) == before
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.storage.verbs import Stored
+from nightkeep.storage.verbs import Stored, always
 
 _BATCH: Final = 10_000
 
@@ -109,7 +109,7 @@ class LocalStorage:
         if batch:
             yield batch
 
-    def move(self, name: str, to: str) -> bool:
+    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         _make_folder(self._path(to).parent)
         try:
             self._link(name, to)
@@ -117,6 +117,8 @@ class LocalStorage:
             return False
         except FileNotFoundError:
             raise MissingFile(f"{self.root}/{name}", "a file to be moved", "no such file") from None
+        if self.stat(to) is None or not may_go():
+            raise OSError(f"{self.root}/{name}: expected to be moved in time, found that it took too long; it is left")
         self.delete(name)
         return True
 

@@ -5,7 +5,7 @@ Names are keys below the prefix, letter for letter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.storage.clients import Client, Options, asking, client, is_key, split_location
 from nightkeep.storage.object_files import create_object, open_object
-from nightkeep.storage.verbs import Stored
+from nightkeep.storage.verbs import Stored, always
 
 if TYPE_CHECKING:
     from obstore import Bytes, ObjectMeta
@@ -100,7 +100,7 @@ class ObjectStorage:
         with asking(self._subject(name)):
             obstore.put(self._client(), self._key(name), data)
 
-    def move(self, name: str, to: str) -> bool:
+    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         """The store copies, and the copy is compared; its time is that of the copying. Two requests look for `to` and
         write it: another who creates that very name between them is overwritten."""
         source = self._head(name)
@@ -111,6 +111,10 @@ class ObjectStorage:
         self._copy(source, to)
         if not self._is_copy(source, self._head(to)):
             raise OSError(f"{self._subject(to)}: expected a copy of {name}, found other bytes; both are left")
+        if not may_go():
+            raise OSError(
+                f"{self._subject(name)}: expected to be moved in time, found that it took too long; it is left"
+            )
         self._delete(name)
         return True
 
@@ -195,8 +199,10 @@ class ObjectStorage:
         if copy is None or copy["size"] != source["size"]:
             return False
         # Of an upload in parts the tag is made from those of its parts: a copy in one piece has another.
-        is_tagged = copy["e_tag"] is not None and copy["e_tag"] == source["e_tag"]
-        return is_tagged or self._digest(source) == self._digest(copy)
+        if copy["e_tag"] is not None and copy["e_tag"] == source["e_tag"]:
+            return True
+        # To read both takes long: the copy may be gone by then.
+        return self._digest(source) == self._digest(copy) and self._head(self._name(copy["path"])) == copy
 
     def _copy(self, source: ObjectMeta, to: str) -> None:
         name = self._name(source["path"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, NamedTuple, Protocol
 
@@ -18,6 +18,11 @@ class Stored(NamedTuple):
     name: str
     bytes: int
     modified_ms: int
+
+
+def always() -> bool:
+    """A mover that nobody hurries."""
+    return True
 
 
 class Storage(Protocol):
@@ -70,8 +75,11 @@ class Storage(Protocol):
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
 
-    def move(self, name: str, to: str) -> bool:
+    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         """Give a file another name, with its bytes; False, and nothing changed, where `to` exists.
+
+        Right before `name` goes, however long it took until then, `to` is looked at, and then `may_go` is asked: an
+        OSError where either says no, and `name` stays, `to` perhaps as well.
 
         Its time stays where the store renames, and is that of the moving where it can only copy.
         A death on the way leaves it under both names. Raises MissingFile.

@@ -145,7 +145,7 @@ class _Work:
         try:
             if not self._is_unchanged(file):
                 return file, _Fate.LEFT, ""
-            moved = self._storage.move(file.path, file.to)
+            moved = self._storage.move(file.path, file.to, may_go=lambda: self.clock() <= until_ms)
             return file, _Fate.GONE if moved else _Fate.FAILED, "its place in quarantine is taken"
         except MissingFile:
             return file, _Fate.LEFT, ""

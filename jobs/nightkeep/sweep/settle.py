@@ -24,14 +24,19 @@ class Where(Enum):
 def settled(storage: Storage, file: Planned) -> Where:
     """Where the file is; a copy beside what is at home is removed.
 
-    Always in favour of home: what else may be settling or restoring it does the same.
+    Always in favour of home: what else may be settling or restoring it does the same. Raises OSError where the file at
+    home changed meanwhile.
     """
     if storage.stat(file.to) is None:
         return Where.NOWHERE if storage.stat(file.path) is None else Where.HOME
-    if storage.stat(file.path) is None:
+    home = storage.stat(file.path)
+    if home is None:
         return Where.ASIDE
     if not _same(storage, file.path, file.to):
         return Where.IN_THE_WAY
+    # To read both may take long.
+    if storage.stat(file.path) != home:
+        raise OSError(f"{storage.root}/{file.path}: expected nobody else to change it, found that somebody did")
     storage.delete(file.to)
     return Where.HOME
 
