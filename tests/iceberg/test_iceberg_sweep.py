@@ -125,7 +125,6 @@ def test_where_we_are_more_careful_than_spark(
         table,
         "data/export.parquet",
         "README.md",
-        "metadata/v7.metadata.json",
         f"data/u/data/00000-0-{UUID}-00001.parquet",
         "data/u/metadata/00000-x.metadata.json",
     )

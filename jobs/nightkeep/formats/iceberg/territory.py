@@ -12,14 +12,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.features import refuse_structure
 from nightkeep.formats.iceberg.live import stored_name
+from nightkeep.formats.iceberg.neighbours import require_alone
 from nightkeep.formats.iceberg.paths import require_in, root_of
 from nightkeep.formats.iceberg.places import escaped
-from nightkeep.formats.iceberg.table_metadata import Raw, decode, objects, properties, text
+from nightkeep.formats.iceberg.table_metadata import Raw, objects, properties, text
 from nightkeep.model import Address
-from nightkeep.storage import Storage, Stored
+from nightkeep.storage import Storage
 from nightkeep.territory import Kind, Place, Territory
 
 
@@ -43,7 +44,7 @@ def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Terr
     for folder in _folders(storage, told, (_METADATA_PATH,)):
         versions += _elsewhere(home, folder, _METADATA)
     for place in versions:
-        _require_alone(table.name, storage, place.folder, loaded)
+        require_alone(table.name, storage, place.folder, loaded)
     places = tuple({place.folder: place for place in (*data, *versions)}.values())
     return Territory(table, storage, home, places, foreign=_FOREIGN)
 
@@ -88,7 +89,6 @@ _FOREIGN: Final = (
     r"((?:[^/]+/)*[^/]+)/schema/schema-[0-9]+",
     r"((?:[^/]+/)*[^/]+)/[.]hoodie/[^/]+",
 )
-_VERSIONS_READ: Final = 8
 
 
 def _data_kinds(raw: Raw, subject: str) -> tuple[Kind, ...]:
@@ -124,40 +124,6 @@ def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str =
     elif hashed and not home.startswith(f"{folder}/"):
         prefix = f"{hashed}{_quoted(named)}/"
         yield Place(folder, tuple(Kind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds))
-
-
-def _require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, str]) -> None:
-    """Raises RefusedTable where table metadata in this folder is of another table.
-
-    Looked into are the first versions and those written last that the current one does not know: another table that
-    lives here has its own of either.
-    """
-    raw, location = loaded
-    own = text(raw, "table-uuid", subject=location)
-    log = objects(raw, "metadata-log", subject=location)
-    known = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
-    others = [file for file in storage.list(folder) if file.name not in known and _VERSION.search(file.name)]
-    for file in {*others[:_VERSIONS_READ], *sorted(others, key=_time)[-_VERSIONS_READ:]}:
-        found = _uuid(storage, file.name)
-        if found not in (None, own):
-            feature = f"{file.name} in its folder is the metadata of another table, {found}"
-            raise RefusedTable(table, feature, "give each table a folder of its own, and remove that file if it is old")
-
-
-_VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
-
-
-def _time(file: Stored) -> int:
-    return file.modified_ms
-
-
-def _uuid(storage: Storage, name: str) -> str | None:
-    """None where the file is cut, as a killed writer leaves it."""
-    try:
-        found = decode(storage.read(name), subject=name).get("table-uuid")
-    except CorruptMetadata:
-        return None
-    return found if isinstance(found, str) else None
 
 
 def _folders(storage: Storage, told: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,122 @@
+"""Folders of a table -> is anything of another table in them, as its own metadata tells?"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.formats.iceberg.live import stored_name
+from nightkeep.formats.iceberg.table_metadata import Raw, decode, objects, text
+from nightkeep.storage import Storage, Stored
+
+_VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
+_WHOLE_BYTES: Final = 64 * 1024
+"""What is not much longer than its beginning is read in one request."""
+_BEGINNING_BYTES: Final = 4096
+"""Java's, pyiceberg's and ours have the UUID in the first few hundred."""
+_THREADS: Final = 8
+_AT_ONCE: Final = 10_000
+_REMEMBERED: Final = 1 << 17
+
+
+def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, str]) -> None:
+    """Every version in this folder that the current one does not know is of this table as well.
+
+    Raises RefusedTable for one of another table, and for one that cannot be read: its data may be anywhere here. What
+    a killed writer left has no end, and is nobody's current version.
+    """
+    raw, location = loaded
+    own = text(raw, "table-uuid", subject=location)
+    log = objects(raw, "metadata-log", subject=location)
+    known = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
+    others = [file for file in storage.list(folder) if file.name not in known and _VERSION.search(file.name)]
+    for name, found in _tables(table, storage, others):
+        if found not in (None, own):
+            feature = f"{name} in its folder is the metadata of another table, {found}"
+            raise RefusedTable(table, feature, "give each table a folder of its own, and remove that file if it is old")
+
+
+def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[tuple[str, str | None]]:
+    """Each file's name and the table it is of; None for what is gone by now, or was never finished."""
+
+    def told(file: Stored) -> str | None:
+        try:
+            return _table_of(storage, file)  # type: ignore[arg-type]
+        except MissingFile:
+            return None
+        except CorruptMetadata as failure:
+            feature = f"{file.name} in its folder may be the metadata of another table: it cannot be read ({failure})"
+            raise RefusedTable(table, feature, "move that file away if no table needs it") from failure
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for start in range(0, len(files), _AT_ONCE):
+            some = files[start : start + _AT_ONCE]
+            yield from zip((file.name for file in some), threads.map(told, some), strict=True)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _table_of(storage: Storage, file: Stored) -> str | None:
+    """None for a file that ends before it says. A file of the same name, size and time is not asked twice."""
+    if file.bytes > _WHOLE_BYTES:
+        with storage.open(file.name) as source:
+            told = _UUID_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
+        if told:
+            return told[1].decode()
+    data = storage.read(file.name)
+    try:
+        return text(decode(data, subject=file.name), "table-uuid", subject=file.name)
+    except CorruptMetadata:
+        if not _is_torn(data):
+            raise
+    told = _UUID_FIRST.match(_unpacked(data))
+    return told[1].decode() if told else None
+
+
+_PLAIN: Final = rb'"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9]+|true|false|null)\s*,\s*'
+_UUID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"table-uuid"\s*:\s*"([0-9A-Za-z-]+)"')
+"""A UUID that stands before anything nested: what is further inside may be a property of that name."""
+
+
+def _unpacked(data: bytes) -> bytes:
+    """As much as there is of a text that gzip may have compressed; nothing where it is neither."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data)
+    except zlib.error:
+        return b""
+
+
+def _is_torn(data: bytes) -> bool:
+    """Whether this is the beginning of a JSON object alone, be it compressed, or nothing: blocks that were never
+    written read as zeros."""
+    if data[:2] == b"\x1f\x8b":
+        return _is_cut(data)
+    written = data.rstrip(b"\0").decode(errors="replace").strip()
+    if not written.startswith("{"):
+        return not written or data == b"\x1f"
+    try:
+        json.loads(written)
+    except json.JSONDecodeError as failure:
+        # A string without an end goes on to that of the text; another word or escape has at most six letters.
+        return failure.msg.startswith("Unterminated string") or failure.pos >= len(written) - _LONGEST_WORD
+    return False
+
+
+_LONGEST_WORD: Final = 6
+
+
+def _is_cut(packed: bytes) -> bool:
+    """Whether a compressed text has no end."""
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        text = unpacking.decompress(packed)
+    except zlib.error:
+        return False
+    return not unpacking.eof and text.lstrip()[:1] in (b"", b"{")
