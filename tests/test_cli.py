@@ -82,6 +82,9 @@ def test_a_run_prints_one_document(shell: Shell) -> None:
     said = shell.call("run", shell.table, "--hilbert", "id,note", "--no-check", "--json")
     assert said.status == 0
     assert (said.json["outcome"], said.json["committed_version"]) == ("verified", 6)
+    # Nobody is to wait for a check that was not wanted.
+    assert said.json["expectations"]["status"] == "skipped"
+    assert said.json["expectations"]["reason"] == "left out by --no-check"
     assert said.json["plan"]["clustering"] == {
         "columns": ["id", "note"], "curve": "hilbert", "range_ids": 1000, "noise": False,
     }  # fmt: skip

@@ -21,7 +21,7 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.night import Group, sweep_group
 from nightkeep.policy import EffectivePolicy, load, parse_window
-from nightkeep.report import CheckStatus, RunDocument, held, hold, load_document, store
+from nightkeep.report import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
 from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, ordered, upkeep, upkept
 from nightkeep.upkeep.order import unchecked_versions
@@ -321,9 +321,7 @@ class TestAfterwards:
         assert (found.outcome, found.expectations.status, found.units) == (Outcome.VERIFIED, CheckStatus.SKIPPED, ())
 
     def test_a_policy_without_checks_asks_nobody(self, place: Place) -> None:
-        policy, engine = place.policy, Looking()
-        check = policy.settings.check.model_copy(update={"enabled": False})
-        policy = replace(policy, settings=policy.settings.model_copy(update={"check": check}))
+        policy, engine = without_checks(place.policy), Looking()
         found = upkept(policy, place.order(Mode.DELETE, checks=True), engine)
         assert (found.outcome, found.expectations.status, engine.asked) == (Outcome.VERIFIED, CheckStatus.NOT_RUN, [])
 
@@ -412,12 +410,40 @@ tables:
         assert place.old.exists()
 
 
-def test_versions_of_unchecked_runs_are_named_to_formats(place: Place) -> None:
-    swept = place.swept()
-    waiting = replace(
-        swept, run_id="night", operation=Operation.OPTIMIZE, base_version=3, parent_version=4, committed_version=5
+def unchecked(place: Place, *, days: float = 0, policy: EffectivePolicy | None = None) -> frozenset[int]:
+    """Versions that wait for a check, so many days from now."""
+    now_ms = time.time_ns() // 1_000_000 + int(days * DAY * 1000)
+    return unchecked_versions(policy or place.policy, str(place.reports), now_ms=now_ms)
+
+
+def without_checks(policy: EffectivePolicy) -> EffectivePolicy:
+    check = policy.settings.check.model_copy(update={"enabled": False})
+    return replace(policy, settings=policy.settings.model_copy(update={"check": check}))
+
+
+@pytest.fixture
+def published(place: Place) -> RunDocument:
+    """A run of now that published a version which no check has judged."""
+    found = replace(
+        place.swept(), run_id="night", operation=Operation.OPTIMIZE, base_version=3, parent_version=4,
+        committed_version=5, finished_at=datetime.now(UTC),
     )  # fmt: skip
-    store(waiting, place.reports)
-    assert unchecked_versions(str(place.reports), place.policy.address.name) == {3, 4, 5}
+    store(found, place.reports)
+    return found
+
+
+def test_versions_of_unchecked_runs_are_named_to_formats(place: Place, published: RunDocument) -> None:
+    assert unchecked(place) == {3, 4, 5}
     (place.reports.glob("*/night-optimize.json").__next__()).write_text("{")
     assert place.swept(run_id="other").outcome is Outcome.FAILED, "it may be of a run that nobody checked"
+
+
+def test_nobody_waits_for_a_check_for_ever(place: Place, published: RunDocument) -> None:
+    assert unchecked(place, days=6.9) == {3, 4, 5}
+    assert unchecked(place, days=7.1) == frozenset()
+
+
+def test_nobody_waits_for_a_check_that_is_turned_off_or_left_out(place: Place, published: RunDocument) -> None:
+    assert unchecked(place, policy=without_checks(place.policy)) == frozenset()
+    store(replace(published, expectations=Expectations(CheckStatus.SKIPPED, reason="left out")), place.reports)
+    assert unchecked(place) == frozenset()

@@ -138,13 +138,22 @@ def test_change_files_of_late_commits_are_protected(log: HandLog) -> None:
     assert live(log) == {"_change_data/new er": False}
 
 
-def test_versions_to_be_kept_need_their_files_whatever_their_age(log: HandLog) -> None:
+def test_files_of_versions_to_be_kept_are_protected_whatever_their_age(log: HandLog) -> None:
     made(log, 0, *log.head, add("a"), add("b", deletionVector=vector(PLACE)))
     made(log, 1, gone("b", deletionVector=vector(PLACE)))
     made(log, 2, gone("a"), add("c"))
     assert live(log) == {"c": True}
-    assert live(log, Retention(NOW, 0, frozenset({1}))) == {"c": True, "a": True}
-    assert live(log, Retention(NOW, 0, frozenset({0, 2, 99}))) == {"c": True, "a": True, "b": True, NAME: True}
+    assert live(log, Retention(NOW, 0, frozenset({1}))) == {"c": True, "a": False}
+    assert live(log, Retention(NOW, 0, frozenset({0, 2, 99}))) == {"c": True, "a": False, "b": False, NAME: False}
+
+
+def test_files_of_a_checkpoint_are_needed_by_the_newest_version_and_protected_for_one_that_is_kept(
+    log: HandLog,
+) -> None:
+    made(log, 0, *log.head, add("a"), add("b"))
+    log.single(0, [*log.head, add("a"), add("b")])
+    made(log, 1, gone("a"))
+    assert live(log, Retention(NOW, 0, frozenset({0}))) == {"a": False, "b": True}
 
 
 def test_a_commit_is_a_new_root_and_takes_none_away(log: HandLog) -> None:

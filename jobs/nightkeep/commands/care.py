@@ -18,7 +18,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides
-from nightkeep.report import RunDocument, plan_text, store, summary_text
+from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, store, summary_text
 from nightkeep.statement import Statement, parse_statement
 
 
@@ -138,5 +138,10 @@ def run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bo
     store(document, order.reports)
     if checks and document.committed_version is not None:
         document = second_opinion(document, chosen, order.reports, engine=engine)
+        store(document, order.reports)
+    elif document.awaits_check and document.expectations.status is CheckStatus.NOT_RUN:
+        # Nobody is to wait for it: versions that are to be checked do not expire.
+        why = "left out by --no-check" if chosen.settings.check.enabled else "the policy turns the check off"
+        document = replace(document, expectations=Expectations(CheckStatus.SKIPPED, reason=why))
         store(document, order.reports)
     return document

@@ -136,7 +136,8 @@ def _table(policy: EffectivePolicy) -> Sweeps:
 def _retention(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
     settings = policy.settings.sweep
     older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms
-    return Retention(order.run().now_ms, older_than, unchecked_versions(order.reports, policy.address.name))
+    now_ms = order.run().now_ms
+    return Retention(now_ms, older_than, unchecked_versions(policy, order.reports, now_ms=now_ms))
 
 
 def _expectations(found: _Opinion) -> Expectations:

@@ -52,7 +52,7 @@ def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
 def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
     """The policy's settings with what was asked on top; versions that a check may still ask for stay."""
     asked, settings = log.order, log.policy.settings
-    keep = unchecked_versions(asked.reports, log.policy.address.name)
+    keep = unchecked_versions(log.policy, asked.reports, now_ms=now_ms)
     older_than = settings.expire.older_than if asked.older_than_ms is None else asked.older_than_ms
     retain_last = settings.expire.retain_last if asked.retain_last is None else asked.retain_last
     return ExpireOrder(

@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from nightkeep.care import versions
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import Metrics, RunDocument, load_history, store
 from nightkeep.sweep.order import Mode
+from nightkeep.territory import DAY_MS
+
+CHECK_WAIT_MS: Final = 7 * DAY_MS
+"""So long a version waits to be judged: a check that has not come by then would hold back every later expiry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +104,16 @@ class Log:
         store(self.document(outcome, reason), self.order.reports)
 
 
-def unchecked_versions(reports: str, table: str) -> frozenset[int]:
-    """Versions that a check may still ask for: those of runs that no check has judged yet.
+def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) -> frozenset[int]:
+    """Versions that a check may still ask for: those of runs of the last CHECK_WAIT_MS that no check has judged yet.
 
-    Raises CorruptMetadata for a document that cannot be read: it may be of such a run.
+    None where the policy turns the check off: then nobody will judge them. Raises CorruptMetadata for a document that
+    cannot be read: it may be of such a run.
     """
-    waiting = [document for document in load_history(reports, table) if document.awaits_check]
+    if not policy.settings.check.enabled:
+        return frozenset()
+    history, since_ms = load_history(reports, policy.address.name), now_ms - CHECK_WAIT_MS
+    waiting = [d for d in history if d.awaits_check and d.finished_at.timestamp() * 1000 >= since_ms]
     named = [(d.base_version, d.parent_version, d.committed_version) for d in waiting]
     named += [(c.version, c.parent_version, None) for d in waiting for c in d.commits]
     return frozenset(version for versions in named for version in versions if version is not None)

@@ -35,7 +35,7 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     watched = WatchedSets(engine.sets(), log.stage)
     with closing(watched):
         with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
-            found = sweep(table, sweep_order(log, mode), run, sets=watched, before=before)
+            found = sweep(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
         log.extra |= told(found, root=table.territory().storage.root)
         if found.counted is not None and found.counted.orphans.files and log.extra.get("orphans_file") is None:
             list_orphans(log, table, watched.sets, run.now_ms)
@@ -46,7 +46,7 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     return log.document(found.outcome, found.reason)
 
 
-def sweep_order(log: Log, mode: Mode) -> SweepOrder:
+def sweep_order(log: Log, mode: Mode, now_ms: int) -> SweepOrder:
     """The policy's settings with what was asked on top."""
     asked, settings = log.order, log.policy.settings.sweep
     return SweepOrder(
@@ -55,8 +55,9 @@ def sweep_order(log: Log, mode: Mode) -> SweepOrder:
         below_floor=asked.below_floor,
         max_share=settings.max_share if asked.max_share is None else asked.max_share,
         of_run=asked.of_run,
-        keep=unchecked_versions(asked.reports, log.policy.address.name),
+        keep=unchecked_versions(log.policy, asked.reports, now_ms=now_ms),
         purge_after_ms=settings.purge_after,
+        outside=settings.outside,
     )
 
 
@@ -71,6 +72,7 @@ def told(found: Swept, *, root: str) -> dict[str, object]:
         "failed": failures(found.failed, root),
         "quarantine": full(root, found.folder),
         "closed": list(found.closed),
+        "unseen": [full(root, folder) for folder in found.unseen],
         "changed": found.acted.files > 0,
         "finished": found.outcome is Outcome.VERIFIED,
     }

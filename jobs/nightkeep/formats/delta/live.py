@@ -48,11 +48,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One version: its files, the tombstones since `since_ms` of the checkpoint it starts from, and `change`."""
+    """One version: its files, the tombstones since `since_ms` of the checkpoint it starts from, and `change`.
+
+    `needed`: readers count on its files.
+    """
 
     version: int
     since_ms: int
     change: Change | None = None
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,16 @@ class Part:
     name: str
     gone: frozenset[FileKey]
     since_ms: int
+    needed: bool
 
 
 def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Root, ...]:
     """A root for every commit that the log still has, so that a look which finds no other has missed none.
 
     The newest is the version's state, those before it what they removed; versions to be kept have a root each besides.
-    A version to keep that the log cannot tell any more is nobody's to read, and keeps nothing.
+    A version to keep that the log cannot tell any more is nobody's to read, and keeps nothing. Files of others are
+    protected and not asked for: the table's own retention need not hold them, so that another's VACUUM may have taken
+    some.
     """
     found = listing(storage)
     newest = head(storage, table=address.name, version=found.newest)
@@ -76,7 +83,7 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
     kept = sorted(version for version in retention.keep if found.oldest <= version < found.newest)
     return (
         *_versions(found, since_ms),
-        *(Root(f"version {version}, kept", State(version, since_ms), version) for version in kept),
+        *(Root(f"version {version}, kept", State(version, since_ms, needed=False), version) for version in kept),
     )
 
 
@@ -123,11 +130,12 @@ def _state(storage: Storage, task: State) -> Reach:
     for _, name in found.commits:
         _apply(commit_actions(storage, name), added, gone)
     names = checkpoint_head(storage, found.checkpoint)[1] if found.checkpoint else ()
-    log = [(name, None, True) for name in (*names, *(name for _, name in found.commits))]
-    told = [row for body in added.values() for row in _live_rows(body)]
+    log = [(name, None, task.needed) for name in (*names, *(name for _, name in found.commits))]
+    told = [row for body in added.values() for row in _live_rows(body, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
-    return Reach(files([*log, *told, *changed]), tuple(Part(name, shared, task.since_ms) for name in names))
+    parts = tuple(Part(name, shared, task.since_ms, task.needed) for name in names)
+    return Reach(files([*log, *told, *changed]), parts)
 
 
 def _apply(actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:
@@ -143,12 +151,12 @@ def _apply(actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileK
     added |= adds
 
 
-def _live_rows(body: Raw) -> Iterator[Row]:
+def _live_rows(body: Raw, *, needed: bool) -> Iterator[Row]:
     path = str(body["path"])
     # storage_name refuses what a shallow clone has elsewhere.
-    yield storage_name(path), long_value(body, "size", subject=path), True
+    yield storage_name(path), long_value(body, "size", subject=path), needed
     names = vector_names(body)
-    yield from ((name, None, len(names) == 1) for name in names)
+    yield from ((name, None, needed and len(names) == 1) for name in names)
 
 
 def _changed(storage: Storage, task: Change) -> Iterator[Row]:
@@ -170,7 +178,7 @@ def _stored(action: Action, part: Part) -> Iterator[Row]:
     if kind == "remove":
         yield from protected(body) if removed_ms(body) >= part.since_ms else ()
     elif (str(body["path"]), vector_id(body)) not in part.gone:
-        yield from _live_rows(body)
+        yield from _live_rows(body, needed=part.needed)
 
 
 _SKEW_MS: Final = DAY_MS
