@@ -3,18 +3,24 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.engines.iceberg_java import IcebergJava
 from tests.engines.iceberg_tables import Warehouse
 from tests.engines.json_lines import EngineError
 from tests.faults import Fuse, Moment, fail
 from tests.iceberg import iceberg_caring
+from tests.iceberg.catalog_world import address_of
 from tests.iceberg.iceberg_breaking import breaking
 from tests.iceberg.iceberg_nights import Nights
 from tests.iceberg.optimized_lake import grid
 
+from nightkeep.apply import Workers, apply_batch
 from nightkeep.execute import execute
+from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.model import Committed, Conflicted, Operation, Outcome, Request, Run, Verified, VerifyLevel, run_token
 from nightkeep.plan import plan
 from nightkeep.publish import publish
@@ -22,6 +28,8 @@ from nightkeep.tasks import inline
 from nightkeep.verify import verify
 
 ALL = {"rewrite-all": "true"}
+UUIDS = [str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128)) for number in range(1, 9)]
+"""All over the range, of both signs."""
 ADD_K = {"change": "add_partition_field", "column": "k", "transform": "identity"}
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 
@@ -43,6 +51,35 @@ def proven(lake: Nights, run_id: str) -> tuple[Run, Verified]:
     checked = verify(table, found, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
     assert isinstance(checked, Verified), checked
     return run, checked
+
+
+# Uuids, which Java orders as signed numbers and everybody else as bytes
+
+
+@VERSIONS
+def test_rows_are_found_by_their_uuid_after_an_optimize(lake: Nights, version: int) -> None:
+    """By bounds from 0123.. to f79c.. Java skips the file: its own writer loses such rows, and so would ours."""
+    lake.create((("u", "uuid"), ("id", "long")), format_version=version)
+    for number, each in enumerate(UUIDS):
+        lake.append([[each, number]])
+    assert lake.night(full=True).outcome is Outcome.VERIFIED
+    assert len(lake.java.tasks(lake.table)) == 1
+    for number, each in enumerate(UUIDS):
+        assert lake.java.read(lake.table, where={"type": "eq", "term": "u", "value": each}).rows == ((each, number),)
+
+
+@VERSIONS
+def test_an_upsert_by_uuid_doubles_no_row(lake: Nights, version: int, tmp_path: Path) -> None:
+    lake.create((("u", "uuid", True), ("id", "long")), format_version=version)
+    lake.append([[each, number] for number, each in enumerate(UUIDS)])
+    changes = pa.table({"u": [UUID(each).bytes for each in UUIDS], "id": range(100, 100 + len(UUIDS))})
+    pq.write_table(changes, tmp_path / "changes.parquet")
+    batch = Batch("b", (str(tmp_path / "changes.parquet"),), Mode.UPSERT, keys=("u",))
+    apply_batch(address_of(lake.table), batch, Workers())
+    assert sorted(row[1] for row in lake.rows.rows) == [100 + number for number in range(len(UUIDS))]
+    before = lake.rows
+    assert lake.persist().outcome is Outcome.VERIFIED
+    assert lake.rows == before
 
 
 # Conversions of Iceberg's own

@@ -102,7 +102,7 @@ def with_dictionaries(first: pa.Table) -> list[str]:
 
 def with_bounds(schema: pa.Schema) -> list[str]:
     """Parquet paths of the leaves that shall have bounds in row groups and pages."""
-    return [path for field in schema for path, kind in _leaves(field) if not _may_be_nan(kind)]
+    return [path for field in schema for path, kind in _leaves(field) if not _misleads(kind)]
 
 
 def _with_dictionary(first: pa.Table, name: str) -> Sequence[str]:
@@ -134,6 +134,7 @@ def _leaves(column: ArrowField, path: str = "") -> list[tuple[str, pa.DataType]]
     return [(path, kind)]
 
 
-def _may_be_nan(kind: pa.DataType) -> bool:
-    """Arrow leaves NaN out of a row group's bounds; Spark, for which NaN is the greatest, would skip the group."""
-    return bool(pa.types.is_floating(kind))
+def _misleads(kind: pa.DataType) -> bool:
+    """Whether a reader may skip rows that are there. Arrow leaves NaN out of a row group's bounds, and for Spark it is
+    the greatest value. Uuids are ordered as bytes, and for Iceberg Java they are signed numbers."""
+    return bool(pa.types.is_floating(kind)) or isinstance(kind, pa.UuidType)

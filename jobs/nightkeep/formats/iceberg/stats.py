@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType
+from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UUIDType
 
 from nightkeep.formats.iceberg.conversions import to_bytes
 from nightkeep.formats.iceberg.leaves import Leaf, StatsModes, leaves_of
@@ -113,10 +113,11 @@ class _Seen:
 
     def bounds(self, mode: StatsMode) -> tuple[bytes | None, bytes | None]:
         """Lower and upper, as the spec serialises single values (Appendix D)."""
-        if mode.detail is Detail.COUNTS:
+        kind = self.leaf.field.field_type
+        # Java orders uuids as signed numbers, Parquet and the spec do not: by bounds it would miss rows and deletes.
+        if mode.detail is Detail.COUNTS or isinstance(kind, UUIDType):
             return None, None
         top = None if self.nans else self.high
-        kind = self.leaf.field.field_type
         # Nothing but texts and binary values is cut: a fixed one is as long as its type says.
         length = mode.length if isinstance(kind, StringType | BinaryType) else None
         low = self.low if self.low is None or length is None else cut(self.low, length)
