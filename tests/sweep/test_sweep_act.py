@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,7 @@ from nightkeep.sweep.sets import ORPHANS, Tally
 from nightkeep.sweep.settle import Where, settled
 from nightkeep.sweep.shelf import Planned, folder_of
 from nightkeep.territory import DAY_MS
+from nightkeep.upkeep.sweeping import told as document
 
 OLD = ("data/day=1/old one.dat", "data/old.dat", "meta/l-lost.json")
 ACTING = [Mode.QUARANTINE, Mode.DELETE]
@@ -430,7 +432,7 @@ def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_told(
     toy.before_roots = corrupt
     told = toy.swept(mode)
     assert (told.outcome, told.acted.files) == (Outcome.FAILED, 1)
-    assert "meta/s-2.json" in told.failed[0][1]
+    assert told.failed[0][0] == "." and "meta/s-2.json" in told.failed[0][1]
 
 
 @pytest.mark.parametrize("mode", ACTING)
@@ -489,6 +491,48 @@ def test_what_could_not_be_removed_is_named_and_the_rest_goes(tmp_path: Path, mo
     assert [name for name, _ in told.failed] == ["data/old.dat"] and "not permitted" in told.failed[0][1]
     assert toy.told[-1][1].failed == 1 and toy.told[-1][1].files == 2
     assert (toy.folder / "data/old.dat").exists()
+
+
+@dataclass(frozen=True)
+class _Silent(LocalStorage):
+    """A store that deletes all but one, and says nothing of it, nor of anything after that."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        LocalStorage.delete_all(self, [name for name in names if name != OLD[1]])
+        self.asked.append("to delete")
+        return tuple((name, "no answer") for name in names)
+
+    def stat(self, name: str) -> Stored | None:
+        if self.asked:
+            self.asked.append(name)
+            raise OSError("no answer")
+        return LocalStorage.stat(self, name)
+
+
+def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Path) -> None:
+    toy = ToyWithHistory(_Silent(str(tmp_path)))
+    before = _filled(toy).files()
+    told = toy.swept(Mode.DELETE, purge_after_ms=None)
+    assert (told.outcome, told.acted.files, told.unknown.files) == (Outcome.FAILED, 0, 3)
+    assert told.unknown.bytes == sum(len(before[name][0]) for name in OLD)
+    assert told.failed == tuple((name, "no answer") for name in OLD)
+    said = document(told, root="/lake/toy")
+    assert said["changed"] and said["failed"][0] == {"path": f"/lake/toy/{OLD[0]}", "reason": "no answer"}  # type: ignore[index]
+    assert toy.told[-1][1].failed == 3
+    assert cast(_Silent, toy.storage).asked == ["to delete", OLD[0]]
+    assert toy.files().keys() == before.keys() - {OLD[0], OLD[2]} | {"meta/s-901.json", "meta/l-901.json"}
+
+
+def test_what_ends_a_removal_names_the_file_that_was_next(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(self: LocalStorage, name: str) -> Stored | None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr("nightkeep.sweep.sweeping.store_ahead_ms", lambda *_: 0)
+    monkeypatch.setattr(LocalStorage, "stat", silent)
+    told = toy.swept(Mode.DELETE, purge_after_ms=None)
+    assert (told.outcome, told.failed, told.changed) == (Outcome.FAILED, ((OLD[0], "no answer"),), False)
 
 
 def test_without_another_look_a_file_goes_as_named(toy: Toy) -> None:

@@ -45,12 +45,14 @@ class SweepOrder:
 @dataclass(frozen=True, slots=True)
 class Acted:
     """What became of files that were to go: `gone` are no longer where they were, `left` had changed or were gone
-    already, `failed` could not be removed, each with the reason. `folder` is where they are, None: nowhere."""
+    already, `failed` could not be removed, each with the reason; of them nobody knows whether `unknown` are gone.
+    `folder` is where they are, None: nowhere."""
 
     gone: Tally = NO_FILES
     left: Tally = NO_FILES
     failed: tuple[tuple[str, str], ...] = ()
     folder: str | None = None
+    unknown: Tally = NO_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class Swept:
     """How a sweep ended. `counted` is None where it was refused before anything was listed.
 
     `acted` counts files that went, `left` those that changed between the look and the act. `folder` is the quarantine
-    they are in. `purged` counts files of old quarantines, `closed` names runs whose quarantine had been cut short.
+    they are in. `unknown` are among `failed`, and gone or not. `purged` counts files of old quarantines, `closed` names
+    runs whose quarantine had been cut short.
     """
 
     outcome: Outcome
@@ -71,6 +74,12 @@ class Swept:
     folder: str | None = None
     purged: Tally = NO_FILES
     closed: tuple[str, ...] = ()
+    unknown: Tally = NO_FILES
+
+    @property
+    def changed(self) -> bool:
+        """Whether files went, or may have gone."""
+        return bool(self.acted.files or self.unknown.files)
 
 
 @dataclass(frozen=True, slots=True)

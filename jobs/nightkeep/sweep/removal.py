@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import Enum
@@ -49,22 +49,29 @@ def remove(
     """
     if not total.files:
         return Acted()
-    work = _Work(territory, run, recheck=recheck)
+    work = _Work(territory, run, recheck=recheck, at=_table_folder(territory))
     if announce is not None:
         announce.announce(Removal(total.files, total.bytes, older_than_ms), run)
     act = {Mode.DELETE: work.delete, Mode.QUARANTINE: work.put_aside}[mode]
     try:
         for files in _parts_of(batches):
+            work.at = files["name"][0].as_py()
             act(files)
+            work.at = _table_folder(territory)
             if len(work.failed) >= _ENOUGH:
                 raise OSError(f"{len(work.failed)} files could not be removed: the rest is left")
     except (NightkeepError, OSError) as failure:
-        work.failed.append((territory.table.name, str(failure)))
+        work.failed.append((work.at, str(failure)))
     finally:
         if announce is not None:
             done = Removal(work.gone.files, work.gone.bytes, older_than_ms, failed=len(work.failed))
             announce.conclude(done, run)
-    return Acted(work.gone, work.left, tuple(work.failed), work.folder)
+    return Acted(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
+
+
+def _table_folder(territory: Territory) -> str:
+    """Where a failure is that is of no file: names are those of files."""
+    return territory.home or "."
 
 
 def _parts_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -78,7 +85,7 @@ class _Fate(Enum):
     LEFT = "left"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """Perhaps under both names: its part stays open, for the next to settle."""
+    """Gone or not, perhaps under both names: its part stays open, for the next to settle."""
 
 
 Became = tuple[Planned, _Fate, str]
@@ -86,7 +93,7 @@ Became = tuple[Planned, _Fate, str]
 
 @dataclass
 class _Work:
-    """What was done so far."""
+    """What was done so far; `at` is the file that is next, or what tells where that would be."""
 
     territory: Territory
     run: Run
@@ -94,7 +101,9 @@ class _Work:
     clock: Clock = wall_ms
     gone: Tally = NO_FILES
     left: Tally = NO_FILES
+    unknown: Tally = NO_FILES
     failed: list[tuple[str, str]] = field(default_factory=list)
+    at: str = ""
     folder: str | None = None
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -108,11 +117,24 @@ class _Work:
         same = self._each(self._is_unchanged, listed)
         going = [file for file, unchanged in zip(listed, same, strict=True) if unchanged]
         failed = dict(self._storage.delete_all([file.path for file in going])) if going else {}
-        # A store may fail after it deleted: what is gone did not fail.
-        failed = {name: why for name, why in failed.items() if self._storage.stat(name) is not None}
+        fates = dict(self._looked_after(failed))
         self.left += _tally([file for file, unchanged in zip(listed, same, strict=True) if not unchanged])
-        self.gone += _tally([file for file in going if file.path not in failed])
-        self.failed += failed.items()
+        self.gone += _tally([file for file in going if fates.get(file.path, _Fate.GONE) is _Fate.GONE])
+        self.unknown += _tally([file for file in going if fates.get(file.path) is _Fate.UNKNOWN])
+        self.failed += [(name, why) for name, why in failed.items() if fates[name] is not _Fate.GONE]
+
+    def _looked_after(self, names: Iterable[str]) -> Iterator[tuple[str, _Fate]]:
+        """What became of files that could not be deleted: a store may fail after it did. One that does not answer
+        this either is asked for no more."""
+        is_silent = False
+        for name in names:
+            fate = _Fate.UNKNOWN
+            if not is_silent:
+                try:
+                    fate = _Fate.GONE if self._storage.stat(name) is None else _Fate.FAILED
+                except OSError:
+                    is_silent = True
+            yield name, fate
 
     def put_aside(self, files: pa.RecordBatch) -> None:
         """Move one part to the quarantine, after its list. Raises OSError where nobody knows what became of some."""
@@ -126,7 +148,9 @@ class _Work:
         self.gone += _tally([file for file, fate, _ in fates if fate is _Fate.GONE])
         self.left += _tally([file for file, fate, _ in fates if fate is _Fate.LEFT])
         self.failed += [(file.path, why) for file, fate, why in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
+        self.unknown += _tally([file for file, fate, _ in fates if fate is _Fate.UNKNOWN])
         if any(fate is _Fate.UNKNOWN for _, fate, _ in fates):
+            self.at = part.plan
             raise OSError(f"{part.plan}: expected each of its files in one place, found some that may be in two")
         left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)

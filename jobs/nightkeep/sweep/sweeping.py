@@ -107,4 +107,5 @@ def _ended(found: Swept, acted: Acted, territory: Territory, *, order: SweepOrde
         failed=failed,
         folder=acted.folder,
         purged=purged,
+        unknown=acted.unknown,
     )

@@ -73,7 +73,7 @@ def told(found: Swept, *, root: str) -> dict[str, object]:
         "quarantine": full(root, found.folder),
         "closed": list(found.closed),
         "unseen": [full(root, folder) for folder in found.unseen],
-        "changed": found.acted.files > 0,
+        "changed": found.changed,
         "finished": found.outcome is Outcome.VERIFIED,
     }
 
