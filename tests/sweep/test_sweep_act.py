@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.sweep.toy_table import NOW, Toy, ToyWithHistory, age, run_of
 
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
+from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome
 from nightkeep.storage import LocalStorage, Stored
 from nightkeep.storage.verbs import always
@@ -463,6 +463,32 @@ def test_a_table_that_forbids_removals_loses_nothing(tmp_path: Path, monkeypatch
     with pytest.raises(RefusedTable, match="append-only"):
         toy.swept(Mode.DELETE)
     assert toy.files() == before and toy.told == []
+
+
+@pytest.mark.parametrize("mode", ACTING)
+@pytest.mark.parametrize(
+    "failure",
+    [OSError("no answer"), EvidenceError("log", "a free version", "another writer's")],
+    ids=["silent", "lost"],
+)
+def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
+    tmp_path: Path, mode: Mode, failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = ToyWithHistory.at(tmp_path / "toy")
+    before = _filled(toy).files()
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(ToyWithHistory, "conclude", fail)
+    told = toy.swept(mode)
+    assert (told.outcome, told.acted.files, told.changed) == (Outcome.FAILED, 3, True)
+    assert told.failed == ((".", f"the table's history does not tell of the end: {failure}"),)
+    assert not any((toy.folder / name).exists() for name in OLD)
+    if mode is Mode.QUARANTINE:
+        assert told.folder == folder_of(toy.territory(), "run-1")
+        assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
+        assert before.items() <= toy.files().items()
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ def remove(
 
     With `recheck` a file goes only while it has the size and time that were listed. The table's history tells of it
     before the first file goes and after the last, and of none where none is to go. Whatever fails on the way is among
-    what failed, and ends it where the next file could not be removed safely either. Raises what the announcement
-    raises, and touches nothing then.
+    what failed, and ends it where the next file could not be removed safely either; so does a history that cannot be
+    told of the end. Raises what the announcement before the first file raises, and touches nothing then.
     """
     if not total.files:
         return Acted()
@@ -64,9 +64,17 @@ def remove(
         work.failed.append((work.at, str(failure)))
     finally:
         if announce is not None:
-            done = Removal(work.gone.files, work.gone.bytes, older_than_ms, failed=len(work.failed))
-            announce.conclude(done, run)
+            _conclude(announce, work, older_than_ms)
     return Acted(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
+
+
+def _conclude(announce: Announces, work: _Work, older_than_ms: int | None) -> None:
+    done = Removal(work.gone.files, work.gone.bytes, older_than_ms, failed=len(work.failed))
+    try:
+        announce.conclude(done, work.run)
+    except (NightkeepError, OSError) as failure:
+        # What was done by then must be told.
+        work.failed.append((_table_folder(work.territory), f"the table's history does not tell of the end: {failure}"))
 
 
 def _table_folder(territory: Territory) -> str:
