@@ -112,6 +112,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "sweep.older_than": (None, "built-in"),
         "sweep.max_share": (None, "built-in"),
         "sweep.purge_after": (None, "built-in"),
+        "sweep.outside": (None, "built-in"),
         "expire.enabled": (None, "built-in"),
         "expire.older_than": (None, "built-in"),
         "expire.retain_last": (None, "built-in"),
@@ -213,14 +214,16 @@ def test_all_settings_can_be_written() -> None:
             writers: conditional
             allow_compacting_writers: true
             check: {enabled: false, byte_budget: 1TB}
-            sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d}
+            sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
             expire: {enabled: true, older_than: 90m, retain_last: 12}
     """
     effective = policy(text).effective("a")
     assert effective.settings.operations == (Operation.PERSIST_DELETES, Operation.UPGRADE)
     assert str(effective.settings.window) == "22:30-06:00 Europe/Berlin"
     assert effective.settings.task_memory == 1536 * MB
-    assert effective.settings.sweep == Sweep(mode="delete", older_than="36h", max_share=0.1, purge_after="90d")
+    assert effective.settings.sweep == Sweep(
+        mode="delete", older_than="36h", max_share=0.1, purge_after="90d", outside=True
+    )
     assert (effective.settings.sweep.older_than, effective.settings.sweep.purge_after) == (36 * HOUR, 90 * 24 * HOUR)
     assert (effective.settings.expire.older_than, effective.settings.expire.retain_last) == (90 * 60_000, 12)
     assert effective.settings.clustering == Clustering(("day", "place.lat"), Curve.HILBERT, 500, noise=True)
@@ -422,7 +425,7 @@ class TestAddresses:
         (
             "defaults:\n  sweep: {oldr_than: 7d}",
             ":3: defaults.sweep.oldr_than: unknown key; did you mean older_than? "
-            "(known: max_share, mode, older_than, purge_after)",
+            "(known: max_share, mode, older_than, outside, purge_after)",
         ),
         (
             "defaults:\n  expire: {retain: 3}",
@@ -758,6 +761,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         sweep.older_than          7d                                  built-in
         sweep.max_share           0.5                                 built-in
         sweep.purge_after         30d                                 built-in
+        sweep.outside             false                               built-in
         expire.enabled            false                               built-in
         expire.older_than         -                                   built-in
         expire.retain_last        -                                   built-in"""

@@ -42,11 +42,13 @@ class Kind:
 class Place:
     """A folder of the table's own, with all below it; the first of `kinds` that matches a file is its kind.
 
-    A file of no kind is never touched. `folder` is empty for the store's root.
+    A file of no kind is never touched. `folder` is empty for the store's root. `shared`: files of another table may be
+    there that nothing tells from this one's, so that only what the table itself names is known to be its own.
     """
 
     folder: str
     kinds: tuple[Kind, ...]
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,21 @@ def test_of_a_folder_of_many_tables_only_what_names_this_one() -> None:
     assert kinds(of({"write.data.path": "file:/lake"}), f"lake/db/u/data/{file}", f"lake/{file}") == [None, None]
 
 
+def test_what_is_outside_of_the_table_may_be_shared() -> None:
+    """With a table of another catalog whose location ends alike."""
+    outside = {
+        "write.data.path": "file:/fast/db/t/files",
+        "write.object-storage.path": "file:/everybody",
+        "write.folder-storage.path": f"{HOME}/deeper",
+        "write.metadata.path": "file:/fast/db/t/versions",
+    }
+    found = {place.folder: place.shared for place in of(outside).places}
+    assert found == {
+        "lake/db/t": False, "fast/db/t/files": True, "everybody": True, "lake/db/t/deeper": False,
+        "lake/db/t/metadata": False, "fast/db/t/versions": True,
+    }  # fmt: skip
+
+
 def test_folders_of_other_tables_are_told_by_their_metadata() -> None:
     signs = {
         "data/u/metadata/00000-1.metadata.json": "data/u",

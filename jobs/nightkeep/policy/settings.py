@@ -135,6 +135,11 @@ class Sweep(_Block):
         description="How long quarantined files can be brought back. At least 24h.",
         json_schema_extra={"default": "30d"},
     )
+    outside: StrictBool = Field(
+        default=False,
+        description="Look also into folders outside of the table's own that its properties name: no other table has "
+        "files there.",
+    )
 
 
 class Expire(_Block):

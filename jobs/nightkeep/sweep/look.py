@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.sweep.sets import Counted, Sets
-from nightkeep.territory import Retention, Root, Sweeps
+from nightkeep.territory import Retention, Root, Sweeps, Territory
 
 _ROUNDS: Final = 20
 """A table that gets new versions faster than we can read their roots is not one to sweep now."""
@@ -24,17 +24,17 @@ class Look:
 
     def __init__(self, table: Sweeps, retention: Retention, sets: Sets) -> None:
         self._table, self._retention, self._sets = table, retention, sets
-        self._territory = table.territory()
+        self._name = table.territory().table.name
         self._seen: dict[str, Root] = {}
 
-    def begin(self) -> None:
-        """List the candidates, and read what keeps files alive, until nothing new appears.
+    def begin(self, territory: Territory) -> None:
+        """List the candidates, which are in this territory, and read what keeps files alive, until nothing new appears.
 
         Raises CorruptMetadata where nothing does, EvidenceError for a root that vanished meanwhile: what it names may
         be half gone, and nobody can say what else is about to go.
         """
         before = self._roots()
-        self._sets.list(self._territory)
+        self._sets.list(territory)
         self._read(before, expected=True)
         self._read_all(vanishing=True)
 
@@ -51,10 +51,6 @@ class Look:
         One that was read and is gone by now kept its files for us: to lose it meanwhile is no danger.
         """
         return self._read_new(vanishing=False)
-
-    @property
-    def _name(self) -> str:
-        return self._territory.table.name
 
     def _read_all(self, *, vanishing: bool) -> None:
         for _ in range(_ROUNDS):

@@ -26,7 +26,8 @@ class SweepOrder:
 
     Acting is refused where more than 100 files and more than `max_share` of what was listed would go. `of_run`: only
     files that this run of ours left. `keep`: versions that must stay readable. What was put aside more than
-    `purge_after_ms` ago is deleted; None: never.
+    `purge_after_ms` ago is deleted; None: never. `outside`: places that the format alone cannot tell from another
+    table's are looked into as well: whoever asks vouches that no other table has files there.
     """
 
     mode: Mode = Mode.DRY_RUN
@@ -36,6 +37,7 @@ class SweepOrder:
     of_run: str | None = None
     keep: frozenset[int] = frozenset()
     purge_after_ms: int | None = 30 * DAY_MS
+    outside: bool = False
 
     def __post_init__(self) -> None:
         if self.older_than_ms < 0 or not 0 <= self.max_share <= 1:
@@ -61,7 +63,8 @@ class Swept:
 
     `acted` counts files that went, `left` those that changed between the look and the act. `folder` is the quarantine
     they are in. `unknown` are among `failed`, and gone or not. `purged` counts files of old quarantines, `closed` names
-    runs whose quarantine had been cut short.
+    runs whose quarantine had been cut short. `unseen`: folders that were not looked into, as other tables may share
+    them.
     """
 
     outcome: Outcome
@@ -75,6 +78,7 @@ class Swept:
     purged: Tally = NO_FILES
     closed: tuple[str, ...] = ()
     unknown: Tally = NO_FILES
+    unseen: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:

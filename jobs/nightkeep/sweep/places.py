@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -29,6 +30,12 @@ def walked(territory: Territory) -> tuple[str, ...]:
     """Folders to walk so that every place is seen, and no file twice."""
     folders = sorted({place.folder for place in territory.places})
     return tuple(f for f in folders if not any(_holds(other, f) for other in folders if other != f))
+
+
+def vouched(territory: Territory, *, outside: bool) -> Territory:
+    """The territory without places that other tables may share, unless somebody vouches for those `outside`."""
+    own = tuple(place for place in territory.places if outside or not place.shared)
+    return replace(territory, places=own)
 
 
 def kinds(territory: Territory) -> pl.Enum:

@@ -12,7 +12,7 @@ from nightkeep.sweep.guards import check_age, check_evidence, clocks_apart, stor
 from nightkeep.sweep.look import Look, still_orphans
 from nightkeep.sweep.order import Acted, Mode, SweepOrder, Swept
 from nightkeep.sweep.owner import Clock, wall_ms
-from nightkeep.sweep.places import own_folder
+from nightkeep.sweep.places import own_folder, vouched
 from nightkeep.sweep.quarantine import close, purge
 from nightkeep.sweep.removal import remove
 from nightkeep.sweep.sets import NO_FILES, Counted, Sets
@@ -34,7 +34,8 @@ def sweep(
     other or cannot be read, RefusedTable for what is not handled and while another run puts files of the table aside;
     no file of the table was touched then.
     """
-    territory = table.territory()
+    whole = table.territory()
+    territory = vouched(whole, outside=order.outside)
     check_age(order, territory)
     cutoff_ms = run.now_ms - order.older_than_ms
     closed: tuple[str, ...] = ()
@@ -45,11 +46,11 @@ def sweep(
             return Swept(Outcome.REFUSED, reason, None, cutoff_ms)
         closed = close(territory, run)
     look = Look(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
-    look.begin()
+    look.begin(territory)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
     check_evidence(counted, territory)
-    found = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed)
+    found = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=_unseen(whole, territory))
     if order.mode is Mode.DRY_RUN:
         return _told(found, counted, order)
     if reason := too_many(counted, order):
@@ -67,6 +68,10 @@ def sweep(
             announce=table if isinstance(table, Announces) else None,
         )
     return _ended(found, acted, territory, order=order, now_ms=run.now_ms)
+
+
+def _unseen(whole: Territory, territory: Territory) -> tuple[str, ...]:
+    return tuple(place.folder for place in whole.places if place not in territory.places)
 
 
 def _names(run_id: str | None) -> tuple[str, ...]:

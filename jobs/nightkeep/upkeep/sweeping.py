@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from nightkeep.engine import Engine
 from nightkeep.model import Outcome, Run
@@ -20,6 +21,8 @@ from nightkeep.upkeep.watched import WatchedSets
 
 UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
 """What a document says that is stored before the first file goes."""
+
+_UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
 
 
 def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
@@ -72,7 +75,7 @@ def told(found: Swept, *, root: str) -> dict[str, object]:
         "failed": failures(found.failed, root),
         "quarantine": full(root, found.folder),
         "closed": list(found.closed),
-        "unseen": [full(root, folder) for folder in found.unseen],
+        "notes": [f"{full(root, folder)} {_UNSEEN}" for folder in found.unseen],
         "changed": found.changed,
         "finished": found.outcome is Outcome.VERIFIED,
     }

@@ -115,15 +115,18 @@ def _hidden_fields(raw: Raw, subject: str) -> Iterator[str]:
 
 def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str = "") -> Iterator[Place]:
     """The place at a folder that a property names: as a whole where it is the table's own, else, of an object store's
-    layout, what is below a path that names the table; nothing where neither tells."""
+    layout, what is below a path that names the table; nothing where neither tells.
+
+    Outside of the table's location such a path may be another catalog's table's as well, by names that are equal.
+    """
     named = "/".join(home.split("/")[-2:])
     if folder == home:
         return
     if folder.startswith(f"{home}/") or f"/{named}/" in f"/{folder}/":
-        yield Place(folder, kinds)
+        yield Place(folder, kinds, shared=not folder.startswith(f"{home}/"))
     elif hashed and not home.startswith(f"{folder}/"):
         prefix = f"{hashed}{_quoted(named)}/"
-        yield Place(folder, tuple(Kind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds))
+        yield Place(folder, tuple(Kind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds), shared=True)
 
 
 def _folders(storage: Storage, told: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
