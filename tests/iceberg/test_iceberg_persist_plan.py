@@ -273,7 +273,7 @@ def test_pairs_are_those_that_an_obvious_look_at_each_finds(held: list[Any], del
             for delete in deletes
             if tuple(sorted(delete.equality_ids)) == columns
             and each.sequence_number < delete.sequence_number
-            and all(map(obviously, *(spans(schema(), side, columns) for side in (delete, each))))
+            and all(map(obviously, *spans([delete, each], [schema().field(number) for number in columns])))
         }
         if not expected:
             assert columns not in found

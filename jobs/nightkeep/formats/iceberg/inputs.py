@@ -107,5 +107,6 @@ class Inputs:
 def _reading(unit: IcebergUnit, files: Sequence[PlacedFile]) -> IcebergUnit:
     data = tuple(placed.file for placed in files)
     positional = {delete.identity: delete for placed in files for delete in placed.held}
-    equality = {delete.identity: delete for probe in probes(unit, data) for delete in probe.deletes}
+    by_keys = [placed.file for placed in files if placed.by_keys]
+    equality = {delete.identity: delete for probe in probes(unit, by_keys) for delete in probe.deletes}
     return replace(unit, files=data, positional=tuple(positional.values()), equality=tuple(equality.values()))

@@ -8,19 +8,18 @@ What is not known may match.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pyiceberg.types import IcebergType, UUIDType
+from pyiceberg.types import IcebergType, NestedField, UUIDType
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.conversions import Value, from_bytes
-from nightkeep.formats.iceberg.schema import TableSchema
 
 Flags = npt.NDArray[np.bool_]
 Ranks = npt.NDArray[np.int32]
@@ -53,9 +52,10 @@ class Spans:
         return Spans(self.low[files], self.high[files], self.may_be_null[files], self.all_null[files])
 
 
-def spans(schema: TableSchema, file: ContentFile, field_ids: Sequence[int]) -> tuple[Span, ...]:
-    """One for each field, as what it is now: bounds of a column that was promoted are read as the wider type."""
-    return tuple(_span(file, number, schema.field(number).field_type) for number in field_ids)
+def spans(files: Iterable[ContentFile], fields: Sequence[NestedField]) -> list[tuple[Span, ...]]:
+    """For each file one Span a field, as what it is now: bounds of a column that was promoted are read as the wider
+    type."""
+    return [tuple(_span(file, field.field_id, field.field_type) for field in fields) for file in files]
 
 
 def ranked(deleted: Sequence[Span], held: Sequence[Span]) -> tuple[Spans, Spans]:

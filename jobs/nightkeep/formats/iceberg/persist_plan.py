@@ -176,7 +176,8 @@ def _idle_equality(snapshot: IcebergSnapshot, unit: IcebergUnit, oldest: int) ->
 def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) -> tuple[PersistTask, ...]:
     """As many as there is work for, each with about as many rows; the first settles what no task must read."""
     parts = _parts(found.marked)
-    idle = frozenset(file.path for file in found.older) - {marked.file.path for marked in found.marked}
+    every = frozenset(file.path for file in found.older)
+    idle = every - {marked.file.path for marked in found.marked}
     index_bytes = min(INDEX_BYTES, max(1, request.task_bytes // 8))
     tasks = []
     for number, part in enumerate(parts):
@@ -190,7 +191,7 @@ def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) ->
             positional=tuple(held.values()),
             equality=tuple(equality.values()),
         )
-        older = frozenset(file.path for file in found.older) & paths
+        older = every & paths
         settled = older | idle if number == 0 else older
         folded = found.folded & paths
         tasks.append(PersistTask(reads, part, folded, inner, settled, sequence, index_bytes, Intent.of(request)))

@@ -53,7 +53,8 @@ class Matching:
         deletes: Iterable[ContentFile],
     ) -> Matching:  # fmt: skip
         ordered = tuple(sorted(deletes, key=lambda delete: (delete.sequence_number, delete.path)))
-        deleted, held = ([spans(schema, file, field_ids) for file in each] for each in (ordered, files))
+        fields = [schema.field(number) for number in field_ids]
+        deleted, held = spans(ordered, fields), spans(files, fields)
         columns = [ranked([keys[at] for keys in deleted], [keys[at] for keys in held]) for at in range(len(field_ids))]
         return cls(field_ids, files, ordered, tuple(right for _, right in columns), tuple(left for left, _ in columns))
 
@@ -85,11 +86,15 @@ class Matching:
 
 
 def matchings(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Matching, ...]:
-    """One for each set of columns that equality deletes of the unit go by."""
+    """One for each set of columns that equality deletes go by which are newer than some of these files of the unit."""
+    held = tuple(files)
+    if not held:
+        return ()
+    oldest = min(file.sequence_number for file in held)
     deletes: dict[tuple[int, ...], list[ContentFile]] = {}
     for delete in unit.equality:
-        deletes.setdefault(tuple(sorted(delete.equality_ids)), []).append(delete)
-    held = tuple(files)
+        if delete.sequence_number > oldest:
+            deletes.setdefault(tuple(sorted(delete.equality_ids)), []).append(delete)
     return tuple(Matching.of(unit.schema, field_ids, held, deletes[field_ids]) for field_ids in sorted(deletes))
 
 
