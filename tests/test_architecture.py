@@ -52,7 +52,7 @@ EDGES = {
     "expire": "errors model sweep territory",
     "presence": "errors storage sweep territory",
     "contents": "check errors expectations facts model relation",
-    "upkeep": "care engine errors expire formats model policy presence report sweep territory",
+    "upkeep": "care engine errors expire formats model policy presence protocol report sweep territory",
     "night": "care engine errors model opinion policy report sweep upkeep",
     "apply": "engine errors formats model policy tasks",
     "job": "engine model night policy",

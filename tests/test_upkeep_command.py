@@ -169,3 +169,38 @@ def test_a_document_of_a_sweep_that_failed_has_every_key_too(
     assert (ended.value.code, told["outcome"], told["mode"]) == (1, "failed", "dry-run")
     promised = {"orphans", "orphans_total", "orphans_bytes", "orphans_file", "live_files", "young_files"}
     assert promised <= told.keys() and told["orphans"] == []
+
+
+def created(shell: Shell) -> Path:
+    """A Paimon table of which there is a schema and nothing else."""
+    sample = ROOT / "samples/paimon/shop.db/customers"
+    shutil.copytree(sample / "schema", shell.folder / "customers/schema")
+    return shell.folder / "customers"
+
+
+@pytest.mark.parametrize("verb", ["sweep", "sweep --delete", "expire", "expire --dry-run", "plan", "run"])
+def test_a_table_that_was_never_written_to_is_left_as_it_is(shell: Shell, verb: str) -> None:
+    table = created(shell)
+    name, *options = verb.split()
+    said = shell.call(name, f"paimon:{table}", *options, "--json")
+    assert (said.status, said.json["outcome"], said.json["reason"]) == (
+        0,
+        "unchanged",
+        "nothing was ever written to it",
+    )
+    if name == "expire":
+        assert [said.json[key] for key in ("expired", "kept")] == [[], []]
+    assert {path.parent.name for path in table.rglob("*") if path.is_file()} == {"schema"}
+
+
+@pytest.mark.parametrize("verb", ["sweep --delete", "expire", "plan"])
+def test_a_table_that_lost_its_versions_is_no_new_one(shell: Shell, verb: str) -> None:
+    table = created(shell)
+    left = table / "bucket-0/data-8f0e1d2c-3b4a-4958-8776-655443322110-0.parquet"
+    left.parent.mkdir()
+    left.write_bytes(b"PAR1")
+    os.utime(left, (time.time() - 40 * 24 * 60 * 60,) * 2)
+    name, *options = verb.split()
+    said = shell.call(name, f"paimon:{table}", *options, "--json")
+    assert (said.status, said.json["outcome"], left.exists()) == (1, "failed", True)
+    assert "expected snapshot-1 or a newer one" in said.json["reason"]

@@ -23,7 +23,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Committed, Mismatch, Operation, Outcome, Plan, Request, Run, run_token
 from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, Snapshot, Table
+from nightkeep.protocol import ChangesRows, MayBeNew, Snapshot, Table
 from nightkeep.publish import publish
 from nightkeep.report import (
     CommitResult,
@@ -141,6 +141,8 @@ def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunD
     waiting = None if log.order.dry_run else not_now(log.policy, log.order.reports, log.started)
     if waiting:
         return log.document(Outcome.SKIPPED, waiting)
+    if isinstance(table, MayBeNew) and table.never_written():
+        return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     with log.stage("plan"):
         base = table.snapshot()
         request = _request(log, table, base, run=run)

@@ -203,6 +203,14 @@ class ChangesRows(Protocol):
 
 
 @runtime_checkable
+class MayBeNew(Protocol):
+    """A table of a format whose tables have no version until somebody writes."""
+
+    def never_written(self) -> bool:
+        """Whether the table was created, and nothing more. False for one that lost its versions."""
+
+
+@runtime_checkable
 class WideWrites(Protocol):
     """Verbs of a table whose rules ask for Wide tasks. Sources, surveys and what is ranged must pickle."""
 

@@ -162,3 +162,35 @@ def test_what_paimon_writes_for_iceberg_is_the_tables_own(table: Path) -> None:
     (table / "metadata").mkdir()
     (table / "metadata/v1.metadata.json").write_text("{}")
     assert opened(table).territory().home == ""
+
+
+@pytest.fixture
+def created(table: Path) -> Path:
+    """A table of which there is a schema and nothing else."""
+    for name in names(table):
+        if not name.startswith("schema/"):
+            (table / name).unlink()
+    return table
+
+
+def test_a_table_that_was_created_and_no_more_was_never_written(created: Path) -> None:
+    (created / "README.md").write_text("about to be filled")
+    assert opened(created).never_written()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "snapshot/LATEST", "snapshot/snapshot-1", "tag/tag-t", "changelog/changelog-1", "branch/branch-dev/tag/tag-t",
+        f"manifest/manifest-{UUID}-0", f"manifest/manifest-list-{UUID}-0", f"index/index-{UUID}-0",
+        f"statistics/stat-{UUID}-0", f"{DAY}/data-{UUID}-0.parquet", f"{DAY}/part_{UUID}-0.orc",
+        f"{DAY}/.data-{UUID}-0.parquet.{UUID}.tmp",
+    ],
+)  # fmt: skip
+def test_a_table_that_lost_its_versions_was_written(left: str, created: Path) -> None:
+    (created / left).parent.mkdir(parents=True, exist_ok=True)
+    (created / left).write_text("{}")
+    if left.startswith("branch/"):
+        (created / "branch/branch-dev/schema").mkdir()
+        (created / "branch/branch-dev/schema/schema-0").write_bytes((created / "schema/schema-0").read_bytes())
+    assert not opened(created).never_written()

@@ -27,7 +27,6 @@ UNFINISHED = "ended before it was done; a sweep finds what is left of the versio
 def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
     """Raises what an expiry raises."""
     mode = log.order.mode_for(log.policy)
-    log.extra |= {"mode": str(mode), "expired": [], "kept": []}
     with ExitStack() as opened:
         looks = _Looks(log, table, run.now_ms, opened, engine.sets)
 

@@ -93,10 +93,12 @@ class Log:
 
     @property
     def _promised(self) -> dict[str, object]:
-        """What every document of a sweep has, also of one that ended before anything was found."""
+        """What every document of an expiry or a sweep has, also of one that ended before anything was found."""
+        mode = str(self.order.mode_for(self.policy))
+        if self.order.operation is Operation.EXPIRE:
+            return {"mode": mode, "expired": [], "kept": []}
         if self.order.operation is not Operation.SWEEP:
             return {}
-        mode = str(self.order.mode_for(self.policy))
         none = {"orphans_total": 0, "orphans_bytes": 0, "orphans_file": None, "live_files": None, "young_files": None}
         return {"mode": mode, "orphans": [], **none}
 

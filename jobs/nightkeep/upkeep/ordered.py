@@ -8,6 +8,7 @@ from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol import MayBeNew
 from nightkeep.report import RunDocument, document_path, ending, load_document, store
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import Expires, Sweeps
@@ -69,6 +70,8 @@ def _waiting(policy: EffectivePolicy, order: UpkeepOrder, log: Log) -> str | Non
 
 def _work(log: Log, engine: Engine) -> RunDocument:
     order, table = log.order, open_table(log.policy.address)
+    if order.operation is not Operation.RESTORE and isinstance(table, MayBeNew) and table.never_written():
+        return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     if order.operation is Operation.EXPIRE and isinstance(table, Expires):
         return expired(log, table, order.run(), engine)
     if order.operation is Operation.SWEEP and isinstance(table, Sweeps):

@@ -133,6 +133,9 @@ class PaimonTable:
         for name in names:
             self.storage.delete(name)
 
+    def never_written(self) -> bool:
+        return territory.never_written(self.address, self.storage)
+
     def territory(self) -> Territory:
         return territory.territory(self.address, self.storage)
 

@@ -29,6 +29,10 @@ _PACKED: Final = (
     "(?:zstd|zst|gz|gzip|snappy|lz4|lz4_raw|lz4hc|lzo|lzo_raw|brotli|bz2|bzip2|deflate|zlib|xz|none|null|uncompressed)"
 )
 _BESIDE: Final = r"(?:index|lookup)"
+_WRITTEN: Final = tuple(
+    f"{folder}/.*" for folder in ("snapshot", "tag", "changelog", "branch", "manifest", "index", "statistics")
+)
+"""Folders that are made when they are first needed."""
 _BUCKET: Final = "bucket-(?:postpone|[0-9]+)"
 _FOREIGN: Final = (
     r"_delta_log/[^/]+",
@@ -59,6 +63,19 @@ def territory(table: Address, storage: Storage) -> Territory:
         foreign=tuple(_foreign(data, partitioned=bool(keys))),
         by_bare_name=True,
     )
+
+
+def never_written(table: Address, storage: Storage) -> bool:
+    """Whether nothing but a schema was ever committed: no version of any kind, and no file that a writer leaves.
+
+    Manifests or data without a version are those of a table that lost its snapshots, or of a first write that did not
+    get to its commit: nobody can say which. Raises as `territory`.
+    """
+    if storage.list("snapshot"):
+        return False
+    (place,) = territory(table, storage).places
+    written = re.compile("|".join((*_WRITTEN, *(f"(?:{kind.pattern})" for kind in place.kinds))))
+    return not any(written.fullmatch(file.name) for batch in storage.walk("") for file in batch)
 
 
 def _require_alone(table: str, storage: Storage) -> None:
