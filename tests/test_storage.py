@@ -1,10 +1,12 @@
 """LocalStorage: a name is created once whoever else tries, nothing half-written has its final name, none leads out."""
 
+import errno
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from tests.faults import FaultyStorage, Fuse, Moment, fail
@@ -175,6 +177,84 @@ def test_whatever_breaks_while_a_file_is_moved_it_is_whole_under_one_name_or_bot
         found.append(sorted(os.listdir(root)))
     assert found == [["from"], ["from", "to"], ["from", "to"], ["to"]]
     assert not LocalStorage(str(tmp_path / "3")).move("from", "to")
+
+
+@pytest.fixture(params=[errno.EXDEV, errno.EPERM], ids=["another mount", "another's file"])
+def apart(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders that share no links."""
+    link = os.link
+
+    def refuse(source: Path, target: Path) -> None:
+        if source.parent != target.parent:
+            raise OSError(request.param, os.strerror(request.param))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_file_that_can_have_one_name_only_is_copied(store: LocalStorage) -> None:
+    store.put("a", b"xyz")
+    path = Path(store.root, "a")
+    path.chmod(0o640)
+    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
+    store.put("taken/b", b"theirs")
+    assert not store.move("a", "taken/b")
+    assert (store.read("a"), store.read("taken/b"), os.listdir(path.parent / "taken")) == (b"xyz", b"theirs", ["b"])
+    assert store.move("a", "far/away/b")
+    found = Path(store.root, "far/away/b").stat()
+    assert (store.read("far/away/b"), found.st_mtime_ns, found.st_mode & 0o777) == (
+        b"xyz",
+        1_700_000_000_123_456_789,
+        0o640,
+    )
+    assert not store.exists("a") and os.listdir(path.parent / "far/away") == ["b"]
+    with pytest.raises(MissingFile):
+        store.move("a", "far/away/c")
+    store.put("late", b"xyz")
+    with pytest.raises(OSError, match="too long"):
+        store.move("late", "far/late", may_go=lambda: False)
+    assert store.read("late") == store.read("far/late") == b"xyz"
+
+
+@pytest.mark.usefixtures("apart")
+def test_what_changes_while_it_is_copied_or_is_no_file_is_left(tmp_path: Path) -> None:
+    class Meddled(LocalStorage):
+        def create(self, name: str) -> AbstractContextManager[BinaryIO]:
+            Path(self.root, "a").write_bytes(b"longer")
+            return super().create(name)
+
+    store = Meddled(str(tmp_path))
+    (tmp_path / "a").write_bytes(b"short")
+    with pytest.raises(OSError, match="the bytes that were copied"):
+        store.move("a", "far/b")
+    (tmp_path / "link").symlink_to("a")
+    for name in ("link", "far"):
+        with pytest.raises(OSError, match=r"not permitted|cross-device"):
+            store.move(name, "far/c")
+    assert sorted(os.listdir(tmp_path)) == ["a", "far", "link"] and os.listdir(tmp_path / "far") == []
+
+
+@pytest.mark.usefixtures("apart")
+def test_whatever_breaks_while_a_file_is_copied_away_one_name_has_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0/from").write_bytes(b"whole")
+    clean = Fuse()
+    assert FaultyStorage(str(tmp_path / "0"), clean).move("from", "far/to")
+    found = []
+    for at in range(1, len(clean.passed) + 1):
+        root = tmp_path / str(at)
+        root.mkdir()
+        (root / "from").write_bytes(b"whole")
+        with pytest.raises(OSError, match="injected"):
+            FaultyStorage(str(root), Fuse(at, fail)).move("from", "far/to")
+        names = [name for name in ("from", "far/to") if (root / name).exists()]
+        assert {(root / name).read_bytes() for name in names} == {b"whole"}
+        hidden = {path.name for path in (root / "far").iterdir()} - {"to"}
+        assert all(name.startswith(".nightkeep-moving-") for name in hidden)
+        found.append(names)
+    assert [list(names) for names in dict.fromkeys(map(tuple, found))] == [["from"], ["from", "far/to"], ["far/to"]]
+    assert len(found) == 10
 
 
 def test_what_cannot_be_deleted_is_named_and_the_rest_goes(store: LocalStorage) -> None:

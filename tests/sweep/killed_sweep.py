@@ -1,7 +1,9 @@
 """Sweeps that die or wait at one point of their writes, in a process of their own."""
 
+import errno
 import os
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from tests.faults import FaultyStorage, Fuse, Point, kill
 from tests.sweep.toy_table import NOW, Toy
@@ -28,6 +30,22 @@ def die(pipe: Connection, folder: str, what: str, run_id: str, at: int) -> None:
     """Killed at the `at`-th point; where it is not, it ends with status 1."""
     act(Toy(FaultyStorage(folder, Fuse(at, kill))), what, run_id, "dying")
     os._exit(1)
+
+
+def die_between_mounts(pipe: Connection, folder: str, what: str, run_id: str, at: int) -> None:
+    """As `die`, where home and quarantine share no links."""
+    os.link = unlinked
+    die(pipe, folder, what, run_id, at)
+
+
+def unlinked(source: Path, target: Path) -> None:
+    """link(2), as it is where each folder is a mount of its own."""
+    if source.parent != target.parent:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+    _LINK(source, target)
+
+
+_LINK = os.link
 
 
 def hold(pipe: Connection, folder: str, run_id: str, at: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.faults import FaultyStorage, Fuse, Moment, Point, fail
 from tests.processes import child
-from tests.sweep.killed_sweep import act, die, hold
+from tests.sweep.killed_sweep import act, die, die_between_mounts, hold, unlinked
 from tests.sweep.toy_table import NOW, Toy
 
 from nightkeep.errors import RefusedTable, UsageError
@@ -134,6 +134,37 @@ def _all_back(toy: Toy) -> None:
         except UsageError:
             # The run broke before its first list was written.
             assert len(quarantines(toy.territory())) <= 2
+
+
+@pytest.mark.parametrize("what", ["quarantine", "restore"])
+def test_the_process_dies_at_every_write_of_a_copy_to_another_mount(
+    what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.link", unlinked)
+    burnt = _clean(templates, what, tmp_path / "clean")
+    copies = [at for at, point in enumerate(burnt, start=1) if _is_of_a_move(point)]
+    assert len(copies) == 10 * len(OLD)
+    for at in copies:
+        table = _copy(templates[what], tmp_path / str(at), Fuse()).folder
+        with child(die_between_mounts, str(table), what, "run-1", at) as process:
+            assert process.end() == -signal.SIGKILL
+        toy = Toy(LocalStorage(str(table)))
+        assert all_files.items() <= {**dict(zip(OLD, _originals(toy), strict=True)), **toy.files()}.items(), at
+        assert restore(toy.territory(), "run-1", now_ms=NOW).conflicts == ()
+        left = {name: file for name, file in toy.files().items() if ".nightkeep-moving-" not in name}
+        assert left == all_files, at
+        shutil.rmtree(tmp_path / str(at))
+
+
+def _is_of_a_move(point: Point) -> bool:
+    return point.name.endswith(".file") or point.name in OLD or ".nightkeep-moving-" in point.name
+
+
+def _originals(toy: Toy) -> list[tuple[bytes, int]]:
+    """What is aside, by the number of its file; nothing where it is at home only."""
+    found = {path.name: path for path in (toy.folder / "_nightkeep").rglob("*.file")}
+    paths = [found.get(f"{number:05d}.file") for number in range(len(OLD))]
+    return [(b"", 0) if path is None else (path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
 
 
 @pytest.mark.parametrize("what", ["same", "another"])

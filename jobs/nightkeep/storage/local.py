@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import EMLINK, ENOSYS, EOPNOTSUPP, EPERM, EXDEV
+from filecmp import cmp
 from pathlib import Path, PurePosixPath
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import BinaryIO, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -16,6 +20,10 @@ from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.storage.verbs import Stored, always
 
 _BATCH: Final = 10_000
+_CHUNK: Final = 8 << 20
+_UNLINKED: Final = frozenset({EXDEV, EPERM, EMLINK, ENOSYS, EOPNOTSUPP})
+"""link(2), where a second name cannot be had: on another mount, of another user's file (proc(5),
+protected_hardlinks), of a file that has very many, on a file system that knows of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +120,7 @@ class LocalStorage:
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         _make_folder(self._path(to).parent)
         try:
-            self._link(name, to)
+            self._given(name, to)
         except FileExistsError:
             return False
         except FileNotFoundError:
@@ -158,6 +166,36 @@ class LocalStorage:
                     # Others delete while we list: a file that is gone by now is not listed.
                     continue
                 yield Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+
+    def _given(self, name: str, to: str) -> None:
+        """Give a file another name, or a copy under it where a file can have only one. Raises FileExistsError."""
+        try:
+            self._link(name, to)
+        except OSError as failure:
+            found = self._path(name).lstat()
+            if failure.errno not in _UNLINKED or not S_ISREG(found.st_mode):
+                raise
+            self._copied(name, to, found)
+
+    def _copied(self, name: str, to: str, found: os.stat_result) -> None:
+        """A copy with the time and mode of the file, which has its name once it is whole; no engine reads it before.
+
+        A death on the way may leave it under a name that nobody else uses.
+        """
+        temporary = str(PurePosixPath(to).with_name(f".nightkeep-moving-{uuid4().hex}"))
+        try:
+            with open(self._path(name), "rb") as source, self.create(temporary) as sink:
+                shutil.copyfileobj(source, sink, _CHUNK)
+                sink.flush()
+                os.fchmod(sink.fileno(), S_IMODE(found.st_mode))
+                os.utime(sink.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+            now = self._path(name).lstat()
+            is_same = (now.st_size, now.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
+            if not is_same or not cmp(self._path(name), self._path(temporary), shallow=False):
+                raise OSError(f"{self.root}/{name}: expected the bytes that were copied, found others; it is left")
+            self._link(temporary, to)
+        finally:
+            self.delete(temporary)
 
     def _link(self, name: str, other: str) -> None:
         os.link(self._path(name), self._path(other))

@@ -81,8 +81,8 @@ class Storage(Protocol):
         Right before `name` goes, however long it took until then, `to` is looked at, and then `may_go` is asked: an
         OSError where either says no, and `name` stays, `to` perhaps as well.
 
-        Its time stays where the store renames, and is that of the moving where it can only copy.
-        A death on the way leaves it under both names. Raises MissingFile.
+        Its time stays on a disk, and is that of the moving in a bucket. A death on the way leaves it under both names,
+        and on a disk perhaps a hidden file beside `to`. Raises MissingFile.
         """
 
     def delete(self, name: str) -> bool:
