@@ -30,12 +30,14 @@ class Expiring(Toy):
     after: Callable[[], None] = lambda: None
     asked: list[int] = field(default_factory=list)
     """What each look was told is now."""
+    files_only: bool = False
 
     def expiry(self, request: ExpireRequest) -> Expiry:
         self.asked.append(request.now_ms)
         roots = [replace(root, version=int(root.id[7:-5])) for root in self.roots(Retention(NOW, 0))]
         going = tuple(root for root in roots[:-1] if root.version not in request.keep)
-        return Expiry(going, tuple((root.id, "kept") for root in roots if root not in going))
+        kept = tuple((root.id, "kept") for root in roots if root not in going)
+        return Expiry(going, kept, files_only=self.files_only)
 
     def forget(self, expiry: Expiry, run: Run) -> bool:  # type: ignore[override]
         if self.first and self.first.pop(0)():
@@ -105,6 +107,15 @@ def test_versions_to_be_kept_stay_with_their_files(table: Expiring) -> None:
 def test_nothing_to_let_go_changes_nothing(table: Expiring) -> None:
     before = table.files()
     found = expired(table, keep=frozenset({1, 2}))
+    assert (found.outcome, found.counted, table.files()) == (Outcome.UNCHANGED, None, before)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_where_files_alone_would_go_and_none_is_left_nothing_is_about_to_change(table: Expiring, mode: Mode) -> None:
+    """Every root still keeps what it reaches."""
+    table.files_only = True
+    before = table.files()
+    found = expired(table, mode, before=lambda: pytest.fail("nothing is about to change"))
     assert (found.outcome, found.counted, table.files()) == (Outcome.UNCHANGED, None, before)
 
 

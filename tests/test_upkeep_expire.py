@@ -92,3 +92,12 @@ def test_what_is_done_is_told_again(table: Expiring) -> None:
     table.commit(4, "data/3.dat")
     assert expired(table) == first
     assert expired(table, run_id="next").extra["expired"] == [3]
+
+
+def test_where_no_file_is_left_to_go_nothing_is_looked_at(table: Expiring) -> None:
+    table.files_only = True
+    engine = Looking()
+    found = expired(table, engine=engine)
+    assert (found.outcome, found.reason, engine.asked) == (Outcome.UNCHANGED, "no file may go", [])
+    assert [found.extra[name] for name in ("changed", "expired")] == [False, []]
+    assert found.expectations.status is CheckStatus.NOT_RUN

@@ -61,8 +61,10 @@ def expire(
     """Let versions go. `sets` are opened once per try, and closed by the caller, to whom the last ones stay readable.
 
     `before` is called in each try that finds versions to let go, and may raise to keep them; `removing` once they went,
-    before the first file does. Refused where the store's clock and ours are far apart; where the store's is behind, it
-    is the one that counts. Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
+    before the first file does. Where nothing but files would go, neither is called unless there are some.
+
+    Refused where the store's clock and ours are far apart; where the store's is behind, it is the one that counts.
+    Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
     """
     if order.mode is not Mode.DRY_RUN:
         ahead_ms = store_ahead_ms(table.territory(), run, clock)
@@ -76,12 +78,21 @@ def expire(
         if not expiry.roots:
             return Expired(Outcome.UNCHANGED, "no version may go", expiry)
         looked.reached(table, expiry.roots)
+        look = Look(table, order.retention, looked)
+        if expiry.files_only and not _files(look, looked):
+            return Expired(Outcome.UNCHANGED, "no file may go", expiry)
         if order.mode is Mode.DRY_RUN:
             return _told(table, expiry, order, looked)
         before(expiry)
         if table.forget(expiry, run):
-            return _removed(table, expiry, order, run=run, sets=looked, removing=removing)
+            return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
     return Expired(Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry)
+
+
+def _files(look: Look, sets: Sets) -> int:
+    """How many of the files that were reached nothing else needs, as far as can be told now."""
+    look.read()
+    return sets.settle(cutoff_ms=None).orphans.files
 
 
 def _told(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> Expired:
@@ -96,9 +107,10 @@ def _told(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> Exp
 
 
 def _removed(
-    table: Expires, expiry: Expiry, order: ExpireOrder, *, run: Run, sets: Sets, removing: Callable[[Counted], None]
-) -> Expired:
-    territory, look = table.territory(), Look(table, order.retention, sets)
+    table: Expires, expiry: Expiry, order: ExpireOrder, *,
+    run: Run, look: Look, sets: Sets, removing: Callable[[Counted], None],
+) -> Expired:  # fmt: skip
+    territory = table.territory()
     look.read()
     counted = sets.settle(cutoff_ms=None)
     if counted.orphans.files:

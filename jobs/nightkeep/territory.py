@@ -158,12 +158,16 @@ class ExpireRequest:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What may go, oldest first, and why the rest stays: (id, reason). `state` is the format's own, for `forget`."""
+    """What may go, oldest first, and why the rest stays: (id, reason). `state` is the format's own, for `forget`.
+
+    `files_only`: the roots are out of every reader's reach already, so that only their files are left to go, if any.
+    """
 
     roots: tuple[Root, ...]
     kept: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     state: object = None
+    files_only: bool = False
 
 
 @runtime_checkable

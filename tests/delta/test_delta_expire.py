@@ -1,7 +1,7 @@
 """Old versions of Delta tables let go: files whose removal the table no longer protects, and none that stays needed."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from nightkeep.model import Outcome
 from nightkeep.presence import presence
 from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.order import Mode
-from nightkeep.territory import DAY_MS, ExpireRequest, Retention
+from nightkeep.territory import DAY_MS, ExpireRequest, Expiry, Retention
 
 NOW = 1_795_000_000_000
 UUID = b"0123456789abcdef"
@@ -63,12 +63,14 @@ def change(name: str) -> Mapping[str, Any]:
     return {"cdc": {"path": f"_change_data/cdc-{name}.parquet", "size": 100, "partitionValues": {}}}
 
 
-def expired(log: Log, mode: Mode = Mode.DELETE, **asked: Any) -> tuple[Expired, set[str]]:
-    """What an expiry says, and the files that are gone since."""
+def expired(
+    log: Log, mode: Mode = Mode.DELETE, *, about: Callable[[Expiry], None] = lambda expiry: None, **asked: Any
+) -> tuple[Expired, set[str]]:
+    """What an expiry says, and the files that are gone since; `about` is called before anything changes."""
     before = files(log.folder).keys()
     request = ExpireRequest(NOW, **asked)
     order = ExpireOrder(mode, request, Retention(NOW, request.older_than_ms or 0, request.keep))
-    told = expire(opened(log.folder), order, run_of(), sets=InlineSets, before=lambda expiry: None)
+    told = expire(opened(log.folder), order, run_of(), sets=InlineSets, before=about)
     return told, {name for name in before - files(log.folder).keys() if not name.startswith("_delta_log")}
 
 
@@ -79,6 +81,14 @@ def test_files_removed_before_the_tables_retention_go_with_vectors_and_change_fi
     commits = sorted(path.name for path in log.log.glob("[0-9]*.json"))
     assert commits == [f"{version:020d}.json" for version in range(6)]
     assert expired(log)[1] == set()
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_is_gone_already_is_not_let_go_again(log: Log, mode: Mode) -> None:
+    expired(log)
+    before = files(log.folder)
+    told, _ = expired(log, mode, about=lambda expiry: pytest.fail("nothing is about to change"))
+    assert (told.outcome, told.counted, files(log.folder)) == (Outcome.UNCHANGED, None, before)
 
 
 def test_a_dry_run_changes_nothing(log: Log) -> None:

@@ -47,7 +47,8 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
     kept = tuple((f"version {version}", "a run started from it that no check has judged") for version in request.keep)
     note = "files of the log stay as long as the table's own retention of its log says"
     root = Root(f"removed by version {through} and before {task.before_ms}", task)
-    return Expiry((root,) if any(_expired(storage, task)) else (), tuple(sorted(kept)), (note,))
+    roots = (root,) if any(_expired(storage, task)) else ()
+    return Expiry(roots, tuple(sorted(kept)), (note,), files_only=True)
 
 
 def removed(storage: Storage, task: Removed) -> Reach:
