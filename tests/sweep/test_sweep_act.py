@@ -199,6 +199,68 @@ def test_a_file_lost_from_quarantine_is_named(toy: Toy) -> None:
     assert back.conflicts == ((OLD[1], "neither at home nor in quarantine any more"),)
 
 
+@pytest.mark.parametrize("by", ["restore", "sweep"])
+def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by: str) -> None:
+    folder = toy.folder / str(toy.swept(Mode.QUARANTINE).folder)
+    (folder / "done-00000.json").unlink()
+    (folder / "00000/00001.file").unlink()
+    if by == "sweep":
+        assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+    for brought in (2, 0):
+        back = restore(toy.territory(), "run-1", now_ms=NOW)
+        assert (back.outcome, back.files, back.conflicts) == (
+            Outcome.FAILED,
+            brought,
+            ((OLD[1], "neither at home nor in quarantine any more"),),
+        )
+        assert back.reason == f"{brought} files brought back, 1 could not be, of which 1 are lost"
+
+
+def _dead_in_a_purge(toy: Toy, at: str) -> None:
+    @dataclass(frozen=True)
+    class Dies(LocalStorage):
+        def delete(self, name: str) -> bool:
+            if at in name:
+                raise KeyboardInterrupt
+            return LocalStorage.delete(self, name)
+
+    with pytest.raises(KeyboardInterrupt):
+        late = NOW + 31 * DAY_MS
+        purge(replace(toy.territory(), storage=Dies(toy.storage.root)), now_ms=late, older_than_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("at", "files", "lost"),
+    [
+        ("/00001/00000.file", 1, list(OLD[:2])),
+        ("plan-00000", 0, list(OLD)),
+        ("plan-00001", 0, ["plan-00000.jsonl", OLD[2]]),
+    ],
+)
+def test_what_a_purge_that_was_killed_took_is_named(
+    toy: Toy, at: str, files: int, lost: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightkeep.sweep.removal.PART", 2)
+    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    _dead_in_a_purge(toy, at)
+    back = restore(toy.territory(), "run-1", now_ms=NOW)
+    assert (back.outcome, back.files) == (Outcome.FAILED, files)
+    assert [name.removeprefix(f"{folder}/") for name, _ in back.conflicts] == lost
+    assert back.reason == f"{files} files brought back, {len(lost)} could not be, of which {len(lost)} are lost"
+
+
+def test_a_part_whose_list_is_gone_since_all_were_brought_back_lost_nothing(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a purge leaves it that is killed between the lists."""
+    monkeypatch.setattr("nightkeep.sweep.removal.PART", 2)
+    before, folder = toy.files(), toy.folder / str(toy.swept(Mode.QUARANTINE).folder)
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
+    (folder / "plan-00000.jsonl").unlink()
+    assert restore(toy.territory(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
+    assert toy.files() == before
+
+
 @pytest.mark.parametrize(
     "damage",
     [

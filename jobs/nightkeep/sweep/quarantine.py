@@ -42,8 +42,8 @@ def restore(territory: Territory, run_id: str, *, now_ms: int) -> Restored:
     CorruptMetadata for a list of files that is damaged.
     """
     storage, folder = territory.storage, folder_of(territory, run_id)
-    found = [part for part in parts(storage, folder) if part.planned]
-    if not found:
+    found = [part for part in parts(storage, folder) if part.planned or Mark.RESTORED not in part.marks]
+    if not any(part.planned for part in found):
         runs = ", ".join(_run_ids(territory)) or "nothing"
         raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
     for part in found:
@@ -89,7 +89,7 @@ def close(territory: Territory, run: Run) -> tuple[str, ...]:
 
 def _close_part(storage: Storage, part: Part, now_ms: int) -> str:
     header, planned = read_plan(storage, part)
-    left = [file.path for file in planned if settled(storage, file) in (Where.HOME, Where.NOWHERE)]
+    left = [file.path for file in planned if settled(storage, file) is Where.HOME]
     write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
     return header.run_id
 
@@ -136,17 +136,19 @@ def _brought_home(storage: Storage, file: Planned) -> tuple[Where | str, bool]:
 
 
 def _conflict(where: Where, file: Planned, left: frozenset[str] | None) -> str | None:
-    """Why the file is not back. Of one that was never moved nobody knows whether it is to be anywhere."""
+    """Why the file is not back. Where one is that was never moved is not ours to say."""
     if where is Where.IN_THE_WAY:
         return f"another file has its name now; its copy is kept as {file.to}"
-    if where is Where.NOWHERE and left is not None and file.path not in left:
+    if where is Where.NOWHERE and file.path not in (left or ()):
         return _LOST
     return None
 
 
 def _restored(back: Tally, conflicts: tuple[tuple[str, str], ...]) -> Restored:
     if conflicts:
+        lost = sum(why in (_LOST, _PURGED) for _, why in conflicts)
         reason = f"{back.files} files brought back, {len(conflicts)} could not be"
+        reason += f", of which {lost} are lost" if lost else ""
         return Restored(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
     if not back.files:
         return Restored(Outcome.UNCHANGED, "every file was at home already")
