@@ -18,6 +18,7 @@ from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_tables import Table
 from tests.iceberg.iceberg_caring import COLUMNS
 from tests.iceberg.iceberg_laid_anew import a_run, laid_anew
+from tests.iceberg.iceberg_shown import read_vector
 
 from nightkeep.execute import execute
 from nightkeep.formats.iceberg.content_files import (
@@ -37,7 +38,7 @@ from nightkeep.formats.iceberg.partition import unit_key
 from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.places import metadata_location
 from nightkeep.formats.iceberg.position_deletes import read_positions, write_positions
-from nightkeep.formats.iceberg.vectors import VectorWriter, read_vector
+from nightkeep.formats.iceberg.vectors import VectorWriter
 from nightkeep.model import Candidate, Operation, Plan, Request, UnitKey
 from nightkeep.plan import plan
 from nightkeep.storage import LocalStorage

@@ -5,19 +5,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyroaring import BitMap64
 from tests.engines.iceberg_tables import Table
 from tests.engines.lake_rows import Rows, rows_of
 
 from nightkeep.formats.iceberg.columns import every_column
 from nightkeep.formats.iceberg.conform import stored
+from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.scan import rows, survivors
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.types import arrow_schema, parquet_schema
+from nightkeep.formats.iceberg.vectors import read_vectors
 from nightkeep.model import Address
-from nightkeep.storage import LocalStorage
+from nightkeep.storage import LocalStorage, Storage
 
 STORAGE = LocalStorage("/")
+
+
+def read_vector(storage: Storage, file: ContentFile, rows: int | None) -> BitMap64:
+    """One vector, of a data file of so many rows."""
+    ((_, positions),) = read_vectors(storage, [(file, rows)])
+    return positions
 
 
 @dataclass(frozen=True)

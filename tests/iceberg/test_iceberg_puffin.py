@@ -15,7 +15,7 @@ from tests.iceberg.iceberg_shown import STORAGE
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.iceberg.paths import storage_name
-from nightkeep.formats.iceberg.puffin import Footer, NewBlob, read_blob, read_footer, write_puffin
+from nightkeep.formats.iceberg.puffin import Footer, NewBlob, open_puffin, read_footer, write_puffin
 
 FLAGS = bytes(4)
 
@@ -41,9 +41,12 @@ def test_blobs_are_written_and_read_back(tmp_path_factory: pytest.TempPathFactor
     footer = read_footer(STORAGE, name)
     assert footer.blobs == placed and footer.properties == {"created-by": "test"}
     assert [path.read_bytes()[b.offset : b.offset + b.length] for b in placed] == contents
-    for blob, content in zip(placed, contents, strict=True):
-        if content:
-            assert read_blob(STORAGE, name, offset=blob.offset, file_bytes=size) == (blob, content)
+    with open_puffin(STORAGE, name, file_bytes=size) as found:
+        for blob, content in zip(placed, contents, strict=True):
+            if content:
+                assert found.blob(blob.offset) == (blob, content)
+        with pytest.raises(CorruptMetadata, match=r"/p: expected a blob at offset 1, found none in the footer"):
+            found.blob(1)
 
 
 def test_statistics_that_java_wrote(made: Callable[[str], Table], iceberg_java: IcebergJava) -> None:

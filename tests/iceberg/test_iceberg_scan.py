@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -21,19 +21,22 @@ from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_spark import IcebergSpark
 from tests.engines.iceberg_tables import Table, Warehouse
 from tests.engines.lake_rows import Rows
+from tests.iceberg.counted_reads import CountedReads
 from tests.iceberg.golden_tables import GOLDEN, KEPT
 from tests.iceberg.iceberg_shown import canonical_rows, shown, snapshot_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg import scan
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.delete_audit import new_delete_faults
+from nightkeep.formats.iceberg.hidden_rows import hidden
 from nightkeep.formats.iceberg.metadata import IcebergUnit
 from nightkeep.formats.iceberg.position_deletes import write_positions
 from nightkeep.formats.iceberg.scan import rows, survivors
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.vectors import VectorWriter
 from nightkeep.model import UnitKey
-from nightkeep.storage import LocalStorage
+from nightkeep.storage import LocalStorage, Storage
 
 NEWEST = (NestedField(1, "a", LongType()), NestedField(2, "b", StringType()), NestedField(3, "d", DoubleType()))
 OLDEST = (NestedField(1, "a", IntegerType()), NestedField(4, "gone", StringType()))
@@ -49,6 +52,7 @@ FIELDS = {
     "old": {1: ("a", pa.int32()), 4: ("gone", pa.string())},
 }
 Made = Callable[[str], Table]
+Gone = Callable[[Storage, IcebergUnit], list[set[int]]]
 Key = tuple[int | None, str | None, str | None]
 """Values of a, b and gone, which are the fields 1, 2 and 4."""
 PLACE = {1: 0, 2: 1, 4: 2}
@@ -188,20 +192,62 @@ def test_position_deletes_hold_for_their_own_sequence_number_too(tmp_path: Path)
     assert list(world.shown().values()) == [every - {0}, every - {1}, every]
 
 
+def vectors_in(path: Path, positions: Mapping[ContentFile, BitMap64]) -> list[ContentFile]:
+    """Written to one file; as a manifest of a later snapshot lists them."""
+    writer = VectorWriter(LocalStorage("/"), str(path))
+    for file, held in positions.items():
+        writer.add(file, held)
+    return [vector_entry(made.raw) for made in writer.close()]
+
+
+def vector_entry(raw: Any) -> ContentFile:
+    return ContentFile(
+        Content.POSITION_DELETES, raw["file_path"], raw["file_path"][1:], "puffin", 0, (), raw["record_count"],
+        raw["file_size_in_bytes"], 3, 3, 1, referenced=raw["referenced_data_file"],
+        content_offset=raw["content_offset"], content_bytes=raw["content_size_in_bytes"],
+    )  # fmt: skip
+
+
+def gone_by_gate(storage: Storage, unit: IcebergUnit) -> list[set[int]]:
+    found = survivors(storage, unit)
+    return [set(range(file.rows)) - set(found[file.name]) for file in unit.files]
+
+
+def gone_by_rewrite(storage: Storage, unit: IcebergUnit) -> list[set[int]]:
+    found = hidden(storage, unit, unit.files)
+    return [set(found.get(file.path, ())) for file in unit.files]
+
+
+def gone_by_audit(storage: Storage, unit: IcebergUnit) -> list[set[int]]:
+    """It says only whether the positions can be."""
+    assert not [*new_delete_faults(storage, unit, unit.positional)]
+    return []
+
+
+@pytest.mark.parametrize("gone", [gone_by_gate, gone_by_rewrite, gone_by_audit])
+def test_a_file_of_many_vectors_is_read_once(tmp_path: Path, gone: Gone) -> None:
+    world = World(str(tmp_path), version=3)
+    for _ in range(40):
+        world.add(numbers(1, 5))
+    held = [{number % 5, 2} for number in range(40)]
+    pairs = zip(world.files, map(BitMap64, held), strict=True)
+    world.positional = vectors_in(tmp_path / "v.puffin", dict(pairs))[::-1]
+    counted = CountedReads("/")
+
+    found = gone(counted, world.unit)
+
+    assert found in (held, [])
+    assert counted.opened["v.puffin"] == 1
+    assert counted.taken["v.puffin"] <= (tmp_path / "v.puffin").stat().st_size
+
+
 def test_beside_a_vector_no_position_delete_counts(tmp_path: Path) -> None:
     world = World(str(tmp_path), version=3)
     world.add(numbers(1, 5))
     (file,) = world.files
     new = write_positions(world.storage, f"{tmp_path}/d.parquet", file, BitMap64([0]))
     old = ContentFile(Content.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1)
-    writer = VectorWriter(world.storage, f"{tmp_path}/v.puffin")
-    writer.add(file, BitMap64([3, 4]))
-    (made,) = writer.close()
-    raw: Any = made.raw
-    vector = ContentFile(
-        Content.POSITION_DELETES, made.path, made.path[1:], "puffin", 0, (), 2, raw["file_size_in_bytes"], 3, 3, 1,
-        referenced=file.path, content_offset=raw["content_offset"], content_bytes=raw["content_size_in_bytes"],
-    )  # fmt: skip
+    (vector,) = vectors_in(tmp_path / "v.puffin", {file: BitMap64([3, 4])})
 
     world.positional = [old]
     assert list(world.shown().values()) == [{1, 2, 3, 4}]

@@ -15,14 +15,14 @@ from pyroaring import BitMap, BitMap64
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_python import pyiceberg_read
 from tests.engines.iceberg_tables import Table, Warehouse
-from tests.iceberg.iceberg_shown import STORAGE
+from tests.iceberg.iceberg_shown import STORAGE, read_vector
 from tests.iceberg.next_snapshots import NextSnapshot
 
 from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.places import data_location
-from nightkeep.formats.iceberg.vectors import VectorWriter, decode, encode, read_vector
+from nightkeep.formats.iceberg.vectors import VectorWriter, decode, encode
 
 MAGIC = bytes.fromhex("d1d33964")
 POSITIONS = st.integers(0, MAX_POSITION) | st.integers(0, 300_000)

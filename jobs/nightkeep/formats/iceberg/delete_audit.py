@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.position_deletes import read_positions
-from nightkeep.formats.iceberg.vectors import read_vector
+from nightkeep.formats.iceberg.vectors import read_vectors
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -85,16 +85,19 @@ def _scope(snapshot: IcebergSnapshot, delete: ContentFile) -> Iterable[IcebergUn
 def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[ContentFile]) -> Iterator[str]:
     """By their bytes: positions that the data file has, as many as the manifest says, of that file alone."""
     data = {file.path: file for file in unit.files}
+    vectors: list[tuple[ContentFile, int | None]] = []
     for delete in deletes:
         target = data.get(delete.referenced or "")
         if target is None:
             yield f"{delete.path}: of {delete.referenced}, which is no live file of {unit.key}"
         elif delete.is_vector:
-            # Its size, checksum, cardinality and positions are read_vector's to refuse.
-            if not len(read_vector(storage, delete, target.rows)):
-                yield f"{delete.path}: a vector without positions, expected none"
+            vectors.append((delete, target.rows))
         else:
             yield from _position_faults(storage, delete, target)
+    # Their sizes, checksums, cardinalities and positions are read_vectors' to refuse.
+    for vector, positions in read_vectors(storage, vectors):
+        if not positions:
+            yield f"{vector.path}: a vector without positions, expected none"
 
 
 def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile) -> Iterator[str]:

@@ -22,7 +22,7 @@ from nightkeep.formats.iceberg.metadata import IcebergUnit
 from nightkeep.formats.iceberg.position_deletes import read_positions
 from nightkeep.formats.iceberg.probes import Probe, probes
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.formats.iceberg.vectors import read_vector
+from nightkeep.formats.iceberg.vectors import read_vectors
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.kernels.equality import EqualityIndex
 from nightkeep.storage import Storage
@@ -71,9 +71,9 @@ def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Mapping[str,
     """
     found: dict[str, dict[ContentFile, BitMap64]] = {target.file.path: {} for target in targets}
     files = {target.file.path: target.file for target in targets}
-    for target in targets:
-        for vector in (each for each in target.held if each.is_vector):
-            found[target.file.path][vector] = read_vector(storage, vector, target.file.rows)
+    vectors = {vector: target.file for target in targets for vector in target.held if vector.is_vector}
+    for vector, rows in read_vectors(storage, ((vector, file.rows) for vector, file in vectors.items())):
+        found[vectors[vector].path][vector] = rows
     for delete, paths in _by_delete(targets).items():
         for path, rows in read_positions(storage, delete, paths).items():
             _require_within(rows, delete, files[path])

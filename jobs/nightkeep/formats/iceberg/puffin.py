@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -53,21 +54,34 @@ class NewBlob:
     properties: Mapping[str, str]
 
 
-def read_blob(storage: Storage, name: str, *, offset: int, file_bytes: int) -> tuple[Blob, bytes]:
-    """The blob that begins at `offset` in a Puffin file of `file_bytes`, as it is stored, and what the footer says.
+class PuffinFile:
+    """An open Puffin file of `file_bytes`: its footer is read once, and of its blobs those that are asked for.
 
-    Raises CorruptMetadata naming the file for another size, a footer that is none, and no blob there; MissingFile.
+    Raises CorruptMetadata naming the file for another size and a footer that is none.
     """
-    with storage.open(name) as source:
+
+    def __init__(self, name: str, source: pa.NativeFile, *, file_bytes: int) -> None:
         _require_size(name, source, file_bytes)
-        footer = _footer(name, source, file_bytes)
+        self._name, self._source = name, source
+        self._by_offset: dict[int, Blob] = {}
         # A blob without bytes begins where the next one does.
-        there = [each for each in footer.blobs if each.offset == offset]
-        if not there:
-            raise CorruptMetadata(name, f"a blob at offset {offset}", "none in the footer")
-        blob = max(there, key=lambda each: each.length)
-        source.seek(offset)
-        return blob, source.read(blob.length)
+        for blob in sorted(_footer(name, source, file_bytes).blobs, key=lambda each: each.length, reverse=True):
+            self._by_offset.setdefault(blob.offset, blob)
+
+    def blob(self, offset: int) -> tuple[Blob, bytes]:
+        """The blob that begins there, as it is stored, and what the footer says. Raises CorruptMetadata: none does."""
+        blob = self._by_offset.get(offset)
+        if blob is None:
+            raise CorruptMetadata(self._name, f"a blob at offset {offset}", "none in the footer")
+        self._source.seek(offset)
+        return blob, self._source.read(blob.length)
+
+
+@contextmanager
+def open_puffin(storage: Storage, name: str, *, file_bytes: int) -> Iterator[PuffinFile]:
+    """A Puffin file while it is open. Raises as PuffinFile, and MissingFile."""
+    with storage.open(name) as source:
+        yield PuffinFile(name, source, file_bytes=file_bytes)
 
 
 def read_footer(storage: Storage, name: str) -> Footer:
@@ -107,8 +121,8 @@ def _require_size(name: str, source: pa.NativeFile, expected: int) -> None:
 
 def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:
     least = 2 * len(MAGIC) + _TAIL.size
-    if size < least or source.read(len(MAGIC)) != MAGIC:
-        raise CorruptMetadata(name, f"magic {MAGIC!r} and a footer", f"{size} bytes that do not begin with it")
+    if size < least:
+        raise CorruptMetadata(name, f"{MAGIC!r} and a footer", f"{size} bytes")
     source.seek(size - _TAIL.size)
     length, flags, magic = _TAIL.unpack(source.read(_TAIL.size))
     if magic != MAGIC or flags not in (b"\0\0\0\0", _COMPRESSED):
@@ -119,12 +133,17 @@ def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:
     source.seek(start)
     if source.read(len(MAGIC)) != MAGIC:
         raise CorruptMetadata(name, f"magic {MAGIC!r} at {start}, before the footer", "other bytes")
-    return _parsed(name, source.read(length), flags == _COMPRESSED, start)
+    payload = source.read(length)
+    # From here on reading goes forward: an object's end came with its opening, and blobs come with its beginning.
+    source.seek(0)
+    if source.read(len(MAGIC)) != MAGIC:
+        raise CorruptMetadata(name, f"magic {MAGIC!r} first", "other bytes")
+    return _parsed(name, payload, flags == _COMPRESSED, start)
 
 
 @lru_cache(maxsize=8)
 def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer:  # noqa: FBT001
-    """Remembered by content: a task reads the vectors of one file one by one, and their footer is one."""
+    """Remembered by content: a task asks for its data files in groups, whose vectors may lie in one file."""
     try:
         document = json.loads(_decompressed(payload) if compressed else payload)
         blobs = tuple(_blob(each, start) for each in document["blobs"])

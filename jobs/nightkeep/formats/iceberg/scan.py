@@ -18,7 +18,7 @@ from nightkeep.formats.iceberg.delete_index import DeleteIndex, index_deletes
 from nightkeep.formats.iceberg.metadata import IcebergUnit
 from nightkeep.formats.iceberg.position_deletes import read_positions
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.formats.iceberg.vectors import read_vector
+from nightkeep.formats.iceberg.vectors import read_vectors
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
@@ -41,7 +41,9 @@ def survivors(storage: Storage, unit: IcebergUnit) -> Positions:
     """
     index = index_deletes(unit.positional, unit.equality)
     counted = {file.path: _counted(storage, unit.schema, file) for file in unit.files}
-    hidden: Hidden = {file.path: _by_vector(storage, index, file) for file in unit.files}
+    hidden: Hidden = {file.path: BitMap64() for file in unit.files}
+    for path, positions in _by_vector(storage, index, unit.files):
+        hidden[path] = positions
     for path, positions in _by_position(storage, index, unit.files):
         hidden[path] |= positions
     for path, positions in _by_equality(storage, index, unit):
@@ -71,9 +73,12 @@ def _rest(file: ContentFile, counted: int, hidden: BitMap64) -> BitMap64:
     return BitMap64(range(counted)) - hidden
 
 
-def _by_vector(storage: Storage, index: DeleteIndex, file: ContentFile) -> BitMap64:
-    vector = index.vector_of(file)
-    return BitMap64() if vector is None else read_vector(storage, vector, file.rows)
+def _by_vector(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
+    """By path, of files that have a vector; each Puffin file is read once."""
+    found = {file.path: (vector, file.rows) for file in files if (vector := index.vector_of(file)) is not None}
+    for vector, positions in read_vectors(storage, found.values()):
+        assert vector.referenced is not None
+        yield vector.referenced, positions
 
 
 def _by_position(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pyroaring import BitMap64
@@ -17,29 +18,28 @@ from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.paths import name_in
-from nightkeep.formats.iceberg.puffin import Blob, NewBlob, read_blob, write_puffin
+from nightkeep.formats.iceberg.puffin import Blob, NewBlob, open_puffin, write_puffin
 from nightkeep.storage import Storage
 
 BLOB_TYPE: Final = "deletion-vector-v1"
 
 
-def read_vector(storage: Storage, file: ContentFile, rows: int | None) -> BitMap64:
-    """The deleted positions of the data file that `file`, a vector's entry, refers to; `rows` are that file's.
+def read_vectors(
+    storage: Storage, wanted: Iterable[tuple[ContentFile, int | None]]
+) -> Iterator[tuple[ContentFile, BitMap64]]:
+    """Each vector's entry with the deleted positions of the data file that it refers to; `wanted` has that one's rows.
 
-    Raises CorruptMetadata naming the Puffin file and offset for bytes that contradict the entry, the footer,
-    themselves or `rows`; MissingFile.
+    In the order of where they lie: each Puffin file is opened once, and one vector is held at a time. Raises
+    CorruptMetadata naming the Puffin file and offset for bytes that contradict the entry, the footer, themselves or
+    the rows; MissingFile.
     """
-    subject = f"{file.path}: vector at {file.content_offset}"
-    if file.content_offset is None or file.content_bytes is None or not file.is_vector:
-        raise CorruptMetadata(subject, "an entry with content_offset and content_size_in_bytes", "one without")
-    blob, content = read_blob(storage, file.name, offset=file.content_offset, file_bytes=file.bytes)
-    _require_agreement(file, blob, subject)
-    bitmap = decode(content, subject=subject)
-    if len(bitmap) != file.rows:
-        raise CorruptMetadata(subject, f"{file.rows} deleted rows", str(len(bitmap)))
-    if rows is not None and bitmap and bitmap.max() >= rows:
-        raise CorruptMetadata(subject, f"positions below the {rows} rows of {file.referenced}", str(bitmap.max()))
-    return bitmap
+    by_file: dict[tuple[str, int], list[tuple[int, ContentFile, int | None]]] = {}
+    for file, rows in wanted:
+        by_file.setdefault((file.name, file.bytes), []).append((_offset(file), file, rows))
+    for (name, file_bytes), entries in sorted(by_file.items()):
+        with open_puffin(storage, name, file_bytes=file_bytes) as puffin:
+            for offset, file, rows in sorted(entries, key=lambda entry: entry[0]):
+                yield file, _positions(file, *puffin.blob(offset), rows=rows)
 
 
 def encode(bitmap: BitMap64) -> bytes:
@@ -113,6 +113,27 @@ _POSITION_FIELD: Final = 2147483645
 """The field id of `_pos` (spec, "Reserved Field IDs")."""
 _REFERENCED: Final = "referenced-data-file"
 _CARDINALITY: Final = "cardinality"
+
+
+def _subject(file: ContentFile) -> str:
+    return f"{file.path}: vector at {file.content_offset}"
+
+
+def _offset(file: ContentFile) -> int:
+    if file.content_offset is None or file.content_bytes is None or not file.is_vector:
+        raise CorruptMetadata(_subject(file), "an entry with content_offset and content_size_in_bytes", "one without")
+    return file.content_offset
+
+
+def _positions(file: ContentFile, blob: Blob, content: bytes, *, rows: int | None) -> BitMap64:
+    subject = _subject(file)
+    _require_agreement(file, blob, subject)
+    bitmap = decode(content, subject=subject)
+    if len(bitmap) != file.rows:
+        raise CorruptMetadata(subject, f"{file.rows} deleted rows", str(len(bitmap)))
+    if rows is not None and bitmap and bitmap.max() >= rows:
+        raise CorruptMetadata(subject, f"positions below the {rows} rows of {file.referenced}", str(bitmap.max()))
+    return bitmap
 
 
 def _require_agreement(file: ContentFile, blob: Blob, subject: str) -> None:
