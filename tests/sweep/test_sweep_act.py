@@ -420,6 +420,13 @@ def test_a_process_of_another_host_is_waited_for_as_long_as_it_may_work() -> Non
     assert not owner.may_be_at_work(owner.ourselves(), 1_000, now_ms=1_000)
 
 
+def test_a_process_that_lives_on_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = owner.ourselves()
+    monkeypatch.setattr(owner.os, "getpid", lambda: os.getppid())
+    assert owner.may_be_at_work(ours, 1_000, now_ms=1_000 + owner.LEASE_MS - 1)
+    assert not owner.may_be_at_work(ours, 1_000, now_ms=1_000 + owner.LEASE_MS)
+
+
 @dataclass(frozen=True)
 class _Meddled(LocalStorage):
     """A store in which something happens right before a file is looked at for the last time."""

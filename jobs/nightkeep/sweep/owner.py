@@ -14,7 +14,7 @@ Clock = Callable[[], int]
 """Epoch milliseconds, now."""
 
 LEASE_MS: Final = 20 * 60 * 1000
-"""So long after it wrote a part's list a process of another host may be moving its files; it stops after half."""
+"""So long after it wrote a part's list a process may be moving its files; it stops after half."""
 
 
 def wall_ms() -> int:
@@ -37,9 +37,14 @@ def ourselves() -> Owner:
 
 
 def may_be_at_work(owner: Owner, since_ms: int, *, now_ms: int) -> bool:
-    """Whether a process that began at `since_ms` may still be moving files. We ourselves never are."""
+    """Whether a process that began at `since_ms` may still be moving files. We ourselves never are.
+
+    One that lives on has other work by then: before the first name of any file goes, it looks at its clock.
+    """
+    if abs(now_ms - since_ms) >= LEASE_MS:
+        return False
     if owner.host != _host() or not owner.started:
-        return abs(now_ms - since_ms) < LEASE_MS
+        return True
     return owner.pid != os.getpid() and _started(owner.pid) == owner.started
 
 
