@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import MissingFile
 from nightkeep.storage import Storage
+from nightkeep.sweep.links import require_folders
 from nightkeep.sweep.sets import Counted, Sets
 from nightkeep.territory import Retention, Root, Sweeps
 
@@ -58,7 +59,7 @@ def presence(
 
     Another `salt` opens other files. Metadata that is missing counts as a file. A version that expires meanwhile takes
     its files along, so that the look is taken again; MissingFile where that happens every time. Raises EvidenceError
-    for metadata that cannot be read.
+    for metadata that cannot be read, and for files that a link hides from a listing: they are not missing.
     """
     for _ in range(_LOOKS):
         roots = table.roots(retention)
@@ -76,7 +77,9 @@ def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> Presence:
             sets.live(table, roots, expected=True)
         except MissingFile as failure:
             return Presence(len(roots), 0, 0, missing=1, examples=(failure.subject,))
-        return _counted(len(roots), sets.settle(cutoff_ms=None))
+        counted = sets.settle(cutoff_ms=None)
+        require_folders(counted, table.territory())
+        return _counted(len(roots), counted)
 
 
 def _counted(roots: int, counted: Counted) -> Presence:

@@ -7,6 +7,7 @@ from typing import Final
 
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Run
+from nightkeep.sweep.links import require_folders
 from nightkeep.sweep.order import SweepOrder
 from nightkeep.sweep.places import below, own_folder
 from nightkeep.sweep.sets import Counted
@@ -35,6 +36,7 @@ def check_evidence(counted: Counted, territory: Territory) -> None:
     """Raises EvidenceError where what metadata names and what was listed do not fit each other."""
     name = territory.table.name
     if counted.missing or counted.resized:
+        require_folders(counted, territory)
         found = f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(counted.examples)}"
         raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", found)
     if counted.orphans.files and not counted.live.files:
