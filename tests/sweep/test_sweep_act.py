@@ -12,7 +12,7 @@ import pytest
 from tests.sweep.toy_table import NOW, Toy, ToyWithHistory, age, run_of
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UsageError
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.storage import LocalStorage, Stored
 from nightkeep.storage.verbs import always
 from nightkeep.sweep import owner
@@ -47,7 +47,7 @@ def test_orphans_are_put_aside_and_brought_back_byte_for_byte(toy: Toy) -> None:
     assert told.outcome is Outcome.VERIFIED and told.acted == told.counted.orphans  # type: ignore[union-attr]
     assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
     assert toy.aside() == [before[name] for name in OLD]
-    assert told.folder == folder_of(toy.territory(), "run-1")
+    assert told.folder == folder_of(toy.territory(), run_of("run-1"))
     assert toy.swept().outcome is Outcome.UNCHANGED
     back = restore(toy.territory(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files, back.bytes) == (Outcome.VERIFIED, 3, told.acted.bytes)
@@ -153,6 +153,36 @@ def test_a_retry_of_a_run_adds_to_its_quarantine(toy: Toy) -> None:
     before |= toy.files()
     assert toy.swept(Mode.QUARANTINE, attempt="a2").acted.files == 1
     assert len(toy.aside()) == 4
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
+    assert toy.files() == before
+
+
+def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(toy: Toy) -> None:
+    before, runs = toy.files(), {}
+    for operation, name in ((Operation.SWEEP, OLD[0]), (Operation.EXPIRE, OLD[1])):
+        runs[operation] = run = replace(run_of("run-1"), token=run_token("run-1", operation))
+        work = _Work(toy.territory(), run, recheck=True)
+        work.put_aside(_orphans(before).filter(pa.array([each == name for each in OLD])))
+        assert work.folder == folder_of(toy.territory(), run)
+    assert folder_of(toy.territory(), runs[Operation.SWEEP]) != folder_of(toy.territory(), runs[Operation.EXPIRE])
+    # A run whose own id is spelled as the folder of another.
+    other = folder_of(toy.territory(), runs[Operation.SWEEP]).rpartition("/")[2]
+    assert toy.swept(Mode.QUARANTINE, other).acted.files == 1
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 2
+    assert toy.files() == {name: file for name, file in before.items() if name != OLD[2]}
+    assert restore(toy.territory(), other, now_ms=NOW).files == 1
+    assert toy.files() == before
+
+
+def test_what_an_earlier_release_put_aside_is_brought_back_too(toy: Toy) -> None:
+    before, folder = toy.files(), toy.folder / str(toy.swept(Mode.QUARANTINE).folder)
+    earlier = folder.with_name(folder.name.rpartition("-")[0])
+    folder.rename(earlier)
+    plan = earlier / "plan-00000.jsonl"
+    plan.write_text(plan.read_text().replace(f"{folder.name}/", f"{earlier.name}/"))
+    toy.write("data/more.dat")
+    before |= toy.files()
+    assert toy.swept(Mode.QUARANTINE, attempt="a2").acted.files == 1
     assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
     assert toy.files() == before
 
@@ -555,7 +585,7 @@ def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
     assert told.failed == ((".", f"the table's history does not tell of the end: {failure}"),)
     assert not any((toy.folder / name).exists() for name in OLD)
     if mode is Mode.QUARANTINE:
-        assert told.folder == folder_of(toy.territory(), "run-1")
+        assert told.folder == folder_of(toy.territory(), run_of("run-1"))
         assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
         assert before.items() <= toy.files().items()
 

@@ -17,7 +17,7 @@ from nightkeep.sweep.shelf import (
     Mark,
     Part,
     Planned,
-    folder_of,
+    folders_of,
     iso,
     parts,
     quarantines,
@@ -41,14 +41,16 @@ def restore(territory: Territory, run_id: str, *, now_ms: int) -> Restored:
     Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work,
     CorruptMetadata for a list of files that is damaged.
     """
-    storage, folder = territory.storage, folder_of(territory, run_id)
-    found = [part for part in parts(storage, folder) if part.planned or Mark.RESTORED not in part.marks]
+    storage, folders = territory.storage, folders_of(territory, run_id)
+    found = [part for folder in folders for part in parts(storage, folder)]
+    found = [part for part in found if part.planned or Mark.RESTORED not in part.marks]
     if not any(part.planned for part in found):
-        runs = ", ".join(_run_ids(territory)) or "nothing"
+        runs = ", ".join(dict.fromkeys(_run_ids(territory))) or "nothing"
         raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
     for part in found:
         _refuse_busy(territory, part)
-    write_restoring(storage, folder, now_ms=now_ms)
+    for folder in dict.fromkeys(part.folder for part in found):
+        write_restoring(storage, folder, now_ms=now_ms)
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for part in found:
         moved, in_the_way = _restore_part(storage, part, now_ms)

@@ -147,7 +147,7 @@ class _Work:
     def put_aside(self, files: pa.RecordBatch) -> None:
         """Move one part to the quarantine, after its list. Raises OSError where nobody knows what became of some."""
         if self.folder is None:
-            self.folder = folder_of(self.territory, self.run.run_id)
+            self.folder = folder_of(self.territory, self.run)
             earlier = parts(self._storage, self.folder)
             self.numbers = count(earlier[-1].number + 1 if earlier else 0)
         part, since = Part(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()

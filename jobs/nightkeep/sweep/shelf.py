@@ -93,8 +93,18 @@ def quarantines(territory: Territory) -> tuple[str, ...]:
     return territory.storage.folders(below(own_folder(territory), "quarantine"))
 
 
-def folder_of(territory: Territory, run_id: str) -> str:
-    """The folder of one run."""
+def folder_of(territory: Territory, run: Run) -> str:
+    """The folder of one run's operation."""
+    return f"{_folder(territory, run.run_id)}-{run.token}"
+
+
+def folders_of(territory: Territory, run_id: str) -> tuple[str, ...]:
+    """Folders of all that ran under an id: one per operation, of earlier releases one for all of them."""
+    named = re.compile(re.escape(_folder(territory, run_id)) + "(-[0-9a-f]{16})?")
+    return tuple(folder for folder in quarantines(territory) if named.fullmatch(folder))
+
+
+def _folder(territory: Territory, run_id: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9.-]+", "-", run_id).strip("-.")[:60]
     name = f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
     return below(own_folder(territory), f"quarantine/{name}")

@@ -30,7 +30,7 @@ def swept_on(log: Log, territory: Territory, run: Run) -> None:
         log.extra["earlier"] = told
     log.extra |= {"changed": True, "finished": True}
     if log.order.mode_for(log.policy) is Mode.QUARANTINE:
-        folder = folder_of(territory, run.run_id)
+        folder = folder_of(territory, run)
         log.extra |= {
             "acted": counted(put_aside(territory, folder)),
             "quarantine": f"{territory.storage.root.rstrip('/')}/{folder}",
