@@ -31,6 +31,7 @@ from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.delete_audit import new_delete_faults
 from nightkeep.formats.iceberg.hidden_rows import hidden
 from nightkeep.formats.iceberg.metadata import IcebergUnit
+from nightkeep.formats.iceberg.pieces import pieces
 from nightkeep.formats.iceberg.position_deletes import write_positions
 from nightkeep.formats.iceberg.scan import rows, survivors
 from nightkeep.formats.iceberg.schema import TableSchema
@@ -170,6 +171,43 @@ def test_equality_deletes_hide_what_comparing_every_row_hides(
         found = world.shown()
 
         assert [found[file.name] for file in world.files] == twin(data, deletes)
+        unit = replace(world.unit, files=tuple(replace(file, bytes=1 << 20) for file in world.files))
+        parts = [survivors(world.storage, part) for part, _ in pieces(unit, unit, part_bytes=1)]
+        assert len(parts) == max(1, len(data))
+        assert {name: set(held) for part in parts for name, held in part.items()} == found
+
+
+def test_data_is_not_read_again_for_keys_that_were_deleted_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As changes by key write them: the same rows over and over."""
+    monkeypatch.setattr(scan, "KEY_BYTES", 1_000)
+    world = World(str(tmp_path))
+    world.add(numbers(1, 120))
+    world.add(numbers(9, 120))
+    for sequence in range(2, 22):
+        keys = numbers(0, 60).keys
+        world.delete(Deletes(sequence, (1,), keys, extra=False))
+    counted = CountedReads("/")
+
+    found = survivors(counted, world.unit)
+
+    assert [set(found[file.name]) for file in world.files] == [set(range(60, 120))] * 2
+    # Once for its count of rows, once for its keys.
+    assert [counted.opened[f"f{number}.parquet"] for number in (0, 1)] == [2, 2]
+
+
+def test_data_is_read_again_for_keys_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "KEY_BYTES", 1_000)
+    world = World(str(tmp_path))
+    world.add(numbers(1, 1_000))
+    for start in range(0, 1_000, 125):
+        keys = tuple((number, None, None) for number in range(start, start + 125))
+        world.delete(Deletes(2, (1,), keys, extra=False))
+    counted = CountedReads("/")
+
+    assert [set(held) for held in survivors(counted, world.unit).values()] == [set()]
+    assert counted.opened["f0.parquet"] == 1 + 8
 
 
 def numbers(sequence: int, count: int) -> Data:

@@ -123,23 +123,36 @@ def _require_keys(schema: TableSchema, columns: Sequence[int]) -> None:
 def _deleted_keys(
     storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
 ) -> Iterator[pl.DataFrame]:
-    """Every key once a piece, with the greatest sequence number it was deleted at."""
+    """Every key once a piece, with the greatest sequence number it was deleted at.
+
+    For each piece the data files' keys are read again: keys that were deleted many times fill a piece once.
+    """
     held: list[pl.DataFrame] = []
     size = 0
-    for delete in deletes:
-        reader = FileReader(storage, schema, delete)
-        if reader.rows != delete.rows:
-            raise CorruptMetadata(
-                delete.path, f"{delete.rows} rows as its manifest says", f"{reader.rows} in its footer"
-            )
-        for keys in reader.keys(columns):
-            held.append(_frame(keys).with_columns(pl.lit(delete.sequence_number, pl.Int64).alias(_SEQUENCE)))
-            size += keys.nbytes
-            if size >= KEY_BYTES:
-                yield _newest(held)
+    for keys, sequence_number in _key_batches(storage, schema, deletes, columns):
+        held.append(_frame(keys).with_columns(pl.lit(sequence_number, pl.Int64).alias(_SEQUENCE)))
+        size += keys.nbytes
+        if size >= KEY_BYTES:
+            count = sum(map(len, held))
+            held = [_newest(held)]
+            size = size * len(held[0]) // max(1, count)
+            if size >= KEY_BYTES // 2:
+                yield held[0]
                 held, size = [], 0
     if held:
         yield _newest(held)
+
+
+def _key_batches(
+    storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
+) -> Iterator[tuple[pa.Table, int]]:
+    for delete in deletes:
+        reader = FileReader(storage, schema, delete)
+        if reader.rows != delete.rows:
+            expected = f"{delete.rows} rows as its manifest says"
+            raise CorruptMetadata(delete.path, expected, f"{reader.rows} in its footer")
+        for keys in reader.keys(columns):
+            yield keys, delete.sequence_number
 
 
 def _newest(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
