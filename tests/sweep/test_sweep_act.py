@@ -187,6 +187,19 @@ def test_what_an_earlier_release_put_aside_is_brought_back_too(toy: Toy) -> None
     assert toy.files() == before
 
 
+def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: Path) -> None:
+    """By the folder that the run's document names, and by no other's."""
+    toy = _filled(Toy.at(tmp_path / "toy"))
+    before, folder = toy.files(), str(toy.swept(Mode.QUARANTINE).folder)
+    moved = replace(toy.territory(), home="new/home")
+    with pytest.raises(UsageError, match="there is nothing"):
+        restore(moved, "run-1", now_ms=NOW)
+    with pytest.raises(UsageError, match="there is nothing"):
+        restore(moved, "run-2", now_ms=NOW, told=[folder, "elsewhere", ""])
+    assert restore(moved, "run-1", now_ms=NOW, told=[folder, folder]).files == 3
+    assert toy.files() == before
+
+
 def test_many_orphans_are_put_aside_in_parts(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nightkeep.sweep.removal.PART", 2)
     before = toy.files()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nightkeep.errors import MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
@@ -33,15 +33,16 @@ _LOST = "neither at home nor in quarantine any more"
 _PURGED = "the list of these files is gone, and they with it: they were purged"
 
 
-def restore(territory: Territory, run_id: str, *, now_ms: int) -> Restored:
+def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[str] = ()) -> Restored:
     """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
 
-    A purge keeps off what is being restored; what an earlier one has deleted is named as lost.
+    Files go back to where they were. `told` are folders that the run's documents name, below other homes where the
+    table has moved since. A purge keeps off what is being restored; what an earlier one has deleted is named as lost.
 
     Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work,
     CorruptMetadata for a list of files that is damaged.
     """
-    storage, folders = territory.storage, folders_of(territory, run_id)
+    storage, folders = territory.storage, folders_of(territory, run_id, told=told)
     found = [part for folder in folders for part in parts(storage, folder)]
     found = [part for part in found if part.planned or Mark.RESTORED not in part.marks]
     if not any(part.planned for part in found):

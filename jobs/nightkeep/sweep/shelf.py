@@ -25,7 +25,7 @@ from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Run
 from nightkeep.storage import Storage
 from nightkeep.sweep.owner import Owner, ourselves
-from nightkeep.sweep.places import below, own_folder
+from nightkeep.sweep.places import KEPT, below, own_folder
 from nightkeep.territory import Territory
 
 PART: Final = 1_000
@@ -95,19 +95,21 @@ def quarantines(territory: Territory) -> tuple[str, ...]:
 
 def folder_of(territory: Territory, run: Run) -> str:
     """The folder of one run's operation."""
-    return f"{_folder(territory, run.run_id)}-{run.token}"
+    return below(own_folder(territory), f"quarantine/{_slug(run.run_id)}-{run.token}")
 
 
-def folders_of(territory: Territory, run_id: str) -> tuple[str, ...]:
-    """Folders of all that ran under an id: one per operation, of earlier releases one for all of them."""
-    named = re.compile(re.escape(_folder(territory, run_id)) + "(-[0-9a-f]{16})?")
-    return tuple(folder for folder in quarantines(territory) if named.fullmatch(folder))
+def folders_of(territory: Territory, run_id: str, *, told: Sequence[str] = ()) -> tuple[str, ...]:
+    """Folders of all that ran under an id: one per operation, of earlier releases one for all of them.
+
+    `told` are quarantines below other homes that the table may have had; those of other runs are not among the answer.
+    """
+    named = re.compile(f"(?:.*/)?{re.escape(f'{KEPT}/quarantine/{_slug(run_id)}')}(-[0-9a-f]{{16}})?")
+    return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *told) if named.fullmatch(folder)))
 
 
-def _folder(territory: Territory, run_id: str) -> str:
+def _slug(run_id: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9.-]+", "-", run_id).strip("-.")[:60]
-    name = f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
-    return below(own_folder(territory), f"quarantine/{name}")
+    return f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
 
 
 def parts(storage: Storage, folder: str) -> tuple[Part, ...]:

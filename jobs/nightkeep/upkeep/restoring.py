@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from nightkeep.model import Run
-from nightkeep.report import RunDocument
+from collections.abc import Iterator
+from contextlib import suppress
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Operation, Run
+from nightkeep.report import RunDocument, document_path, load_document
 from nightkeep.sweep.quarantine import restore
 from nightkeep.territory import Sweeps
 from nightkeep.upkeep.order import Log
@@ -14,10 +18,23 @@ def restored(log: Log, table: Sweeps, run: Run) -> RunDocument:
     """Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list that is damaged."""
     territory = table.territory()
     with log.stage("restore"):
-        found = restore(territory, run.run_id, now_ms=run.now_ms)
+        told = [*_told(log, territory.storage.root)]
+        found = restore(territory, run.run_id, now_ms=run.now_ms, told=told)
     log.extra |= {
         "restored_run": run.run_id,
         "acted": {"files": found.files, "bytes": found.bytes},
         "failed": failures(found.conflicts, territory.storage.root),
     }
     return log.document(found.outcome, found.reason)
+
+
+def _told(log: Log, root: str) -> Iterator[str]:
+    """Quarantines in this store that the run's documents name: they are not where the table is, if that has moved."""
+    prefix = f"{root.rstrip('/')}/"
+    for operation in (Operation.SWEEP, Operation.EXPIRE):
+        path = document_path(log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=operation)
+        # What cannot be read tells nothing; the table may tell all there is.
+        with suppress(CorruptMetadata):
+            folder = load_document(path).extra.get("quarantine") if path.exists() else None
+            if isinstance(folder, str) and folder.startswith(prefix):
+                yield folder.removeprefix(prefix)
