@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.upsert.batch import CHANGES, INSERT, UPDATE_BEFORE, Mode
+from nightkeep.formats.iceberg.upsert.exact import ChunkedArray, exactly
 
 KIND: Final = "_change_type"
 """The column of a change's kind, as Iceberg's changelog tables call it; without it every change is an insert."""
-ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
 _BLOCK_BYTES: Final = 64 << 20
 """A JSON line may not be longer."""
 
@@ -41,7 +41,7 @@ def read_changes(path: str, columns: pa.Schema, mode: Mode) -> Changes:
     """The changes of a file, in their order, without those that the mode ignores.
 
     Raises UsageError naming the file, what was expected and what was found: a column that the table has not, a value
-    its type cannot hold as it is, an unknown kind of change, a change that the mode has no meaning for.
+    its type cannot hold as it is (exact.exactly), an unknown kind of change, a change that the mode has no meaning for.
     """
     file = Path(path)
     read = _READ.get(file.suffix.lower())
@@ -51,7 +51,8 @@ def read_changes(path: str, columns: pa.Schema, mode: Mode) -> Changes:
         held = read(file, columns)
     except (OSError, ValueError, pa.ArrowException) as failure:
         raise _wrong(file, "changes as the table's columns hold them", str(failure)) from failure
-    rows = pa.table([_column(file, held, field) for field in columns], schema=columns)
+    spelled = read is _json_lines
+    rows = pa.table([_column(file, held, field, spelled=spelled) for field in columns], schema=columns)
     if KIND not in held.column_names:
         return Changes(rows, np.ones(rows.num_rows, np.bool_))
     kinds = _kinds(file, held.column(KIND), mode)
@@ -88,28 +89,19 @@ def _kinds(file: Path, told: ChunkedArray, mode: Mode) -> npt.NDArray[np.int64]:
     return kinds
 
 
-def _column(file: Path, held: pa.Table, field: pa.Field) -> ChunkedArray:  # type: ignore[type-arg]
+def _column(
+    file: Path,
+    held: pa.Table,
+    field: pa.Field,  # type: ignore[type-arg]
+    *,
+    spelled: bool,
+) -> ChunkedArray:
     if field.name not in held.column_names:
         return pa.chunked_array([pa.nulls(held.num_rows, field.type)])
     try:
-        return _CONVERT.get(field.type, _cast)(held.column(field.name), field.type)
-    except (ValueError, pa.ArrowException) as failure:
+        return exactly(held.column(field.name), field.type, spelled=spelled)
+    except ValueError as failure:
         raise _wrong(file, f"column {field.name} as {field.type}", str(failure)) from failure
-
-
-def _cast(values: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
-    return values if values.type == kind else values.cast(kind)
-
-
-def _time(values: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
-    """Arrow reads no times of day, but moments."""
-    if not pa.types.is_string(values.type):
-        return _cast(values, kind)
-    moments = pc.replace_substring_regex(values, "^", "1970-01-01T")
-    return cast(ChunkedArray, moments.cast(pa.timestamp("us")).cast(kind))
-
-
-_CONVERT: Mapping[pa.DataType, Callable[[ChunkedArray, pa.DataType], ChunkedArray]] = {pa.time64("us"): _time}
 
 
 def _require_columns(file: Path, names: list[str], columns: pa.Schema) -> None:
@@ -146,7 +138,10 @@ def _readable(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(each.name, _readable(each.type)) for each in kind])
     if pa.types.is_list(kind):
         return pa.list_(_readable(kind.value_type))
-    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if pa.types.is_floating(kind):
+        # As a double, of which `exactly` tells whether a float is that number, too.
+        return pa.float64()
+    plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     return kind if plain else pa.string()
 
 
