@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nightkeep.model import Outcome, Run
-from nightkeep.sweep.guards import clocks_apart, store_ahead_ms
+from nightkeep.sweep.guards import check_spelling, clocks_apart, store_ahead_ms
 from nightkeep.sweep.look import Look, still_orphans
 from nightkeep.sweep.order import Acted, Mode
 from nightkeep.sweep.owner import Clock, wall_ms
@@ -100,6 +100,7 @@ def _told(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> Exp
     remaining = [root for root in table.roots(order.retention) if root.id not in going]
     sets.live(table, remaining, expected=False)
     counted = sets.settle(cutoff_ms=None)
+    check_spelling(counted, table.territory().table.name)
     reason = (
         f"dry run: {len(expiry.roots):,} versions and {counted.orphans.files:,} files would go, nothing was changed"
     )
@@ -113,6 +114,7 @@ def _removed(
     territory = table.territory()
     look.read()
     counted = sets.settle(cutoff_ms=None)
+    check_spelling(counted, look.table)
     if counted.orphans.files:
         removing(counted)
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None))

@@ -4,8 +4,11 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from tests.engines.iceberg_tables import Table, Warehouse
 from tests.iceberg.golden_tables import KEPT
 from tests.iceberg.iceberg_caring import configured, folder, opened
@@ -27,7 +30,9 @@ from tests.iceberg.iceberg_sweeping import (
 )
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
+from nightkeep.formats.iceberg import live as live_module
 from nightkeep.formats.iceberg.live import ManifestFiles, stored_name
+from nightkeep.storage import LocalStorage
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import DAY_MS, FILES, Retention, Root
 
@@ -218,3 +223,59 @@ def test_roots_of_others_are_no_roots_of_this_table(table: Table) -> None:
         opened(table).reach(Root("version 1", 1))
     with pytest.raises(TypeError, match="a manifest of an Iceberg table"):
         list(opened(table).live("manifest"))
+
+
+# A folder by two names
+
+
+def test_a_live_file_in_another_bucket_has_its_whole_location_for_a_name(table: Table) -> None:
+    """Which may be an alias of this one: access points have names of their own."""
+    machine = LocalStorage("/")
+    assert live_module._here(machine, "s3://alias/t/a.parquet") == ("s3://alias/t/a.parquet", False)
+    assert live_module._here(machine, "file:/t/a.parquet") == ("t/a.parquet", True)
+    sources = [source for root in opened(table).roots(EVERY_FILE) for source in opened(table).reach(root).sources]
+    for source in sources:
+        assert isinstance(source, ManifestFiles)
+        found = [batch.to_pylist() for batch in live_module.live(machine, source)]
+        alias = [batch.to_pylist() for batch in live_module.live(cast(Any, Bucket()), source)]
+        for row in (row for rows in found for row in rows):
+            row |= {"name": f"file:/{row['name']}", "needed": False}
+        assert alias == found
+    assert sources
+
+
+class Bucket:
+    """This machine's files, in a store that metadata does not name."""
+
+    root = "s3://here"
+
+    def read(self, name: str) -> bytes:
+        return Path("/" + name).read_bytes()
+
+
+def test_a_table_folder_by_two_names_keeps_its_files(tmp_path: Path) -> None:
+    """Metadata has files by the name that a link points to, the table is opened by the link's."""
+    (tmp_path / "real/db").mkdir(parents=True)
+    (tmp_path / "lake").symlink_to(tmp_path / "real")
+    warehouse = Warehouse("linked", tmp_path / "lake")
+    with configured(warehouse):
+        catalog = SqlCatalog("linked", uri=f"sqlite:///{warehouse.database}", warehouse=warehouse.location)
+        catalog.create_namespace("db")
+        data = pa.table({"id": pa.array([1], pa.int64())})
+        made = catalog.create_table("db.t", data.schema, f"{warehouse.location}/db/t")
+        made.append(data)
+        for properties in (
+            {"write.data.path": f"file://{tmp_path}/real/db/t/data"},
+            {"write.data.path": f"{made.location()}/data"},
+        ):
+            with made.transaction() as change:
+                change.set_properties(properties)
+            made.append(data)
+        table = warehouse.table()
+        aged(tmp_path / "real")
+        before = listed(table)
+        for mode in Mode:
+            with pytest.raises(EvidenceError, match=r"two names: .*/lake/db/t/data/.* and .*/real/db/t/data/"):
+                swept(table, mode)
+        assert {name for name in listed(table) if "_nightkeep" not in name} == before
+        assert catalog.load_table("db.t").scan().to_arrow().num_rows == 3

@@ -256,6 +256,38 @@ def test_names_that_do_not_fit_the_listing_end_the_sweep(toy: Toy) -> None:
     assert (toy.folder / "data/a b.dat").exists() and (toy.folder / "data/old.dat").exists()
 
 
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.QUARANTINE, Mode.DELETE])
+def test_a_folder_by_two_names_keeps_its_files(tmp_path: Path, mode: Mode) -> None:
+    """Metadata names one of them, a listing the other."""
+    toy = Toy.at(tmp_path / "toy", places=(Place("mine", KINDS), Place("meta", ())))
+    toy.write("mine/data/x.dat", "mine/data/y.dat", "mine/data/z.dat")
+    (toy.folder / "link").symlink_to(toy.folder / "mine")
+    toy.commit(1, "link/data/x.dat", "mine/data/z.dat")
+    before = toy.files()
+    with pytest.raises(EvidenceError, match=r"1 .*two names: mine/data/x\.dat and link/data/x\.dat, of \d+ bytes"):
+        toy.swept(mode)
+    assert toy.files() == before
+    # Of another size it is another file.
+    (toy.folder / "mine/data/x.dat").unlink()
+    toy.write("real/x.dat", "mine/data/x.dat")
+    toy.commit(1, "real/x.dat", "mine/data/z.dat")
+    (toy.folder / "mine/data/x.dat").write_text("longer than what is named so elsewhere")
+    age(toy.folder / "mine/data/x.dat", 30)
+    assert toy.looked()[1] == ["mine/data/x.dat", "mine/data/y.dat"]
+
+
+def test_a_file_that_is_committed_by_another_name_meanwhile_stays(tmp_path: Path) -> None:
+    toy = Toy.at(tmp_path / "toy", places=(Place("mine", KINDS), Place("meta", ())))
+    toy.write("mine/data/x.dat", "mine/data/z.dat")
+    (toy.folder / "link").symlink_to(toy.folder / "mine")
+    toy.commit(1, "mine/data/z.dat")
+    toy.before_roots = lambda look: toy.commit(2, "link/data/x.dat", days=0) if look == 3 else None
+    found = toy.swept(Mode.DELETE)
+    assert (found.outcome, found.acted.files) == (Outcome.FAILED, 0)
+    assert "mine/data/x.dat and link/data/x.dat" in found.failed[0][1]
+    assert "mine/data/x.dat" in toy.files()
+
+
 def test_a_live_file_outside_of_every_place_must_be_where_its_name_says(tmp_path: Path) -> None:
     """One that was imported is; one whose name is spelled in another way, such as with a bucket in front, is not."""
     toy = Toy.at(tmp_path / "toy", places=(Place("meta", ()), Place("mine", (Kind("data", r"[^/]+\.dat"),))))

@@ -82,6 +82,16 @@ def test_what_is_missing_or_has_another_size_is_told(tmp_path: Path, sets: Spark
     assert (found[0].missing, found[0].resized) == (1, 1)
 
 
+def test_a_live_file_by_another_name_is_told(tmp_path: Path, sets: SparkSets) -> None:
+    toy = toy_with_leftovers(tmp_path / "toy")
+    for path in (toy.folder / "meta/l-1.json", toy.folder / "meta/l-2.json"):
+        path.write_text(path.read_text().replace('"data/day=2', '"s3://alias/toy/data/day=2'))
+    found, expected = looked(sets, toy), looked(InlineSets(), toy)
+    assert found == expected
+    assert found[0].doubled == len(found[0].doubles) > 1
+    assert "data/day=2/live-0.dat and s3://alias/toy/data/day=2/live-0.dat, of " in found[0].doubles[0]
+
+
 def test_both_find_the_same_of_what_was_reached(tmp_path: Path, sets: SparkSets) -> None:
     toy = toy_with_leftovers(tmp_path / "toy")
     (toy.folder / "data/day=0/live-0.dat").unlink()

@@ -139,6 +139,20 @@ class _Twin:
         return name in live or (self.territory.by_bare_name and PurePosixPath(name).name in bare)
 
 
+def _doubled(going: Sequence[Stored], others: Sequence[tuple[str, int | None]]) -> tuple[int, bool]:
+    """How many have the last part, and the size if it is known, of another that is live; and whether any has."""
+    found = [
+        file
+        for file in going
+        if any(_last_part(file.name) == _last_part(name) and size in (None, file.bytes) for name, size in others)
+    ]
+    return len(found), bool(found)
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
 @settings(deadline=None)
 @given(_files, _live, _places, st.sampled_from(FOLDERS), st.booleans(), st.sampled_from([(), ("x",), ("a", "q/")]))
 def test_sets_agree_with_their_twin(
@@ -182,6 +196,8 @@ def test_sets_agree_with_their_twin(
     assert counted.missing == len({(name, size) for name, size in needed if name not in sizes})
     assert counted.resized == len({(n, s) for n, s in needed if n in sizes and s is not None and s != sizes[n]})
     assert bool(counted.examples) == bool(counted.missing + counted.resized)
+    unlisted = [(name, size) for name, size, *_ in live if name not in {file.name for file in twin.listed()}]
+    assert (counted.doubled, bool(counted.doubles)) == _doubled(going, unlisted)
 
 
 @settings(deadline=None)
@@ -211,6 +227,8 @@ def test_what_roots_reached_agrees_with_its_twin(
     assert [name for batch in sets.orphans() for name in batch["name"].to_pylist()] == going
     assert counted.orphans == _tally([stored[name] for name in going])
     assert (counted.missing, counted.resized) == (0, 0)
+    outside = [(name, size) for name, size, _ in TASKS["live"] if not twin.place(name)]
+    assert (counted.doubled, bool(counted.doubles)) == _doubled([stored[name] for name in going], outside)
     again = sets.settle(cutoff_ms=None)
     assert again == counted
 

@@ -41,6 +41,15 @@ def check_evidence(counted: Counted, territory: Territory) -> None:
         raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", found)
     if counted.orphans.files and not counted.live.files:
         raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")
+    check_spelling(counted, name)
+
+
+def check_spelling(counted: Counted, table: str) -> None:
+    """Raises EvidenceError where files about to go may be live ones: a folder may be known by two names."""
+    if counted.doubled:
+        expected = "others than live files, in name or size"
+        found = f"{counted.doubled} that may be one file under two names: {'; '.join(counted.doubles)}"
+        raise EvidenceError(f"{table}: files that nothing needs", expected, found)
 
 
 def too_many(counted: Counted, order: SweepOrder) -> str | None:

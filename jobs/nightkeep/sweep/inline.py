@@ -81,7 +81,7 @@ class InlineSets:
             old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
         self._orphans = old.select("name", "bytes", "modified_ms", pl.col("kind").cast(pl.String)).sort("name")
         needed = live.filter(pl.col("needed")).select("name", "bytes").unique() if self._complete else _NO_NEED
-        wrong = self._wrong(needed, listed)
+        wrong, doubled = self._wrong(needed, listed), self._doubled(live, listed)
         return Counted(
             listed=_tally(ours) + self._unreadable + self._spared,
             live=_minus(_tally(ours), _tally(rest)) + self._spared,
@@ -92,6 +92,8 @@ class InlineSets:
             missing=len(wrong.filter(pl.col("found").is_null())),
             resized=len(wrong.filter(pl.col("found").is_not_null())),
             examples=_examples(wrong),
+            doubled=doubled["name"].n_unique(),
+            doubles=_doubles(doubled),
         )
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
@@ -139,10 +141,30 @@ class InlineSets:
     def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
         """Needed files that are not there, or with another size; by name. Of those outside of every place, which a
         name that is spelled in another way than the store's would be, the store is asked for some."""
-        within = pl.any_horizontal(*(pl.col("name").str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
+        within = self._within
         inside, outside = needed.filter(within), needed.filter(~within).sort("name", "bytes").head(_ASKED)
         elsewhere = stored(self._of.storage, outside["name"].unique().sort().to_list())
         return _wrong(pl.concat([inside, outside]), pl.concat([f.select("name", "bytes") for f in (listed, elsewhere)]))
+
+    def _doubled(self, live: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+        """Orphans, each with an `other` live name that nobody listed, with the same last part and, if metadata says so,
+        size: a folder that goes by two names, as links and aliases of buckets do, is listed by one of them."""
+        orphans = self._orphans.select("name", "bytes", bare("name").alias("bare"))
+        named = live.select(pl.col("name").alias("other"), pl.col("bytes").alias("size"), bare("name").alias("bare"))
+        pairs = orphans.join(named.unique(), on="bare")
+        pairs = pairs.filter(pl.col("size").is_null() | (pl.col("size") == pl.col("bytes")))
+        if self._complete:
+            return pairs.join(listed.select("name"), left_on="other", right_on="name", how="anti")
+        return (
+            pairs.rename({"name": "orphan", "other": "name"})
+            .filter(~self._within)
+            .rename({"name": "other", "orphan": "name"})
+        )
+
+    @property
+    def _within(self) -> pl.Expr:
+        """Whether a `name` is below any place."""
+        return pl.any_horizontal(*(pl.col("name").str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
 
     def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
         """Those of `files` that no live name keeps."""
@@ -232,6 +254,11 @@ def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     found = listed.select("name", pl.col("bytes").alias("found"))
     pairs = needed.join(found, on="name", how="left", maintain_order="none")
     return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")
+
+
+def _doubles(doubled: pl.DataFrame) -> tuple[str, ...]:
+    found = doubled.select("name", "other", "bytes").unique().sort("name", "other").head(EXAMPLES)
+    return tuple(f"{name} and {other}, of {size} bytes" for name, other, size in found.iter_rows())
 
 
 def _examples(wrong: pl.DataFrame) -> tuple[str, ...]:

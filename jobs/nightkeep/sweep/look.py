@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
+from nightkeep.sweep.guards import check_spelling
 from nightkeep.sweep.sets import Counted, Sets
 from nightkeep.territory import Retention, Root, Sweeps, Territory
 
@@ -24,7 +25,7 @@ class Look:
 
     def __init__(self, table: Sweeps, retention: Retention, sets: Sets) -> None:
         self._table, self._retention, self._sets = table, retention, sets
-        self._name = table.territory().table.name
+        self.table = table.territory().table.name
         self._seen: dict[str, Root] = {}
 
     def begin(self, territory: Territory) -> None:
@@ -56,14 +57,14 @@ class Look:
         for _ in range(_ROUNDS):
             if not self._read_new(vanishing=vanishing):
                 return
-        raise EvidenceError(f"{self._name}: roots", "none that are new in one look", f"new ones in {_ROUNDS} looks")
+        raise EvidenceError(f"{self.table}: roots", "none that are new in one look", f"new ones in {_ROUNDS} looks")
 
     def _read_new(self, *, vanishing: bool) -> bool:
         now = self._roots()
         lasting = {root.id for root in self._seen.values() if not root.passing}
         gone = sorted(lasting - {root.id for root in now})
         if vanishing and gone:
-            raise EvidenceError(f"{self._name}: {', '.join(gone[:5])}", "there until all is read", "gone meanwhile")
+            raise EvidenceError(f"{self.table}: {', '.join(gone[:5])}", "there until all is read", "gone meanwhile")
         fresh = tuple(root for root in now if root.id not in self._seen)
         self._read(fresh, expected=False)
         return bool(fresh)
@@ -71,7 +72,7 @@ class Look:
     def _roots(self) -> tuple[Root, ...]:
         roots = self._table.roots(self._retention)
         if not roots:
-            raise CorruptMetadata(f"{self._name}: roots", "a snapshot, version or tag that keeps files", "none")
+            raise CorruptMetadata(f"{self.table}: roots", "a snapshot, version or tag that keeps files", "none")
         return roots
 
     def _read(self, roots: tuple[Root, ...], *, expected: bool) -> None:
@@ -81,7 +82,10 @@ class Look:
 
 
 def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted]) -> Iterator[pa.RecordBatch]:
-    """ORPHANS by name, each batch after one more look at the roots: what became live meanwhile is not among them."""
+    """ORPHANS by name, each batch after one more look at the roots: what became live meanwhile is not among them.
+
+    Raises EvidenceError where one of them may be a live file by another name.
+    """
     last = None
     while True:
         for batch in sets.orphans():
@@ -89,7 +93,7 @@ def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted]) -> Iter
             if not rest.num_rows:
                 continue
             if look.catch_up():
-                settle()
+                check_spelling(settle(), look.table)
                 break
             yield rest
             last = rest["name"][-1]

@@ -41,7 +41,8 @@ class Counted:
     `missing` are live files that a reader needs and that were not listed although their root was there before the
     listing began, `resized` such as have another size than metadata says; `examples` names some of either. Files in
     the quarantine and in other tables' folders are not counted at all. Where only some names were asked for, orphans
-    of other names are `listed` and no more.
+    of other names are `listed` and no more. `doubled`: orphans that may be a live file by another name, one with the
+    same last part and size that was not listed itself; `doubles` names some, with that name.
     """
 
     listed: Tally
@@ -53,6 +54,8 @@ class Counted:
     missing: int
     resized: int
     examples: tuple[str, ...]
+    doubled: int = 0
+    doubles: tuple[str, ...] = ()
 
 
 def total(counts: Sequence[Counted]) -> Counted:
@@ -68,6 +71,8 @@ def total(counts: Sequence[Counted]) -> Counted:
         missing=sum(each.missing for each in counts),
         resized=sum(each.resized for each in counts),
         examples=tuple(sorted(example for each in counts for example in each.examples)[:EXAMPLES]),
+        doubled=sum(each.doubled for each in counts),
+        doubles=tuple(sorted(double for each in counts for double in each.doubles)[:EXAMPLES]),
     )
 
 

@@ -94,9 +94,7 @@ def reach(storage: Storage, root: Root) -> Reach:
     task = root.task
     if isinstance(task, Known):
         own = () if not task.current else (task.current,)
-        return Reach(
-            _files([(name, None, each in own) for each in (*own, *task.others) for name in _here(storage, each)])
-        )
+        return Reach(_files([(_here(storage, each)[0], None, each in own) for each in (*own, *task.others)]))
     if not isinstance(task, SnapshotFiles):
         raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {task!r:.80}")
     manifests = read_manifest_list(storage, task.manifest_list)
@@ -122,8 +120,8 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
         raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
     live = pl.col("status") != Status.DELETED
     size = pl.when(live).then("file_size_in_bytes")
-    files = _placed(storage, entries).select("name", size.alias("bytes"), live.alias("needed"))
-    kept = files if source.removed else files.filter("needed")
+    placed = _placed(storage, entries if source.removed else entries.filter(live))
+    kept = placed.select("name", size.alias("bytes"), (live & pl.col("here")).alias("needed"))
     yield from kept.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(FILES).combine_chunks().to_batches()
 
 
@@ -148,7 +146,7 @@ def _sound(entries: pl.DataFrame) -> bool:
 
 
 def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
-    """Entries of files in `storage`, with the `name` there: what is in another bucket is nobody's candidate here.
+    """Entries with the `name` in `storage`, and whether they are `here` at all, as `_here` tells.
 
     Of files in one folder only the folder's name is looked into.
     """
@@ -163,17 +161,18 @@ def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
         # It is none, and this says why.
         _here(storage, path)
     folders = split["folder"].unique().to_list()
-    names = [(folder, name[:-1]) for folder in folders for name in _here(storage, f"{folder}x")]
-    known = pl.DataFrame(names, schema={"folder": pl.String, "prefix": pl.String}, orient="row")
+    names = [(folder, name[:-1], here) for folder in folders for name, here in [_here(storage, f"{folder}x")]]
+    known = pl.DataFrame(names, schema={"folder": pl.String, "prefix": pl.String, "here": pl.Boolean}, orient="row")
     return split.join(known, on="folder", maintain_order="left").with_columns(
         pl.concat_str("prefix", "base").alias("name")
     )
 
 
-def _here(storage: Storage, location: str) -> tuple[str, ...]:
-    """The name of a file, if it is in `storage` at all: what is in another bucket is nobody's candidate here."""
+def _here(storage: Storage, location: str) -> tuple[str, bool]:
+    """The name of a file, and whether it is in `storage`. What is in another bucket is nobody's candidate here and has
+    its whole location for a name, as no listing tells it: buckets may have aliases, and its last part may tell that."""
     name = stored_name(location)
-    return (name,) if root_of(location) == storage.root else ()
+    return (name, True) if root_of(location) == storage.root else (location, False)
 
 
 def stored_name(location: str) -> str:
@@ -207,7 +206,7 @@ def _own_files(storage: Storage, task: SnapshotFiles, manifests: Iterable[Manife
             (stored_name(task.manifest_list), None, True),
             *((stored_name(manifest.path), manifest.bytes, True) for manifest in manifests),
             # A reader does without: a table whose statistics are gone can still be swept.
-            *((name, None, False) for each in task.statistics for name in _here(storage, each)),
+            *((_here(storage, each)[0], None, False) for each in task.statistics),
         ]
     )
 
