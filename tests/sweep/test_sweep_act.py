@@ -656,11 +656,33 @@ def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Pa
     assert (told.outcome, told.acted.files, told.unknown.files) == (Outcome.FAILED, 0, 3)
     assert told.unknown.bytes == sum(len(before[name][0]) for name in OLD)
     assert told.failed == tuple((name, "no answer") for name in OLD)
+    assert told.reason == "3 could not be removed; 3 of them may be gone"
     said = document(told, root="/lake/toy")
     assert said["changed"] and said["failed"][0] == {"path": f"/lake/toy/{OLD[0]}", "reason": "no answer"}  # type: ignore[index]
     assert toy.told[-1][1].failed == 3
     assert cast(_Silent, toy.storage).asked == ["to delete", OLD[0]]
     assert toy.files().keys() == before.keys() - {OLD[0], OLD[2]} | {"meta/s-901.json", "meta/l-901.json"}
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError("no answer"), CorruptMetadata("name", "a name", "another")], ids=["os", "ours"]
+)
+def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: Toy, failure: Exception) -> None:
+    @dataclass(frozen=True)
+    class Fails(LocalStorage):
+        def stat(self, name: str) -> Stored | None:
+            if name == OLD[1]:
+                raise failure
+            return LocalStorage.stat(self, name)
+
+    before = toy.files()
+    work = _Work(replace(toy.territory(), storage=Fails(toy.storage.root)), run_of("run-1"), recheck=True)
+    with pytest.raises(OSError, match="may be in two"):
+        work.put_aside(_orphans(before))
+    assert (work.gone.files, work.unknown.files, work.failed) == (2, 1, [(OLD[1], str(failure))])
+    assert work.at == f"{work.folder}/plan-00000.jsonl"
+    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 2
+    assert toy.files() == before
 
 
 def test_what_ends_a_removal_names_the_file_that_was_next(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:

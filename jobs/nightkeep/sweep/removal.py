@@ -151,6 +151,7 @@ class _Work:
             earlier = parts(self._storage, self.folder)
             self.numbers = count(earlier[-1].number + 1 if earlier else 0)
         part, since = Part(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
+        self.at = part.plan
         planned = write_plan(self._storage, part, self.run, files=files, now_ms=since)
         fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned)
         self.gone += _tally([file for file, fate, _ in fates if fate is _Fate.GONE])
@@ -158,7 +159,6 @@ class _Work:
         self.failed += [(file.path, why) for file, fate, why in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
         self.unknown += _tally([file for file, fate, _ in fates if fate is _Fate.UNKNOWN])
         if any(fate is _Fate.UNKNOWN for _, fate, _ in fates):
-            self.at = part.plan
             raise OSError(f"{part.plan}: expected each of its files in one place, found some that may be in two")
         left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
@@ -181,14 +181,14 @@ class _Work:
             return file, _Fate.GONE if moved else _Fate.FAILED, "its place in quarantine is taken"
         except MissingFile:
             return file, _Fate.LEFT, ""
-        except OSError as failure:
+        except (NightkeepError, OSError) as failure:
             return file, self._settled(file), str(failure)
 
     def _settled(self, file: Planned) -> _Fate:
         """What became of a file whose move failed."""
         try:
             return _Fate.GONE if settled(self._storage, file) is Where.ASIDE else _Fate.FAILED
-        except (MissingFile, OSError):
+        except (NightkeepError, OSError):
             return _Fate.UNKNOWN
 
     def _is_unchanged(self, file: Planned) -> bool:

@@ -100,6 +100,7 @@ def _ended(found: Swept, acted: Acted, territory: Territory, *, order: SweepOrde
     said = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
     said += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
     said += [f"{len(failed)} could not be removed"] if failed else []
+    said += [f"{acted.unknown.files} of them may be gone"] if acted.unknown.files else []
     said += [f"{purged.files} files purged from quarantine"] if purged.files else []
     done = acted.gone.files or purged.files
     outcome = Outcome.FAILED if failed else Outcome.VERIFIED if done else Outcome.UNCHANGED
