@@ -107,6 +107,34 @@ def test_a_file_that_another_tables_writer_did_not_finish_is_another_tables(tabl
         opened(table).territory()
 
 
+@pytest.mark.parametrize(
+    ("sign", "format"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta"),
+        (".hoodie/hoodie.properties", "Hudi"),
+        ("schema/schema-3", "Paimon"),
+    ],
+)
+def test_another_formats_table_in_the_very_folder_is_refused(sign: str, format: str, table: Table) -> None:
+    """As a conversion in place makes it: its files have names like ours."""
+    theirs = folder(table) / f"data/part-00000-{UUID}-c000.snappy.parquet"
+    for path in (theirs, folder(table) / sign):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("theirs")
+    aged(folder(table))
+    with pytest.raises(RefusedTable, match=rf"{sign.split('/')[0]} in its folder is .* a table of {format}'s"):
+        swept(table, Mode.DELETE)
+    (folder(table) / sign).rename(folder(table) / "README")
+    (folder(table) / sign).parent.rmdir()
+    assert str(theirs)[1:] in swept(table).orphans
+
+
+def test_a_folder_that_is_called_schema_is_no_sign(table: Table) -> None:
+    (folder(table) / "schema").mkdir()
+    (folder(table) / "schema/schema-of-mine").write_text("x")
+    assert opened(table).territory()
+
+
 TEXTS = st.text(max_size=8)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,

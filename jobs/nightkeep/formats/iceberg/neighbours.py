@@ -42,6 +42,23 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
             raise RefusedTable(table, feature, "give each table a folder of its own, and remove that file if it is old")
 
 
+def require_one_format(table: str, storage: Storage, home: str) -> None:
+    """Raises RefusedTable where the table's own folder is that of a table of another format as well: what that one
+    needs is known to nobody here."""
+    there = {folder.rpartition("/")[2] for folder in storage.folders(home)}
+    found = {name for name in _SIGNS if name in there}
+    # Any folder may have this name; what it holds is Paimon's alone.
+    if "schema" in found and not any(_PAIMON.search(file.name) for file in storage.list(f"{home}/schema")):
+        found.remove("schema")
+    for name in sorted(found):
+        feature = f"{home}/{name} in its folder is the metadata of a table of {_SIGNS[name]}'s"
+        raise RefusedTable(table, feature, "give each table a folder of its own, and remove what is old")
+
+
+_SIGNS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi", "schema": "Paimon"}
+_PAIMON: Final = re.compile("/schema-[0-9]+\\Z")
+
+
 def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[tuple[str, str | None]]:
     """Each file's name and the table it is of; None for what is gone by now, or was never finished."""
 

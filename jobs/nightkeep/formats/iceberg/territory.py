@@ -15,7 +15,7 @@ from typing import Final
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.features import refuse_structure
 from nightkeep.formats.iceberg.live import stored_name
-from nightkeep.formats.iceberg.neighbours import require_alone
+from nightkeep.formats.iceberg.neighbours import require_alone, require_one_format
 from nightkeep.formats.iceberg.paths import require_in, root_of
 from nightkeep.formats.iceberg.places import escaped
 from nightkeep.formats.iceberg.table_metadata import Raw, objects, properties, text
@@ -27,15 +27,16 @@ from nightkeep.territory import Kind, Place, Territory
 def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Territory:
     """The table's own folders, as its metadata `loaded` from a location has them.
 
-    Raises RefusedTable where nobody may delete its files (gc.enabled), where its folder is another table's as well,
-    and where its catalog does not tell its metadata file. A second catalog's metadata of the same table, committed to
-    there alone, cannot be told from what killed commits left.
+    Raises RefusedTable where nobody may delete its files (gc.enabled), where its folder is another table's as well, of
+    whatever format, and where its catalog does not tell its metadata file. A second catalog's metadata of the same
+    table, committed to there alone, cannot be told from what killed commits left.
     """
     raw, location = loaded
     refuse_upkeep(table.name, loaded)
     home = _folder(text(raw, "location", subject=location))
     require_in(storage, text(raw, "location", subject=location))
     told = properties(raw, subject=location)
+    require_one_format(table.name, storage, home)
     data_kinds = _data_kinds(raw, location)
     data = [Place(home, data_kinds)]
     for folder in _folders(storage, told, _DATA_PATHS):
