@@ -11,7 +11,7 @@ from tests.iceberg.content_made import equality_of, file_of, positions_of, schem
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, Entry, Status
-from nightkeep.formats.iceberg.delete_index import index_deletes
+from nightkeep.formats.iceberg.delete_index import DeleteIndex, index_deletes
 from nightkeep.formats.iceberg.units import Gathered, Place, gather
 
 SCHEMA = schema_of(
@@ -62,11 +62,15 @@ def holds(delete: ContentFile, file: ContentFile, live: Sequence[ContentFile]) -
     return delete.referenced in (None, file.path) and file.sequence_number <= delete.sequence_number and same
 
 
+def positions(index: DeleteIndex, file: ContentFile) -> list[ContentFile]:
+    return [delete for delete, paths in index.positions_of([file]) if paths == {file.path}]
+
+
 def found(place: Place, gathered: Gathered, file: ContentFile) -> set[tuple[str, int | None]]:
     index = index_deletes(place.positional, (*place.equality, *gathered.everywhere))
     vector = index.vector_of(file)
     equality = [each for each in index.equality if each.sequence_number > file.sequence_number]
-    every = (*index.positions_of(file), *equality, *([vector] if vector else []))
+    every = (*positions(index, file), *equality, *([vector] if vector else []))
     assert len(every) == len({each.identity for each in every})
     return {each.identity for each in every}
 
@@ -84,6 +88,14 @@ def test_a_delete_holds_where_the_specification_says(live: list[ContentFile]) ->
         for file in place.files:
             expected = {delete.identity for delete in live if delete.content and holds(delete, file, live)}
             assert found(place, gathered, file) == expected
+        index = index_deletes(place.positional, place.equality)
+        pairs = sorted((path, delete.identity) for delete, paths in index.positions_of(place.files) for path in paths)
+        assert pairs == sorted(
+            (file.path, delete.identity)
+            for file in place.files
+            for delete in live
+            if delete.content is Content.POSITION_DELETES and not delete.is_vector and holds(delete, file, live)
+        )
 
 
 @given(tables())
@@ -98,13 +110,15 @@ def test_every_live_file_has_one_place(live: list[ContentFile]) -> None:
 def test_positions_hold_for_the_rows_of_their_own_commit() -> None:
     index = index_deletes([positions_of("p", 3)], [])
     older, same, newer = (file_of("d", sequence) for sequence in (2, 3, 4))
-    assert [len(index.positions_of(file)) for file in (older, same, newer)] == [1, 1, 0]
+    assert [len(positions(index, file)) for file in (older, same, newer)] == [1, 1, 0]
 
 
 def test_a_vector_stands_for_all_positions() -> None:
     index = index_deletes([positions_of("p", 9), positions_of("q", 9, "d"), vector_of("v", 1, "d")], [])
-    assert index.positions_of(file_of("d")) == ()
-    assert [file.name for file in index.positions_of(file_of("other"))] == ["p"]
+    assert positions(index, file_of("d")) == []
+    assert [file.name for file in positions(index, file_of("other"))] == ["p"]
+    ((delete, paths),) = index.positions_of([file_of("d"), file_of("other")])
+    assert (delete.name, paths) == ("p", {"/other"})
 
 
 def test_two_vectors_of_a_data_file_are_corrupt() -> None:
@@ -122,7 +136,7 @@ def moved(file: ContentFile, spec_id: int, values: tuple[object, ...]) -> Conten
 def test_a_vector_older_than_its_data_file_is_corrupt() -> None:
     index = index_deletes([vector_of("v", 1, "d")], [])
     with pytest.raises(CorruptMetadata, match="deletion vector in /v: expected a sequence number from 2 on"):
-        index.positions_of(file_of("d", 2))
+        positions(index, file_of("d", 2))
 
 
 def test_a_vector_of_no_data_file_is_corrupt() -> None:
@@ -168,5 +182,6 @@ def test_many_files_and_many_deletes_are_indexed_once() -> None:
     equality = [equality_of(f"e{number}", 10_000 - number // 1_000) for number in range(1_000)]
     index = index_deletes(positional, equality)
     assert sum(index.vector_of(file) is not None for file in files) == 2_000
-    assert 6_500 < sum(len(index.positions_of(file)) for file in files) < 7_500
+    named = [(delete, paths) for delete, paths in index.positions_of(files) if delete.referenced is not None]
+    assert 6_500 < len(named) < 7_500
     assert [*index.equality] == sorted(equality, key=lambda each: (each.sequence_number, each.path))

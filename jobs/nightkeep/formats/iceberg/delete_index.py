@@ -6,8 +6,8 @@ is the planner's.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from nightkeep.errors import CorruptMetadata
@@ -35,14 +35,23 @@ class DeleteIndex:
             raise CorruptMetadata(f"deletion vector in {vector.path}", expected, str(vector.sequence_number))
         return vector
 
-    def positions_of(self, file: ContentFile) -> tuple[ContentFile, ...]:
-        """Position delete files that hold for a data file, not necessarily with a row for it; none beside a vector.
+    def positions_of(self, files: Iterable[ContentFile]) -> Iterator[tuple[ContentFile, Set[str]]]:
+        """Each position delete file with the data files that it holds for by their paths, not necessarily with a row
+        for each; those with a vector left out.
 
-        Those of the file's sequence number hold as well: they were added in one commit.
+        Deletes of a data file's sequence number hold as well: they were added in one commit. The paths of one answer
+        are the next one's, too, and grow.
         """
-        if self.vector_of(file) is not None:
-            return ()
-        return (*_from(self.of_file.get(file.path, ()), file), *_from(self.of_partition, file))
+        bare = sorted((file for file in files if self.vector_of(file) is None), key=_sequence)
+        for file in bare:
+            yield from ((delete, {file.path}) for delete in _from(self.of_file.get(file.path, ()), file))
+        paths: set[str] = set()
+        older = 0
+        for delete in self.of_partition:
+            start, older = older, bisect_right(bare, delete.sequence_number, key=_sequence)
+            paths.update(file.path for file in bare[start:older])
+            if paths:
+                yield delete, paths
 
 
 def index_deletes(positional: Iterable[ContentFile], equality: Iterable[ContentFile]) -> DeleteIndex:

@@ -6,7 +6,7 @@ of rows. Iceberg table spec, "Scan Planning", "Delete Formats".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.columns import FileReader
 from nightkeep.formats.iceberg.content_files import ContentFile
-from nightkeep.formats.iceberg.live_set import positional_of
+from nightkeep.formats.iceberg.live_set import Identity, positional_of
 from nightkeep.formats.iceberg.metadata import IcebergUnit
 from nightkeep.formats.iceberg.position_deletes import read_positions
 from nightkeep.formats.iceberg.probes import Probe, probes
@@ -42,11 +42,18 @@ class Marked:
     held: Deletes
 
 
-def marked_files(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Marked, ...]:
-    """Each of these files of the unit with the position deletes or the vector that hold for it."""
+def marked_files(unit: IcebergUnit, files: Sequence[ContentFile]) -> tuple[Marked, ...]:
+    """Each of these files of the unit with the position deletes or the vector that hold for it.
+
+    Of data files with the same ones it is the same tuple.
+    """
     by_identity = {delete.identity: delete for delete in unit.positional}
     held = positional_of(unit)
-    return tuple(Marked(file, tuple(by_identity[each] for each in sorted(held[file.path], key=repr))) for file in files)
+    known: dict[frozenset[Identity], Deletes] = {}
+    for file in files:
+        if held[file.path] not in known:
+            known[held[file.path]] = tuple(by_identity[each] for each in sorted(held[file.path], key=repr))
+    return tuple(Marked(file, known[held[file.path]]) for file in files)
 
 
 def hidden(
@@ -74,7 +81,7 @@ def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Mapping[str,
     vectors = {vector: target.file for target in targets for vector in target.held if vector.is_vector}
     for vector, rows in read_vectors(storage, ((vector, file.rows) for vector, file in vectors.items())):
         found[vectors[vector].path][vector] = rows
-    for delete, paths in _by_delete(targets).items():
+    for delete, paths in _by_delete(targets):
         for path, rows in read_positions(storage, delete, paths).items():
             _require_within(rows, delete, files[path])
             found[path][delete] = rows
@@ -125,12 +132,20 @@ def _matches(
     return np.concatenate(found)
 
 
-def _by_delete(targets: Sequence[Marked]) -> Mapping[ContentFile, set[str]]:
-    found: dict[ContentFile, set[str]] = {}
+def _by_delete(targets: Iterable[Marked]) -> Iterator[tuple[ContentFile, Set[str]]]:
+    """Position delete files with the paths that they may hold for.
+
+    What data files have the same tuple of is looked at once: there may be thousands of both.
+    """
+    alike: dict[int, tuple[Deletes, set[str]]] = {}
     for target in targets:
-        for delete in (each for each in target.held if not each.is_vector):
-            found.setdefault(delete, set()).add(target.file.path)
-    return found
+        alike.setdefault(id(target.held), (target.held, set()))[1].add(target.file.path)
+    found: dict[ContentFile, list[set[str]]] = {}
+    for held, paths in alike.values():
+        for delete in (each for each in held if not each.is_vector):
+            found.setdefault(delete, []).append(paths)
+    for delete, parts in found.items():
+        yield delete, parts[0] if len(parts) == 1 else set[str]().union(*parts)
 
 
 def _require_within(rows: BitMap64, delete: ContentFile, file: ContentFile) -> None:

@@ -7,6 +7,7 @@ commits lose deletes that way (apache/iceberg issue 10312).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from nightkeep.formats.iceberg.partition import identity
 from nightkeep.model import UnitKey
 
 Identity = tuple[str, int | None]
+_NONE: frozenset[Identity] = frozenset()
 _PATH_FIELD = 2_147_483_546
 """Reserved field id of file_path in position delete files (spec, "Reserved Field IDs")."""
 
@@ -92,19 +94,61 @@ def positional_of(unit: IcebergUnit) -> Mapping[str, frozenset[Identity]]:
     by_path: dict[str, list[ContentFile]] = {}
     for delete in unit.positional:
         by_path.setdefault(delete.referenced or "", []).append(delete)
-    several = [(delete, *_path_bounds(delete)) for delete in by_path.pop("", [])]
+    shared = _shared(unit.files, by_path.pop("", ()))
     found: dict[str, frozenset[Identity]] = {}
     for file in unit.files:
         own = [each for each in by_path.get(file.path, ()) if file.sequence_number <= each.sequence_number]
         vectors = [each for each in own if each.is_vector]
-        name = file.path.encode()
-        shared = [
-            delete
-            for delete, low, high in several
-            if _may_name(delete, file) and low <= name and (high is None or name <= high)
-        ]
-        found[file.path] = frozenset(each.identity for each in vectors or (*own, *shared))
+        held = frozenset(each.identity for each in vectors or own)
+        found[file.path] = held if vectors else held | shared[file.path] if held else shared[file.path]
     return found
+
+
+def _shared(files: Iterable[ContentFile], deletes: Sequence[ContentFile]) -> Mapping[str, frozenset[Identity]]:
+    """Deletes of several data files that may name each of these, by path.
+
+    Data files are taken in the order of their paths: between two ends of bounds all have the same deletes but for
+    sequence numbers, and what is older than the same of them has one set.
+    """
+    ordered = sorted(files, key=_name)
+    begun, ended = _turns([_name(file) for file in ordered], deletes)
+    numbers = sorted({each.sequence_number for each in deletes})
+    file_numbers = sorted({each.file_sequence_number for each in deletes})
+    held: dict[int, ContentFile] = {}
+    known: dict[tuple[int, int], frozenset[Identity]] = {}
+    found: dict[str, frozenset[Identity]] = {}
+    for at, file in enumerate(ordered):
+        if at in begun or at in ended:
+            known = {}
+            for ordinal in ended.get(at, ()):
+                del held[ordinal]
+            held |= {ordinal: deletes[ordinal] for ordinal in begun.get(at, ())}
+        age = (bisect_left(numbers, file.sequence_number), bisect_left(file_numbers, file.file_sequence_number))
+        if age not in known:
+            known[age] = frozenset(each.identity for each in held.values() if _may_name(each, file))
+        found[file.path] = known[age]
+    return found
+
+
+_Turns = Mapping[int, Sequence[int]]
+"""Ordinals of deletes by the place of a data file."""
+
+
+def _turns(names: Sequence[bytes], deletes: Sequence[ContentFile]) -> tuple[_Turns, _Turns]:
+    """At which of these sorted names each delete's bounds begin, and the first name that they end before."""
+    begun: dict[int, list[int]] = {}
+    ended: dict[int, list[int]] = {}
+    for ordinal, delete in enumerate(deletes):
+        low, high = _path_bounds(delete)
+        start, stop = bisect_left(names, low), len(names) if high is None else bisect_right(names, high)
+        if start < stop:
+            begun.setdefault(start, []).append(ordinal)
+            ended.setdefault(stop, []).append(ordinal)
+    return begun, ended
+
+
+def _name(file: ContentFile) -> bytes:
+    return file.path.encode()
 
 
 def _may_name(delete: ContentFile, file: ContentFile) -> bool:
@@ -140,8 +184,11 @@ def retired_positional(unit: IcebergUnit, edits: Edits) -> Iterator[ContentFile]
     """Position deletes and vectors of a touched unit that are replaced, or hold for no data file any more."""
     kept = tuple(file for file in unit.files if file.path not in edits.removed_data)
     holding = positional_of(replace(unit, files=kept))
-    left = (held - edits.folded.get(path, frozenset()) for path, held in holding.items())
-    waiting = frozenset[Identity]().union(*left)
+    # Many data files have one and the same set.
+    distinct = {(held, edits.folded.get(path, _NONE)) for path, held in holding.items()}
+    waiting: set[Identity] = set()
+    for held, folded in distinct:
+        waiting |= held - folded
     for delete in unit.positional:
         if delete.identity in edits.removed_deletes or delete.identity not in waiting:
             yield delete

@@ -83,11 +83,7 @@ def _by_vector(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile
 
 def _by_position(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
     """By path, of position delete files; each is read once, whatever files it holds for."""
-    held: dict[ContentFile, set[str]] = {}
-    for file in files:
-        for delete in index.positions_of(file):
-            held.setdefault(delete, set()).add(file.path)
-    for delete, paths in held.items():
+    for delete, paths in index.positions_of(files):
         yield from read_positions(storage, delete, paths).items()
 
 
