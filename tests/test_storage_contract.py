@@ -97,6 +97,22 @@ def test_what_exists_is_neither_replaced_nor_touched(store: Storage) -> None:
     assert (store.read("a"), store.read("b"), names(store)) == (b"first", b"other", ["a", "b"])
 
 
+def test_a_mover_is_asked_last_of_all_whether_the_first_name_may_go(store: Storage) -> None:
+    store.put("a", b"whole")
+    asked: list[list[str]] = []
+
+    def may_go() -> bool:
+        asked.append(names(store))
+        return len(asked) > 1
+
+    with pytest.raises(OSError, match="in time"):
+        store.move("a", "b", may_go=may_go)
+    assert store.read("a") == store.read("b") == b"whole"
+    store.delete("b")
+    assert store.move("a", "b", may_go=may_go)
+    assert (names(store), asked) == (["b"], [["a", "b"], ["a", "b"]])
+
+
 def test_a_name_is_created_where_there_is_none_and_a_hint_is_replaced(store: Storage) -> None:
     assert store.put_if_absent("log/1", b"one", temporary="t")
     store.replace("LATEST", b"1", temporary="t")
