@@ -72,7 +72,10 @@ class Territory:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is asked of roots: `now_ms`, how old a file must be to go, and versions that must stay readable."""
+    """What is asked of roots: `now_ms`, how old a file must be to go, and versions to keep: what is left of them stays.
+
+    They wait for a check, and no reader counts on them: files that only they name are not `needed`.
+    """
 
     now_ms: int
     older_than_ms: int
