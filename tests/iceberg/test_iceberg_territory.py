@@ -98,6 +98,22 @@ NOT_OURS = (
     f"_nightkeep/quarantine/r/00000-5-{UUID}-00001.parquet",
     "README.md",
     "data/_SUCCESS",
+    # Copies that somebody keeps, and exports of engines that name files so.
+    f"00000-5-{UUID}-00001.parquet",
+    f"backup-before-migration/00000-5-{UUID}-00001.parquet",
+    f"backup/data/day=1/00000-5-{UUID}-00001-deletes.parquet",
+    f"exports/2026/part-00000-{UUID}-c000.snappy.parquet",
+    f"month=1/00000-5-{UUID}-00001.parquet",
+    f"day=1/backup/00000-5-{UUID}-00001.parquet",
+    f"0011/1010/00000-5-{UUID}-00001.parquet",
+    f"0011/1010/0101/11110000/backup/00000-5-{UUID}-00001.parquet",
+)
+IN_HOME = (
+    f"day=1/00000-5-{UUID}-00001.parquet",
+    f"day=1/_hour+of=2/{UUID}_1234_data.0.parq",
+    f"0011/1010/0101/11110000/00000-5-{UUID}-00001-deletes.puffin",
+    f"0011/1010/0101/11110000/day=1/00000-5-{UUID}-00001.parquet",
+    f"0011/1010/0101/11110000-00000-5-{UUID}-00001.parquet",
 )
 
 
@@ -108,6 +124,23 @@ def test_names_of_engines_and_ours_are_known() -> None:
 def test_other_names_are_never_touched() -> None:
     found = kinds(of(), *(f"lake/db/t/{name}" for name in NOT_OURS))
     assert {name: kind for name, kind in zip(NOT_OURS, found, strict=True) if kind} == {}
+
+
+def test_data_in_the_tables_own_folder_is_known_by_folders_that_writers_make() -> None:
+    names = [f"lake/db/t/{name}" for name in IN_HOME]
+    assert kinds(of(fields=("day", "_hour of")), *names) == ["data", "data", "vectors", "data", "data"]
+    others = [f"lake/db/t/{name}" for name in NOT_OURS]
+    assert {*kinds(of(fields=("day", "_hour of")), *others)} == {None}
+    # A table without partitions has none of their folders.
+    assert kinds(of(), *names) == [None, None, "vectors", None, "data"]
+
+
+@pytest.mark.parametrize("path", [HOME, f"{HOME}/"])
+def test_data_that_a_property_puts_into_the_tables_own_folder_is_known(path: str) -> None:
+    found = of({"write.data.path": path}, fields=("day",))
+    file = f"00000-5-{UUID}-00001.parquet"
+    names = [f"lake/db/t/{name}{file}" for name in ("", "day=1/", "data/x/", "backup/", "day=1/backup/")]
+    assert kinds(found, *names) == ["data", "data", "data", None, None]
 
 
 def test_folders_of_hidden_partition_fields_are_the_tables() -> None:

@@ -37,10 +37,10 @@ def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Terr
     require_in(storage, text(raw, "location", subject=location))
     told = properties(raw, subject=location)
     require_one_format(table.name, storage, home)
-    data_kinds = _data_kinds(raw, location)
-    data = [Place(home, data_kinds)]
-    for folder in _folders(storage, told, _DATA_PATHS):
-        data += _elsewhere(home, folder, data_kinds, hashed=_HASHED)
+    named = _folders(storage, told, _DATA_PATHS)
+    data = [Place(home, _kinds_in(_folders_of_home(raw, location, whole=home in named)))]
+    for folder in named:
+        data += _elsewhere(home, folder, _kinds_in(_any_folders(raw, location)), hashed=_HASHED)
     versions = [Place(f"{home}/metadata", _METADATA)]
     for folder in _folders(storage, told, (_METADATA_PATH,)):
         versions += _elsewhere(home, folder, _METADATA)
@@ -92,10 +92,8 @@ _FOREIGN: Final = (
 )
 
 
-def _data_kinds(raw: Raw, subject: str) -> tuple[Kind, ...]:
-    """Files of a layout's folders, at any depth: `where.pattern` for each kind."""
-    hidden = sorted({f"{_quoted(name)}=[^/]*" for name in _hidden_fields(raw, subject)})
-    folders = f"(?:(?:{'|'.join((f'{_SHOWN}[^/]*', *hidden))})/)*"
+def _kinds_in(folders: str) -> tuple[Kind, ...]:
+    """Files that writers of data make, in folders that match."""
     return (
         Kind("deletes", f"{folders}(?:{_NAMED}-deletes|{_OURS}-deletes)[.](?:parquet|orc|avro)"),
         Kind("vectors", f"{folders}(?:{_NAMED}|{_OURS})[.]puffin"),
@@ -105,18 +103,31 @@ def _data_kinds(raw: Raw, subject: str) -> tuple[Kind, ...]:
     )
 
 
-def _hidden_fields(raw: Raw, subject: str) -> Iterator[str]:
-    """Names of partition fields that begin as names that readers skip, as they are in folders."""
-    for spec in objects(raw, "partition-specs", subject=subject):
-        for field in objects(spec, "fields", subject=subject):
-            name = escaped(text(field, "name", subject=subject))
-            if name[:1] in ("_", "."):
-                yield name
+def _any_folders(raw: Raw, subject: str) -> str:
+    """Those of any layout, at any depth: what is below a folder for data is data."""
+    hidden = sorted(f"{_quoted(name)}=[^/]*" for name in _fields(raw, subject) if name[:1] in ("_", "."))
+    return f"(?:(?:{'|'.join((f'{_SHOWN}[^/]*', *hidden))})/)*"
+
+
+def _folders_of_home(raw: Raw, subject: str, *, whole: bool) -> str:
+    """Those that writers make in the table's own folder, beside which anybody may keep a copy or an export: `data`,
+    those of partitions, as Hive's tables have them, and of an object store's layout; if `whole`, the folder itself."""
+    partition = "|".join(sorted(map(_quoted, _fields(raw, subject))))
+    partitions = f"(?:(?:{partition})=[^/]*/)"
+    found = [f"data/{_any_folders(raw, subject)}", f"(?:[01]{{4}}/){{3}}(?:[01]{{8}}/)?{partitions}*", f"{partitions}+"]
+    return f"(?:{'|'.join(found)}){'?' if whole else ''}"
+
+
+def _fields(raw: Raw, subject: str) -> frozenset[str]:
+    """Names of the partition fields of every spec, as they are in folders."""
+    specs = objects(raw, "partition-specs", subject=subject)
+    fields = (field for spec in specs for field in objects(spec, "fields", subject=subject))
+    return frozenset(escaped(text(field, "name", subject=subject)) for field in fields)
 
 
 def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str = "") -> Iterator[Place]:
-    """The place at a folder that a property names: as a whole where it is the table's own, else, of an object store's
-    layout, what is below a path that names the table; nothing where neither tells.
+    """The place at a folder that a property names, unless it is `home`: as a whole where it is the table's own, else,
+    of an object store's layout, what is below a path that names the table; nothing where neither tells.
 
     Outside of the table's location such a path may be another catalog's table's as well, by names that are equal.
     """
