@@ -14,6 +14,7 @@ from nightkeep.formats.iceberg.file_audit import file_faults
 from nightkeep.formats.iceberg.lineage_audit import row_id_faults
 from nightkeep.formats.iceberg.manifest_audit import manifest_faults
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.partition import identity
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -53,10 +54,10 @@ def _snapshot_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
 def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
     """Every file that both have is the same in every field; outside the touched partitions they have the same ones."""
     before, after = _files(parent), _files(candidate)
-    for identity in before.keys() & after.keys():
-        changed = _changed(before[identity], after[identity])
+    for file in before.keys() & after.keys():
+        changed = _changed(before[file], after[file])
         if changed:
-            yield f"{identity[0]}: {', '.join(changed)} changed, though its bytes did not"
+            yield f"{file[0]}: {', '.join(changed)} changed, though its bytes did not"
     for key in sorted((parent.by_key.keys() | candidate.by_key.keys()) - set(touched)):
         held = [_own_files(side.by_key.get(key), side) for side in (parent, candidate)]
         if held[0] != held[1]:
@@ -80,7 +81,8 @@ def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset
 
 def _changed(before: ContentFile, after: ContentFile) -> list[str]:
     """Fields that differ, of the file or of what manifests say of it; what is null is absent."""
-    named = [name for name in ContentFile.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
+    fields = ContentFile.__dataclass_fields__
+    named = [name for name in fields if _told(getattr(before, name)) != _told(getattr(after, name))]
     if before.first_row_id is None and "first_row_id" in named:
         # Rows from before row lineage get their first ids with the next commit, whoever makes it.
         named.remove("first_row_id")
@@ -92,13 +94,19 @@ def _changed(before: ContentFile, after: ContentFile) -> list[str]:
 
 def _present(raw: Mapping[str, object]) -> Mapping[str, object]:
     # A row id that was inherited is written out where its entry moves to another manifest.
-    return {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
+    told = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
+    return {key: _told(value) for key, value in told.items()}
+
+
+def _told(value: object) -> object:
+    """A partition as it is told apart from others: NaN equals nothing, not even itself, and zeros have signs."""
+    return identity(0, value) if isinstance(value, tuple) else value
 
 
 def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
     """Data that was rewritten keeps to deletes that are newer than it; deletes hold for what was there."""
     known, own = _files(parent), candidate.sequence_number
-    for file in (file for identity, file in _files(candidate).items() if identity not in known):
+    for file in (file for file in _files(candidate).values() if file.identity not in known):
         if file.snapshot_id != candidate.version or file.file_sequence_number != own:
             yield f"{file.path}: added with {file.file_sequence_number} by {file.snapshot_id}, expected {own} and us"
         if file.content is Content.DATA and file.sequence_number > parent.sequence_number:

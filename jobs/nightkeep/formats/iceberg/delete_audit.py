@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.partition import identity
 from nightkeep.formats.iceberg.position_deletes import read_positions
 from nightkeep.formats.iceberg.vectors import read_vectors
 from nightkeep.model import UnitKey
@@ -78,8 +79,8 @@ def _equality(snapshot: IcebergSnapshot) -> dict[str, ContentFile]:
 def _scope(snapshot: IcebergSnapshot, delete: ContentFile) -> Iterable[IcebergUnit]:
     if snapshot.schema.is_global(delete.spec_id):
         return snapshot.units
-    place = (delete.spec_id, delete.partition)
-    return [unit for unit in snapshot.units if (unit.spec_id, unit.values) == place]
+    place = identity(delete.spec_id, delete.partition)
+    return [unit for unit in snapshot.units if identity(unit.spec_id, unit.values) == place]
 
 
 def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[ContentFile]) -> Iterator[str]:

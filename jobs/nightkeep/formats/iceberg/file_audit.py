@@ -18,6 +18,7 @@ from nightkeep.formats.iceberg.columns import LINEAGE, FileReader
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata import IcebergUnit
+from nightkeep.formats.iceberg.partition import identity
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.types import parquet_field
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
@@ -34,7 +35,7 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Itera
 
 
 def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
-    if (file.spec_id, file.partition) != (unit.spec_id, unit.values):
+    if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
     with storage.open(file.name) as source:
         footer = pq.read_metadata(source)
