@@ -2,11 +2,15 @@
 
 import math
 import struct
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.engines.iceberg_java import IcebergJava
 from tests.engines.iceberg_tables import Warehouse
 from tests.iceberg import iceberg_caring
@@ -14,8 +18,9 @@ from tests.iceberg.content_made import equality_of, file_of, schema_of
 from tests.iceberg.optimized_lake import OptimizedLake
 
 from nightkeep.formats.iceberg.audit import version_faults
-from nightkeep.formats.iceberg.content_files import ContentFile, Entry, Manifest, Status
+from nightkeep.formats.iceberg.content_files import ContentFile, Entry, Manifest, ManifestContent, Status
 from nightkeep.formats.iceberg.file_audit import file_faults
+from nightkeep.formats.iceberg.manifests import write_manifest
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.partition import typed, unit_key
 from nightkeep.formats.iceberg.schema import TableSchema
@@ -25,6 +30,9 @@ from nightkeep.storage import LocalStorage
 
 MACHINE = LocalStorage("/")
 REALS = schema_of([("p", "double"), ("id", "long")], [("p", "identity")], version=2)
+UUIDS = schema_of([("p", "uuid"), ("id", "long")], [("p", "identity")], version=2)
+LOW, HIGH = (uuid.UUID(text).bytes for text in ("f79c3e09677c4bbda4793f349cb785e7", "01234567677c4bbda4793f349cb785e7"))
+"""As Java orders them: the first bit of each half is a sign."""
 
 
 def in_place(path: str, value: object, sequence: int = 1, **more: Any) -> ContentFile:
@@ -111,6 +119,39 @@ def test_deletes_of_one_zero_are_not_of_the_other() -> None:
     assert "still needs them" not in found
 
 
+# Bounds of new manifests
+
+
+def bound_faults(folder: Path, schema: TableSchema, values: Sequence[object], **told: object) -> str:
+    """Of a manifest of files that stay, with one summary that says something else of them."""
+    files = [in_place(f"d{number}", value) for number, value in enumerate(values)]
+    path = folder / f"{uuid.uuid4().hex}.avro"
+    entries = [Entry(Status.EXISTING, file.snapshot_id, file) for file in files]
+    manifest = write_manifest(
+        MACHINE, str(path), entries, schema=schema, spec_id=0, content=ManifestContent.DATA, snapshot_id=6,
+        sequence_number=6,
+    )  # fmt: skip
+    (summary,) = manifest.partitions or ()
+    lying: Mapping[str, object] = {**summary, **told}
+    candidate = snapshot_of(schema, 6, files, [replace(manifest, partitions=(lying,))])
+    return faults(snapshot_of(schema, 5, files), candidate)
+
+
+def test_uuids_are_bounded_as_java_orders_them(tmp_path: Path) -> None:
+    assert bound_faults(tmp_path, UUIDS, [LOW, HIGH]) == ""
+    assert "outside of its bounds" in bound_faults(tmp_path, UUIDS, [LOW, HIGH], lower_bound=HIGH)
+    assert "outside of its bounds" in bound_faults(tmp_path, UUIDS, [LOW, HIGH], upper_bound=LOW)
+    unsigned = {"lower_bound": HIGH, "upper_bound": LOW}
+    assert "outside of its bounds" in bound_faults(tmp_path, UUIDS, [LOW, HIGH], **unsigned)
+
+
+@given(st.lists(st.uuids().map(lambda each: each.bytes), min_size=1, max_size=5))
+def test_any_uuids_are_within_the_bounds_that_we_write(
+    tmp_path_factory: pytest.TempPathFactory, values: list[bytes]
+) -> None:
+    assert bound_faults(tmp_path_factory.getbasetemp(), UUIDS, values) == ""
+
+
 # What Java wrote
 
 
@@ -124,6 +165,7 @@ def lake(iceberg_java: IcebergJava, iceberg: Warehouse) -> OptimizedLake:
     [
         ("double", ["NaN", 1.0]),
         ("float", [0.0, -0.0]),
+        ("uuid", ["01234567-677c-4bbd-a479-3f349cb785e7", "f79c3e09-677c-4bbd-a479-3f349cb785e7"]),
     ],
 )
 def test_odd_partitions_of_java_are_cared_for(

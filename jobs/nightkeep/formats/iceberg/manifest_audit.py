@@ -7,9 +7,11 @@ Readers plan by the list alone: they skip manifests by sequence number, counts a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+from pyiceberg.types import UUIDType
 
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, Entry, Manifest, ManifestContent, Status
 from nightkeep.formats.iceberg.conversions import from_bytes
@@ -111,15 +113,25 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
         read = {
             end: from_bytes(kind, data, subject=manifest.name) for end, data in ends.items() if isinstance(data, bytes)
         }
-        yield from (f"partition field {place}: {fault}" for fault in _bound_faults(values, read))
+        order = _signed_halves if isinstance(kind, UUIDType) else _as_it_is
+        yield from (f"partition field {place}: {fault}" for fault in _bound_faults(values, read, order))
 
 
-def _bound_faults(values: Sequence[Any], ends: Mapping[str, Any]) -> Iterator[str]:
+def _bound_faults(values: Sequence[Any], ends: Mapping[str, Any], order: Callable[[Any], Any]) -> Iterator[str]:
     held = [value for value in values if value is not None and value == value]
     if held and len(ends) < 2:
         yield "no bounds, though it holds values"
         return
     for value in held:
-        if value < ends["lower"] or value > ends["upper"]:
+        if order(value) < order(ends["lower"]) or order(value) > order(ends["upper"]):
             yield f"holds {value}, outside of its bounds, {ends['lower']} to {ends['upper']}"
             return
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _signed_halves(value: bytes) -> tuple[int, int]:
+    """java.util.UUID.compareTo, by which Java plans: what writes bounds has its own, as this must not believe it."""
+    return (int.from_bytes(value[:8], "big", signed=True), int.from_bytes(value[8:], "big", signed=True))
