@@ -49,7 +49,7 @@ def entry_shown(manifest: Manifest, entry: Entry, schema: TableSchema) -> dict[s
         "status": int(entry.status),
         "snapshot_id": entry.snapshot_id,
         "sequence_number": file.sequence_number,
-        "file_sequence_number": file.file_sequence_number,
+        "file_sequence_number": file.file_sequence_number if file.is_dated else None,
         "content": int(file.content),
         "file_path": file.path,
         "file_format": file.raw["file_format"],

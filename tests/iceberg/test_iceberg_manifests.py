@@ -22,6 +22,7 @@ from pyiceberg.types import DecimalType, DoubleType, IntegerType, NestedField, S
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_python import pyiceberg_catalog
 from tests.engines.iceberg_tables import Table, Warehouse
+from tests.iceberg import iceberg_caring
 from tests.iceberg.golden_shapes import TYPE_ROWS, TYPES
 from tests.iceberg.iceberg_shown import STORAGE, snapshot_of
 from tests.iceberg.java_entries import entry_shown, manifest_shown
@@ -38,6 +39,7 @@ from nightkeep.formats.iceberg.manifests import read_manifest, write_manifest
 from nightkeep.formats.iceberg.paths import name_in, root_of, storage_name
 from nightkeep.formats.iceberg.places import data_location, metadata_location
 from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.model import Operation, Outcome
 from nightkeep.storage import LocalStorage, ObjectStorage
 
 READ = (
@@ -121,6 +123,44 @@ def test_java_reads_what_we_write_with_every_field_that_was_carried_over(
         own_entries = [e for e in found.values() if e["manifest_path"] == manifest.path]
         live = [e["sequence_number"] for e in own_entries if e["status"] != 2]
         assert manifest.min_sequence_number == min(live, default=after.sequence_number)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_entries_whose_writer_did_not_keep_when_they_were_added(
+    iceberg: Warehouse, iceberg_java: IcebergJava, version: int
+) -> None:
+    """As older versions of Java. It reads and writes null for them, and so do we; their table is cared for."""
+    table = iceberg.table()
+    iceberg_java.create(table, (("id", "long"), ("p", "string")), Layout((("p", "identity"),), version))
+    for number in range(3):
+        iceberg_java.append(table, [[number, "a"], [number, "b"]])
+    iceberg_java.cdc(table, [("-D", [0, "a"])], keys=["id", "p"])
+    after = NextSnapshot.of(table)
+    undated = [
+        dataclasses.replace(
+            each, file=dataclasses.replace(each.file, is_dated=False, file_sequence_number=each.file.sequence_number)
+        )
+        for each in after.live()
+    ]
+    (removed, *kept) = (each for each in undated if each.file.path.count("p=b"))
+    gone = dataclasses.replace(removed, status=Status.DELETED, snapshot_id=SNAPSHOT_ID)
+    others = [each for each in undated if not each.file.path.count("p=b")]
+
+    copy = after.registered(iceberg_java, after.manifests([gone, *kept, *others]))
+
+    read_as_java(iceberg_java, copy)
+    found = iceberg_java.entries(copy)
+    assert [each["file_sequence_number"] for each in found] == [None] * 7
+    assert [entry.file for entry in NextSnapshot.of(copy).live()] == [entry.file for entry in [*kept, *others]]
+    rows = iceberg_java.read(copy)
+    with iceberg_caring.configured(iceberg):
+        for number, operation in enumerate((Operation.PERSIST_DELETES, Operation.OPTIMIZE)):
+            where = {"where": "p = 'a'"}
+            done = iceberg_caring.care_for(copy, run_id=f"undated {number}", operation=operation, **where)
+            assert done.outcome is Outcome.VERIFIED, done.reason
+            assert iceberg_java.read(copy) == rows
+    left = {each["file_path"]: each["file_sequence_number"] for each in iceberg_java.entries(copy)}
+    assert [left[entry.file.path] for entry in kept] == [None, None]
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -612,6 +652,19 @@ def test_entries_that_make_no_sense(tmp_path: Path, entry: dict[str, Any], file:
     manifest = a_manifest(f"{tmp_path}/h.avro", spec_id=4, content=content, first_row_id=None if deletes else 0)
     with pytest.raises(CorruptMetadata):
         read_manifest(STORAGE, manifest, schema)
+
+
+@pytest.mark.parametrize("status", [0, 2])
+def test_when_a_file_was_added_may_be_unknown_of_entries_that_were_carried_over(tmp_path: Path, status: int) -> None:
+    schema = table_schema("/t", 3)
+    record = {**GOOD, "status": status, "sequence_number": 2}
+    record["data_file"] = {**dict.fromkeys(avro_names(schema)), **GOOD["data_file"], "partition": {}}  # type: ignore[dict-item]
+    told = avro.Layout(entry_schema(schema, 4), entry_names(schema, 4), avro_codecs.CODECS["null"], {})
+    (tmp_path / "h.avro").write_bytes(write_records([record], told))
+    counts = {"added_files": 0, "existing_files": int(status == 0), "deleted_files": int(status == 2)}
+    manifest = a_manifest(f"{tmp_path}/h.avro", spec_id=4, first_row_id=0, **counts)
+    (entry,) = read_manifest(STORAGE, manifest, schema)
+    assert (entry.file.sequence_number, entry.file.file_sequence_number, entry.file.is_dated) == (2, 2, False)
 
 
 def avro_names(schema: TableSchema) -> list[str]:

@@ -42,11 +42,12 @@ class ContentFile:
     the values of the spec's fields in their order, as Avro stores them (days and hours as numbers, decimals as
     Decimal, uuid and fixed as bytes). `rows` is record_count: of a vector, its cardinality. `bytes` is of the whole
     file, a Puffin file's too. `sequence_number` is the data sequence number, `file_sequence_number` when it was
-    added, `snapshot_id` by whom. `equality_ids` are not empty for equality deletes only. `referenced` is the one
-    data file that position deletes speak of: by field 143, or by equal bounds of file_path; None for several.
-    `content_offset` and `content_bytes` are a vector's place in its Puffin file. `first_row_id` is set for data files
-    of tables with row lineage. `raw` is the whole data_file struct by the spec's names, map fields as dicts by field
-    id: what is carried over.
+    added, `snapshot_id` by whom. `is_dated` is not set where a writer did not keep when it was added: the number is
+    the data sequence number then, which is never higher. `equality_ids` are not empty for equality deletes only.
+    `referenced` is the one data file that position deletes speak of: by field 143, or by equal bounds of file_path;
+    None for several. `content_offset` and `content_bytes` are a vector's place in its Puffin file. `first_row_id` is
+    set for data files of tables with row lineage. `raw` is the whole data_file struct by the spec's names, map fields
+    as dicts by field id: what is carried over.
     """
 
     content: Content
@@ -66,6 +67,7 @@ class ContentFile:
     content_bytes: int | None = None
     first_row_id: int | None = None
     sort_order_id: int | None = None
+    is_dated: bool = True
     raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property

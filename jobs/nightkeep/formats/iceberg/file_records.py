@@ -63,6 +63,8 @@ class FileDecoder:
         if live and (content is Content.DATA) != (self.manifest.content is ManifestContent.DATA):
             raise ValueError(f"{path}: content {content.name} in a manifest of {self.manifest.content.name}")
         snapshot_id = record.get("snapshot_id")
+        sequence_number = self._inherited(record, "sequence_number", status)
+        added = self._added(record, status)
         found = ContentFile(
             content=content,
             path=path,
@@ -72,8 +74,8 @@ class FileDecoder:
             partition=raw["partition"],
             rows=self._number(file, "record_count"),
             bytes=self._number(file, "file_size_in_bytes"),
-            sequence_number=self._inherited(record, "sequence_number", status),
-            file_sequence_number=self._inherited(record, "file_sequence_number", status),
+            sequence_number=sequence_number,
+            file_sequence_number=sequence_number if added is None else added,
             snapshot_id=self.manifest.snapshot_id if snapshot_id is None else _whole(snapshot_id, "snapshot_id"),
             equality_ids=_equality_ids(file, content),
             referenced=_referenced(file) if content is Content.POSITION_DELETES else None,
@@ -81,6 +83,7 @@ class FileDecoder:
             content_bytes=_optional_number(file, "content_size_in_bytes"),
             first_row_id=_optional_number(file, "first_row_id"),
             sort_order_id=file.get("sort_order_id"),
+            is_dated=added is not None,
             raw=raw,
         )
         if found.is_vector and live:
@@ -113,6 +116,12 @@ class FileDecoder:
         if status is Status.EXISTING and self.manifest.sequence_number:
             raise ValueError(f"an EXISTING entry without {name}")
         return self.manifest.sequence_number
+
+    def _added(self, record: Record, status: Status) -> int | None:
+        """None where an entry was carried over by a writer that did not keep it (ContentFile.fileSequenceNumber)."""
+        if record.get("file_sequence_number") is None and status is not Status.ADDED and self.manifest.sequence_number:
+            return None
+        return self._inherited(record, "file_sequence_number", status)
 
 
 @dataclass(frozen=True, slots=True)

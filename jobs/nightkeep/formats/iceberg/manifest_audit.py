@@ -90,7 +90,7 @@ def _same_numbers(before: ContentFile, after: ContentFile) -> bool:
 
 
 def _numbers(file: ContentFile) -> tuple[int | None, ...]:
-    return (file.sequence_number, file.file_sequence_number, file.first_row_id)
+    return (file.sequence_number, file.file_sequence_number if file.is_dated else None, file.first_row_id)
 
 
 def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidate: IcebergSnapshot) -> Iterator[str]:

@@ -141,7 +141,8 @@ def _record(entry: Entry | NewFile, encoder: FileEncoder, snapshot_id: int) -> R
         "status": (Status.DELETED if deleted else Status.EXISTING).value,
         "snapshot_id": entry.snapshot_id,
         "sequence_number": entry.file.sequence_number,
-        "file_sequence_number": entry.file.file_sequence_number,
+        # What nobody knows stays unsaid, as it does in Java.
+        "file_sequence_number": entry.file.file_sequence_number if entry.file.is_dated else None,
         "data_file": encoder.record(entry.file.raw),
     }
 
