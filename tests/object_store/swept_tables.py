@@ -79,7 +79,7 @@ class InStore:
     def quarantines(self) -> set[str]:
         """Runs that have put files aside."""
         plans = self.folder.glob("_nightkeep/quarantine/*/plan-*")
-        return {path.parent.name.rpartition("-")[0] for path in plans}
+        return {str(json.loads(path.read_text().partition("\n")[0])["run_id"]) for path in plans}
 
     def swept(self, mode: Mode = Mode.DRY_RUN, run_id: str = "weekly", **order: Any) -> tuple[Swept, set[str]]:
         """What a sweep says, and its orphans."""
