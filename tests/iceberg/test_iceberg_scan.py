@@ -197,6 +197,21 @@ def test_data_is_not_read_again_for_keys_that_were_deleted_before(
     assert [counted.opened[f"f{number}.parquet"] for number in (0, 1)] == [2, 2]
 
 
+def test_data_is_not_read_for_keys_that_were_deleted_before_it_came(tmp_path: Path) -> None:
+    """By the rewrite, which holds one delete file's keys at a time here."""
+    world = World(str(tmp_path))
+    for sequence in (1, 7):
+        world.add(numbers(sequence, 10))
+    for sequence in range(2, 10):
+        world.delete(Deletes(sequence, (1,), ((sequence, None, None),), extra=False))
+    counted = CountedReads("/")
+
+    found = hidden(counted, world.unit, world.unit.files, index_bytes=1)
+
+    assert [set(found[file.path]) for file in world.files] == [set(range(2, 10)), {8, 9}]
+    assert [counted.opened[f"f{number}.parquet"] for number in (0, 1)] == [8, 2]
+
+
 def test_data_is_read_again_for_keys_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "KEY_BYTES", 1_000)
     world = World(str(tmp_path))

@@ -47,12 +47,13 @@ def marked_files(unit: IcebergUnit, files: Sequence[ContentFile]) -> tuple[Marke
 
     Of data files with the same ones it is the same tuple.
     """
-    by_identity = {delete.identity: delete for delete in unit.positional}
+    ordered = sorted(unit.positional, key=lambda delete: repr(delete.identity))
+    place = {delete.identity: at for at, delete in enumerate(ordered)}
     held = positional_of(unit)
     known: dict[frozenset[Identity], Deletes] = {}
     for file in files:
         if held[file.path] not in known:
-            known[held[file.path]] = tuple(by_identity[each] for each in sorted(held[file.path], key=repr))
+            known[held[file.path]] = tuple(ordered[at] for at in sorted(place[each] for each in held[file.path]))
     return tuple(Marked(file, known[held[file.path]]) for file in files)
 
 
@@ -98,15 +99,18 @@ def equality_rows(
     """
     rows: dict[str, BitMap64] = {}
     for probe in found:
-        for index in _indexes(storage, schema, probe, index_bytes):
-            for file in probe.files:
+        for newest, index in _indexes(storage, schema, probe, index_bytes):
+            for file in (each for each in probe.files if each.sequence_number < newest):
                 positions = _matches(storage, schema, file, probe.field_ids, index=index)
                 if len(positions):
                     rows[file.path] = rows.get(file.path, _NONE) | BitMap64(from_positions(positions, Width.BITS_64))
     return rows
 
 
-def _indexes(storage: Storage, schema: TableSchema, probe: Probe, index_bytes: int) -> Iterator[EqualityIndex]:
+def _indexes(
+    storage: Storage, schema: TableSchema, probe: Probe, index_bytes: int
+) -> Iterator[tuple[int, EqualityIndex]]:
+    """Each with the greatest sequence number that a key of it was deleted at."""
     pending: list[tuple[pa.Table, int]] = []
     held = 0
     for delete in probe.deletes:
@@ -114,10 +118,10 @@ def _indexes(storage: Storage, schema: TableSchema, probe: Probe, index_bytes: i
             pending.append((keys, delete.sequence_number))
             held += keys.nbytes
             if held >= index_bytes:
-                yield EqualityIndex.of(pending)
+                yield max(number for _, number in pending), EqualityIndex.of(pending)
                 pending, held = [], 0
     if pending:
-        yield EqualityIndex.of(pending)
+        yield max(number for _, number in pending), EqualityIndex.of(pending)
 
 
 def _matches(
@@ -140,11 +144,11 @@ def _by_delete(targets: Iterable[Marked]) -> Iterator[tuple[ContentFile, Set[str
     alike: dict[int, tuple[Deletes, set[str]]] = {}
     for target in targets:
         alike.setdefault(id(target.held), (target.held, set()))[1].add(target.file.path)
-    found: dict[ContentFile, list[set[str]]] = {}
+    found: dict[Identity, tuple[ContentFile, list[set[str]]]] = {}
     for held, paths in alike.values():
         for delete in (each for each in held if not each.is_vector):
-            found.setdefault(delete, []).append(paths)
-    for delete, parts in found.items():
+            found.setdefault(delete.identity, (delete, []))[1].append(paths)
+    for delete, parts in found.values():
         yield delete, parts[0] if len(parts) == 1 else set[str]().union(*parts)
 
 
