@@ -133,7 +133,8 @@ class Life(ABC):
         for name in [*self.random.sample(list(self.plants()), 2), self.random.choice(list(self.strange()))]:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"left over")
+            # Where it has a name of metadata, it is metadata that was never finished.
+            path.write_bytes(b'{"left over')
             self.planted.add(name)
 
     def care_breaks(self) -> None:

@@ -7,7 +7,6 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
@@ -64,7 +63,7 @@ def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[t
 
     def told(file: Stored) -> str | None:
         try:
-            return _table_of(storage, file)  # type: ignore[arg-type]
+            return _table_of(storage, file)
         except MissingFile:
             return None
         except CorruptMetadata as failure:
@@ -77,9 +76,23 @@ def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[t
             yield from zip((file.name for file in some), threads.map(told, some), strict=True)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+_KNOWN: Final[dict[tuple[str, Stored], str | None]] = {}
+"""What was read, by store: a file of the same name, size and time is not asked twice."""
+
+
 def _table_of(storage: Storage, file: Stored) -> str | None:
-    """None for a file that ends before it says. A file of the same name, size and time is not asked twice."""
+    """None for a file that ends before it says."""
+    try:
+        return _KNOWN[storage.root, file]
+    except KeyError:
+        found = _read(storage, file)
+    if len(_KNOWN) >= _REMEMBERED:
+        _KNOWN.clear()
+    _KNOWN[storage.root, file] = found
+    return found
+
+
+def _read(storage: Storage, file: Stored) -> str | None:
     if file.bytes > _WHOLE_BYTES:
         with storage.open(file.name) as source:
             told = _UUID_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
