@@ -84,7 +84,9 @@ def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> Presence:
 
 def _counted(roots: int, counted: Counted) -> Presence:
     live = counted.live
-    return Presence(roots, live.files, live.bytes, counted.missing, counted.resized, examples=counted.examples)
+    return Presence(
+        roots, live.files, live.bytes, counted.missing, counted.resized, examples=(*map(str, counted.examples),)
+    )
 
 
 def _vanished(table: Sweeps, roots: Sequence[Root], retention: Retention) -> bool:

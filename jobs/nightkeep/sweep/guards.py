@@ -37,7 +37,7 @@ def check_evidence(counted: Counted, territory: Territory) -> None:
     name = territory.table.name
     if counted.missing or counted.resized:
         require_folders(counted, territory)
-        found = f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(counted.examples)}"
+        found = f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
         raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", found)
     if counted.orphans.files and not counted.live.files:
         raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")

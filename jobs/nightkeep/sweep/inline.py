@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nightkeep.storage import Stored
 from nightkeep.sweep.places import NESTED, bare, classified, foreign, stored, unkept, walked
-from nightkeep.sweep.sets import EXAMPLES, NO_FILES, ORPHANS, Counted, Tally, TooManyNames
+from nightkeep.sweep.sets import EXAMPLES, NO_FILES, ORPHANS, Amiss, Counted, Tally, TooManyNames
 from nightkeep.territory import Root, Sweeps, Territory
 
 _BATCH: Final = 10_000
@@ -261,8 +261,5 @@ def _doubles(doubled: pl.DataFrame) -> tuple[str, ...]:
     return tuple(f"{name} and {other}, of {size} bytes" for name, other, size in found.iter_rows())
 
 
-def _examples(wrong: pl.DataFrame) -> tuple[str, ...]:
-    return tuple(
-        f"{name} is not there" if found is None else f"{name} has {found} bytes, metadata says {size}"
-        for name, size, found in wrong.head(EXAMPLES).select("name", "bytes", "found").iter_rows()
-    )
+def _examples(wrong: pl.DataFrame) -> tuple[Amiss, ...]:
+    return tuple(Amiss(*row) for row in wrong.head(EXAMPLES).select("name", "bytes", "found").iter_rows())

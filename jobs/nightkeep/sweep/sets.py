@@ -35,6 +35,20 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Amiss:
+    """A file that metadata needs and says to have `told` bytes, if it does; the listing `found` others, or none."""
+
+    name: str
+    told: int | None
+    found: int | None
+
+    def __str__(self) -> str:
+        if self.found is None:
+            return f"{self.name} is not there"
+        return f"{self.name} has {self.found} bytes, metadata says {self.told}"
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """What one look found, by number. A listed file is live, young, an orphan, or of no kind we know.
 
@@ -53,7 +67,7 @@ class Counted:
     by_kind: dict[str, Tally]
     missing: int
     resized: int
-    examples: tuple[str, ...]
+    examples: tuple[Amiss, ...]
     doubled: int = 0
     doubles: tuple[str, ...] = ()
 
@@ -70,7 +84,7 @@ def total(counts: Sequence[Counted]) -> Counted:
         by_kind={kind: _sum(each.by_kind.get(kind, NO_FILES) for each in counts) for kind in kinds},
         missing=sum(each.missing for each in counts),
         resized=sum(each.resized for each in counts),
-        examples=tuple(sorted(example for each in counts for example in each.examples)[:EXAMPLES]),
+        examples=tuple(sorted((example for each in counts for example in each.examples), key=str)[:EXAMPLES]),
         doubled=sum(each.doubled for each in counts),
         doubles=tuple(sorted(double for each in counts for double in each.doubles)[:EXAMPLES]),
     )
