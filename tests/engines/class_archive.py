@@ -6,6 +6,7 @@ classes from jars as ever: nothing has to wait for it, and nothing depends on it
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -13,29 +14,34 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
-from tests.engines.toolchain import FEW_ROWS, SHORT_LIVED, cache_dir, program, spark_environment
+from tests.engines.toolchain import FEW_ROWS, SHORT_LIVED, cache_dir, spark_environment
 
 _END_SECONDS = 120.0
 
 
-def archive() -> Path:
-    """Where the archive is, or will be: one for each Java and each place of Spark's jars."""
+def archive() -> Path | None:
+    """Where the archive is, or will be: one for each Java and each place of Spark's jars. None without Java, which
+    many tests do without."""
+    java = shutil.which("java")
+    if java is None:
+        return None
     jars = Path(pyspark.__file__).parent / "jars"
-    java = Path(program("java", "openjdk-17-jdk-headless")).resolve()
-    told = "\0".join([str(java), *(f"{jar} {jar.stat().st_size}" for jar in sorted(jars.iterdir()))])
+    told = "\0".join([str(Path(java).resolve()), *(f"{jar} {jar.stat().st_size}" for jar in sorted(jars.iterdir()))])
     return cache_dir() / f"spark-classes-{hashlib.sha256(told.encode()).hexdigest()[:20]}.jsa"
 
 
 def options() -> tuple[str, ...]:
     """Of a JVM of Spark's that lives as long as a test or two; it says nothing of an archive that does not fit."""
-    return (*SHORT_LIVED, f"-XX:SharedArchiveFile={archive()}", "-Xlog:disable")
+    held = archive()
+    return SHORT_LIVED if held is None else (*SHORT_LIVED, f"-XX:SharedArchiveFile={held}", "-Xlog:disable")
 
 
 def building() -> subprocess.Popen[bytes] | None:
-    """A process that makes the archive, to be ended by the caller; None where there is one."""
-    if archive().exists():
+    """A process that makes the archive, to be ended by the caller; None where there is one, or will be none."""
+    target = archive()
+    if target is None or target.exists():
         return None
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-m", __name__, str(target)]
     return subprocess.Popen(
         command, env=spark_environment(str(cache_dir())), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -64,4 +70,4 @@ def _build(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    _build(archive())
+    _build(Path(sys.argv[1]))
