@@ -56,7 +56,8 @@ def test_deletes_hold_for_the_files_that_java_applies_them_to(made: Made, iceber
         for file in unit.files:
             kinds = {kind: {place(each) for each in planned[file.path] if each["content"] == kind} for kind in (1, 2)}
             vector = index.vector_of(file)
-            ours = {each.identity for each in (*index.positions_of(file), *([vector] if vector else []))}
+            positional = [delete for delete, paths in index.positions_of([file]) if file.path in paths]
+            ours = {each.identity for each in (*positional, *([vector] if vector else []))}
             assert ours == kinds[Content.POSITION_DELETES]
             # Java leaves out what bounds rule out; that is the plan's to do.
             newer = {each.identity for each in index.equality if each.sequence_number > file.sequence_number}
