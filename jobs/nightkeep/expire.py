@@ -82,7 +82,7 @@ def expire(
         if expiry.files_only and not _files(look, looked):
             return Expired(Outcome.UNCHANGED, "no file may go", expiry)
         if order.mode is Mode.DRY_RUN:
-            return _told(table, expiry, order, looked)
+            return _told(table, expiry, order, look=look, sets=looked)
         before(expiry)
         if table.forget(expiry, run):
             return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
@@ -95,12 +95,12 @@ def _files(look: Look, sets: Sets) -> int:
     return sets.settle(cutoff_ms=None).orphans.files
 
 
-def _told(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> Expired:
+def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: Look, sets: Sets) -> Expired:
     going = {root.id for root in expiry.roots}
     remaining = [root for root in table.roots(order.retention) if root.id not in going]
     sets.live(table, remaining, expected=False)
     counted = sets.settle(cutoff_ms=None)
-    check_spelling(counted, table.territory().table.name)
+    check_spelling(counted, look.table)
     reason = (
         f"dry run: {len(expiry.roots):,} versions and {counted.orphans.files:,} files would go, nothing was changed"
     )

@@ -141,7 +141,7 @@ class InlineSets:
     def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
         """Needed files that are not there, or with another size; by name. Of those outside of every place, which a
         name that is spelled in another way than the store's would be, the store is asked for some."""
-        within = self._within
+        within = self._within("name")
         inside, outside = needed.filter(within), needed.filter(~within).sort("name", "bytes").head(_ASKED)
         elsewhere = stored(self._of.storage, outside["name"].unique().sort().to_list())
         return _wrong(pl.concat([inside, outside]), pl.concat([f.select("name", "bytes") for f in (listed, elsewhere)]))
@@ -155,16 +155,11 @@ class InlineSets:
         pairs = pairs.filter(pl.col("size").is_null() | (pl.col("size") == pl.col("bytes")))
         if self._complete:
             return pairs.join(listed.select("name"), left_on="other", right_on="name", how="anti")
-        return (
-            pairs.rename({"name": "orphan", "other": "name"})
-            .filter(~self._within)
-            .rename({"name": "other", "orphan": "name"})
-        )
+        return pairs.filter(~self._within("other"))
 
-    @property
-    def _within(self) -> pl.Expr:
-        """Whether a `name` is below any place."""
-        return pl.any_horizontal(*(pl.col("name").str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
+    def _within(self, column: str) -> pl.Expr:
+        """Whether the names of a column are below any place."""
+        return pl.any_horizontal(*(pl.col(column).str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
 
     def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
         """Those of `files` that no live name keeps."""
