@@ -5,18 +5,15 @@ Expected endings are outcomes in the document. Only what the caller must mend, o
 
 from __future__ import annotations
 
-import platform
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
 
-from nightkeep import __version__
 from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.execute import execute
 from nightkeep.formats import open_table
@@ -38,11 +35,10 @@ from nightkeep.report import (
 )  # fmt: skip
 from nightkeep.rows.keys import key_condition
 from nightkeep.rows.parse import shortened
+from nightkeep.software import versions
 from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinished, unit_results, versions_of, why
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.verify import verify
-
-PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro", "pyiceberg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +285,3 @@ def _request(log: _Log, table: Table[Any], base: Snapshot[Any], *, run: Run) -> 
         max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
         wide_bytes=settings.exchange_above, writers=settings.writers,
     )  # fmt: skip
-
-
-def versions() -> dict[str, str]:
-    """Software that took part, by name."""
-    return {
-        "nightkeep": __version__,
-        "python": platform.python_version(),
-        **{name: installed(name) for name in PACKAGES},
-    }

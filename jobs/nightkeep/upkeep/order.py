@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from nightkeep.care import versions
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import Metrics, RunDocument, load_history, store
+from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import DAY_MS
 

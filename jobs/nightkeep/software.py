@@ -1,0 +1,19 @@
+"""Software that takes part in a run, by name and version, for its document."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version as installed
+
+from nightkeep import __version__
+
+PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro", "pyiceberg")
+
+
+def versions() -> dict[str, str]:
+    """Versions by name."""
+    return {
+        "nightkeep": __version__,
+        "python": platform.python_version(),
+        **{name: installed(name) for name in PACKAGES},
+    }
