@@ -210,6 +210,42 @@ class MayBeNew(Protocol):
         """Whether the table was created, and nothing more. False for one that lost its versions."""
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A version that was looked at: its number, and a digest of its content, as numbers are used again."""
+
+    version: int
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A commit of another writer that shows rows which the version directly before it hides."""
+
+    commit: Seen
+    author: str
+    details: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What was found in the history up to `head`, oldest first."""
+
+    head: Seen
+    undone: tuple[Undone, ...]
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A table of a format whose committers accept a rewrite that was prepared before deletes it should have applied."""
+
+    def watch(self, head: Any, since: Seen | None, *, now_ms: int) -> Watch | None:
+        """Look at the commits after `since`, up to the snapshot `head`, as far as they still exist.
+
+        Without `since`, or if that is no version of this history, a week back. None where `head` itself is gone.
+        """
+
+
 @runtime_checkable
 class WideWrites(Protocol):
     """Verbs of a table whose rules ask for Wide tasks. Sources, surveys and what is ranged must pickle."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon import audit, commit, expire, live, roots, scan, territory
+from nightkeep.formats.paimon import audit, commit, expire, history, live, roots, scan, territory
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.naming import commit_user
 from nightkeep.formats.paimon.refusals import (
@@ -24,7 +24,7 @@ from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.snapshots import latest_id, parse_snapshot
 from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
-from nightkeep.protocol import OperationRules, Positions
+from nightkeep.protocol import OperationRules, Positions, Seen, Watch
 from nightkeep.storage import Storage, open_storage
 from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 
@@ -128,6 +128,9 @@ class PaimonTable:
     def go_back(self, version: int) -> str:
         # Spark's procedure of Paimon; other engines have a `rollback_to` action of the same arguments.
         return f"CALL sys.rollback(table => '{self.address.name}', version => '{version}')"
+
+    def watch(self, head: PaimonSnapshot, since: Seen | None, *, now_ms: int) -> Watch | None:
+        return history.watch(self.storage, head, since, now_ms=now_ms)
 
     def discard(self, names: Sequence[str]) -> None:
         for name in names:

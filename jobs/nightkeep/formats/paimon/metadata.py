@@ -229,7 +229,7 @@ def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, sc
         folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),
         total_buckets=int(str(records[0]["_TOTAL_BUCKETS"])) if records else -1,
         files=tuple(sorted(files, key=lambda f: (f.level, sort_key(f.min_key, key_types), f.name))),
-        vectors=_ranges(index),
+        vectors=vector_ranges(index),
         index_record=index,
         schemas=schemas,
     )
@@ -271,7 +271,7 @@ def data_file(record: Record, key_types: Sequence[PaimonType]) -> DataFile:
     )
 
 
-def _ranges(index: Record | None) -> tuple[VectorRange, ...]:
+def vector_ranges(index: Record | None) -> tuple[VectorRange, ...]:
     if index is None:
         return ()
     items = index.get("_DELETIONS_VECTORS_RANGES") or []

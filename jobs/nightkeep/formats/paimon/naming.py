@@ -8,6 +8,8 @@ from itertools import count
 from nightkeep.model import Run, UnitKey
 
 MARK = "nk"
+COMMIT_USER = "nightkeep-"
+"""What the commit user of every snapshot of ours begins with."""
 
 
 class Naming:
@@ -43,4 +45,4 @@ class Naming:
 
 def commit_user(token: str) -> str:
     """What a snapshot calls the run with this token; the same for all its attempts, and for no other run."""
-    return f"nightkeep-{token}"
+    return f"{COMMIT_USER}{token}"
