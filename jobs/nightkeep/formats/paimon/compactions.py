@@ -15,8 +15,7 @@ An upgrade takes every level-0 file of its bucket, so what a compaction prepared
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
 
@@ -32,7 +31,7 @@ class Vectors:
     """The vectors of a bucket at one version, by data file; `file` holds them all."""
 
     file: str | None = None
-    ranges: Mapping[str, VectorRange] = MappingProxyType({})
+    ranges: Mapping[str, VectorRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
