@@ -5,16 +5,17 @@ Expected endings are outcomes in the document. Only what the caller must mend, o
 
 from __future__ import annotations
 
+import shlex
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nightkeep.errors import NightkeepError, UsageError
+from nightkeep.errors import CorruptMetadata, NightkeepError, UsageError
 from nightkeep.execute import execute
 from nightkeep.formats import open_table
 from nightkeep.model import Committed, Mismatch, Operation, Outcome, Plan, Request, Run, run_token
@@ -120,9 +121,14 @@ def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
 
 def not_now(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
     """Why the policy, or a hold, says to leave the table alone."""
-    settings, hold = policy.settings, held(reports, policy.address.name)
+    settings, name = policy.settings, policy.address.name
+    try:
+        hold = held(reports, name)
+    except CorruptMetadata as failure:
+        # In doubt a table is held; whoever looks into it can lift it all the same.
+        return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
     if hold is not None:
-        return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {policy.address.name} lifts it"
+        return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {shlex.quote(name)} lifts it"
     if settings.window is not None and not settings.window.contains(now):
         return f"outside its window {settings.window}"
     return None
@@ -250,7 +256,8 @@ def _found(log: _Log, table: Table[Any], earlier: Sequence[Committed]) -> RunDoc
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
     )
     versions = [each.version for each in earlier]
-    if path.exists():
+    # What cannot be read tells nothing; the table itself says what was published.
+    with suppress(FileNotFoundError, CorruptMetadata):
         told = load_document(path)
         if {*versions} <= {commit.version for commit in told.commits}:
             return told

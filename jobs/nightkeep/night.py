@@ -18,7 +18,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile
-from nightkeep.report import CheckStatus, Expectations, RunDocument, load_history, plan_text, store
+from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store
 from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, awaits_judging, judged, upkeep
 from nightkeep.upkeep import failed as upkeep_failed
@@ -82,7 +82,7 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
     for table in group.tables:
         policy = group.effective(table)
         run_id = f"{group.prefix}:{policy.address.name}"
-        for document in load_history(group.reports, policy.address.name):
+        for document in read_history(group.reports, policy.address.name).documents:
             if document.run_id == run_id:
                 yield _checked(document, policy, group.reports, engine=engine)
 

@@ -5,17 +5,19 @@ Every table of the run is on its page, also one that no document tells of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation
 from nightkeep.policy import PolicyFile
 from nightkeep.report import (
     RunDocument,
     load_document,
-    load_history,
+    read_history,
     render_index,
     render_run,
     slug,
@@ -54,10 +56,17 @@ def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy:
 
 def _documents(result: Settled, run: RunPage, policy: PolicyFile) -> list[RunDocument]:
     """What was written about a table, the settled outcome on it where the documents know less."""
-    found = [load_document(path) for path in result.documents] or [_unreported(result, run, policy)]
+    found = [*_stored(result)] or [_unreported(result, run, policy)]
     if all(document.outcome is not result.outcome for document in found):
         found[0] = replace(found[0], outcome=result.outcome, reason=result.reason)
     return found
+
+
+def _stored(result: Settled) -> Iterator[RunDocument]:
+    """What was written and can be read: the index names the rest."""
+    for path in result.documents:
+        with suppress(CorruptMetadata, OSError):
+            yield load_document(path)
 
 
 def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocument:
@@ -80,4 +89,7 @@ def _index(reports: str, now: datetime) -> str:
         name = page_name(document.run_id.removesuffix(f":{document.table}"))
         return Path(name).name if (Path(reports) / name).exists() else None
 
-    return render_index(load_history(reports), title="Nightkeep", generated_at=now, page_of=page_of)
+    found = read_history(reports)
+    return render_index(
+        found.documents, title="Nightkeep", generated_at=now, page_of=page_of, unreadable=found.unreadable
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -11,7 +12,16 @@ from nightkeep import report as reporting
 from nightkeep.commands import options
 from nightkeep.commands.place import find_place, put
 from nightkeep.policy import explain_text
-from nightkeep.report import RunDocument, load_history, render_index, render_run, summary_text, write_page
+from nightkeep.report import (
+    History,
+    RunDocument,
+    Unreadable,
+    read_history,
+    render_index,
+    render_run,
+    summary_text,
+    write_page,
+)  # fmt: skip
 
 
 def explain(table: options.Table, policy: options.Policy = None) -> None:
@@ -26,8 +36,9 @@ def history(
     """What was done, oldest first."""
     place = find_place(policy, reports)
     name = None if table is None else place.policy.effective(table).address.name
-    documents = load_history(place.reports, name)
-    put([d.to_json() for d in documents] if as_json else summary_text(documents), as_json=as_json)
+    found = read_history(place.reports, name)
+    put([d.to_json() for d in found.documents] if as_json else summary_text(found.documents), as_json=as_json)
+    _say_unreadable(found)
 
 
 def release(table: options.Table, policy: options.Policy = None, reports: options.Reports = None) -> None:
@@ -35,7 +46,10 @@ def release(table: options.Table, policy: options.Policy = None, reports: option
     place = find_place(policy, reports)
     name = place.policy.effective(table).address.name
     lifted = reporting.release(place.reports, name)
-    print(f"{name}: no hold" if lifted is None else f"{name}: hold of run {lifted.run_id} lifted")
+    if isinstance(lifted, Unreadable):
+        print(f"{name}: hold that could not be read lifted; {lifted}")
+    else:
+        print(f"{name}: no hold" if lifted is None else f"{name}: hold of run {lifted.run_id} lifted")
 
 
 def report(
@@ -44,14 +58,24 @@ def report(
 ) -> None:  # fmt: skip
     """Write the page of every run and the index over them."""
     place, now = find_place(policy, reports), datetime.now(UTC)
-    documents = load_history(place.reports)
-    folder = out or place.reports
+    found = read_history(place.reports)
+    documents, folder = found.documents, out or place.reports
     pages: dict[str, str] = {}
     for name in dict.fromkeys(map(_run_name, documents)):
         mine = [document for document in documents if _run_name(document) == name]
         pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now)).name
-    index = render_index(documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages.get(_run_name(d)))
+    index = render_index(
+        documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages.get(_run_name(d)),
+        unreadable=found.unreadable,
+    )  # fmt: skip
     print(write_page(folder, "index", index))
+    _say_unreadable(found)
+
+
+def _say_unreadable(found: History) -> None:
+    """One line each on stderr: what is there is told all the same."""
+    for each in found.unreadable:
+        print(f"nightkeep: {each}", file=sys.stderr)
 
 
 def _run_name(document: RunDocument) -> str:

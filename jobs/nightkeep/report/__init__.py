@@ -16,13 +16,14 @@ from nightkeep.report.document import (
 from nightkeep.report.endings import ending
 from nightkeep.report.leftovers import AGES
 from nightkeep.report.pages import render_index, render_run
+from nightkeep.report.reading import History, Unreadable, load_document
 from nightkeep.report.store import (
     Hold,
     document_path,
     held,
     hold,
-    load_document,
     load_history,
+    read_history,
     release,
     slug,
     store,
@@ -36,6 +37,7 @@ __all__ = [
     "CommitResult",
     "ExpectationResult",
     "Expectations",
+    "History",
     "Hold",
     "Metrics",
     "PlanSection",
@@ -43,6 +45,7 @@ __all__ = [
     "RunDocument",
     "UnitEstimate",
     "UnitResult",
+    "Unreadable",
     "Verification",
     "document_path",
     "ending",
@@ -51,6 +54,7 @@ __all__ = [
     "load_document",
     "load_history",
     "plan_text",
+    "read_history",
     "release",
     "render_index",
     "render_run",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -18,6 +18,7 @@ from nightkeep.errors import CorruptMetadata
 
 T = TypeVar("T")
 _EXTRA = "extra"
+_DEEPEST = 64
 
 
 def encode(value: object) -> Any:
@@ -63,6 +64,7 @@ def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> Any:
         raise CorruptMetadata(subject, f"the keys {', '.join(missing)}", "none")
     values = {k: _decode(hints[k], value[k], f"{subject}.{k}") for k in known if k in value}
     extra = {key: found for key, found in value.items() if key not in known}
+    _require_shallow(extra, subject)
     return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
 
 
@@ -75,8 +77,8 @@ def _decode_scalar(kind: Any, value: object, subject: str) -> Any:
         return _expect(kind, value, subject)
     text = _expect(str, value, subject)
     try:
-        return datetime.fromisoformat(text) if kind is datetime else kind(text)
-    except ValueError:
+        return _time(text) if kind is datetime else kind(text)
+    except (ValueError, OverflowError):
         expected = ", ".join(kind) if issubclass(kind, StrEnum) else "an ISO 8601 time"
         raise CorruptMetadata(subject, expected, repr(text)) from None
 
@@ -86,6 +88,24 @@ def _expect(kind: type[T], value: object, subject: str) -> T:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise CorruptMetadata(subject, kind.__name__, f"{type(value).__name__} {value!r:.80}")
     return value
+
+
+def _time(text: str) -> datetime:
+    """Raises ValueError, and OverflowError for a time that is none in UTC."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        moment.astimezone(UTC)
+    return moment
+
+
+def _require_shallow(value: object, subject: str, depth: int = _DEEPEST) -> None:
+    """What is nested more deeply can be read but not written again."""
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    if not depth:
+        raise CorruptMetadata(subject, f"at most {_DEEPEST} levels", "more")
+    for each in value.values() if isinstance(value, Mapping) else value:
+        _require_shallow(each, subject, depth - 1)
 
 
 def _has_default(field: Field[Any]) -> bool:

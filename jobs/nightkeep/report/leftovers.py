@@ -185,9 +185,9 @@ def _time(found: object) -> str:
     text = _text(found)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return text if moment.tzinfo is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError):
         return text
-    return text if moment.tzinfo is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _pairs(found: object, name: str) -> tuple[tuple[str, str], ...]:

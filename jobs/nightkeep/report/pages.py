@@ -17,6 +17,7 @@ from nightkeep.model import Outcome, UnitKey, VerifyLevel
 from nightkeep.report import columns, figures
 from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
 from nightkeep.report.leftovers import Leftover, Leftovers, leftovers, told
+from nightkeep.report.reading import Unreadable
 
 T = TypeVar("T")
 
@@ -125,10 +126,11 @@ def render_index(
     title: str,
     generated_at: datetime,
     page_of: Callable[[RunDocument], str | None] | None = None,
+    unreadable: Sequence[Unreadable] = (),
 ) -> str:
     """The page over all runs: one row per table, then every run. `history` is oldest first.
 
-    `page_of` gives a document's page as a relative link, None where it has none.
+    `page_of` gives a document's page as a relative link, None where it has none. `unreadable` are named at the end.
     """
     newest = [*reversed(history)][:_MOST_ROWS]
     return _environment().get_template("index.html.j2").render(
@@ -138,6 +140,7 @@ def render_index(
         tables=_table_rows(history),
         runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
         hidden=len(history) - len(newest),
+        unreadable=_excerpt([_readable_name(each) for each in unreadable]),
     )  # fmt: skip
 
 
@@ -245,6 +248,11 @@ def _value(found: object) -> str:
     else:
         text = f"{found:,}"
     return text if len(text) <= 120 else f"{text[:120]} ..."
+
+
+def _readable_name(each: Unreadable) -> str:
+    text = str(each)
+    return text if len(text) <= 500 else f"{text[:500]} ..."
 
 
 def _plural(n: int, noun: str) -> str:

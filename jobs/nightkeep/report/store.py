@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
 from nightkeep.report.codec import decode, encode
 from nightkeep.report.document import Extra, RunDocument, to_text
+from nightkeep.report.reading import History, Unreadable, read_folders, read_json
 
 _HOLDS, _PAGES = "holds", "pages"
 # Upper case is escaped because some file systems fold it; a leading dot because it hides the file.
@@ -54,17 +55,19 @@ def document_path(reports_dir: str | Path, table: str, *, run_id: str, operation
     return Path(reports_dir) / _folder(table) / f"{slug(run_id)}-{operation}.json"
 
 
-def load_document(path: str | Path) -> RunDocument:
-    """One stored document. Raises CorruptMetadata naming the file."""
-    return RunDocument.from_json(_read(Path(path)), str(path))
+def read_history(reports_dir: str | Path, table: str | None = None) -> History:
+    """Every document, or those of one table, and what could not be read among them. Raises OSError where the folder
+    itself cannot be listed."""
+    root = Path(reports_dir)
+    return read_folders([root / _folder(table)] if table is not None else _document_folders(root))
 
 
 def load_history(reports_dir: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
-    """Every document, or those of one table, oldest start first. Raises CorruptMetadata naming the file."""
-    root = Path(reports_dir)
-    folders = [root / _folder(table)] if table is not None else _document_folders(root)
-    documents = [load_document(path) for folder in folders for path in folder.glob("*.json")]
-    return tuple(sorted(documents, key=lambda d: (d.started_at, d.table, d.run_id, d.operation)))
+    """Every document, or those of one table, oldest start first. Raises CorruptMetadata for one that is damaged."""
+    found = read_history(reports_dir, table)
+    for each in found.unreadable:
+        raise each.error()
+    return found.documents
 
 
 def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
@@ -87,16 +90,34 @@ def held(reports_dir: str | Path, table: str) -> Hold | None:
     """The hold on `table`, if there is one. An unreadable marker holds too: it raises CorruptMetadata."""
     path = _hold_path(reports_dir, table)
     try:
-        return decode(Hold, _read(path), str(path))
+        return decode(Hold, read_json(path), str(path))
     except FileNotFoundError:
+        if path.is_symlink():
+            raise CorruptMetadata(str(path), "a hold", "a link to nothing") from None
         return None
 
 
-def release(reports_dir: str | Path, table: str) -> Hold | None:
-    """Lift the hold on `table` and return it; None where there is none."""
-    found = held(reports_dir, table)
-    _hold_path(reports_dir, table).unlink(missing_ok=True)
+def release(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
+    """Lift the hold on `table` and return it, also one that nobody can read; None where there is none.
+
+    Raises EvidenceError where it cannot be removed.
+    """
+    path, found = _hold_path(reports_dir, table), _lifted(reports_dir, table)
+    try:
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as failure:
+        raise EvidenceError(str(path), "a hold that can be removed", failure.strerror or str(failure)) from failure
     return found
+
+
+def _lifted(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
+    try:
+        return held(reports_dir, table)
+    except CorruptMetadata as failure:
+        return Unreadable.of(_hold_path(reports_dir, table), failure)
 
 
 def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
@@ -124,18 +145,15 @@ def _folder(table: str) -> str:
 
 
 def _document_folders(root: Path) -> list[Path]:
-    return [path for path in root.glob("*") if path.is_dir() and path.name not in (_HOLDS, _PAGES)]
+    try:
+        names = sorted(os.listdir(root))
+    except FileNotFoundError:
+        return []
+    return [root / name for name in names if name not in (_HOLDS, _PAGES)]
 
 
 def _hold_path(reports_dir: str | Path, table: str) -> Path:
     return Path(reports_dir) / _HOLDS / f"{slug(table)}.json"
-
-
-def _read(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise CorruptMetadata(str(path), "JSON", str(error)) from error
 
 
 def _replace(path: Path, text: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import Metrics, RunDocument, load_history, store
+from nightkeep.report import Metrics, RunDocument, read_history, store
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import DAY_MS
@@ -109,13 +109,17 @@ class Log:
 def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) -> frozenset[int]:
     """Versions that a check may still ask for: those of runs of the last CHECK_WAIT_MS that no check has judged yet.
 
-    None where the policy turns the check off: then nobody will judge them. Raises CorruptMetadata for a document that
-    cannot be read: it may be of such a run.
+    None where the policy turns the check off: then nobody will judge them. Raises CorruptMetadata for a document of
+    that time that cannot be read: it may be of such a run.
     """
     if not policy.settings.check.enabled:
         return frozenset()
-    history, since_ms = load_history(reports, policy.address.name), now_ms - CHECK_WAIT_MS
-    waiting = [d for d in history if d.awaits_check and d.finished_at.timestamp() * 1000 >= since_ms]
+    since_ms = now_ms - CHECK_WAIT_MS
+    history = read_history(reports, policy.address.name)
+    for each in history.unreadable:
+        if each.modified_ms is None or each.modified_ms >= since_ms:
+            raise each.error()
+    waiting = [d for d in history.documents if d.awaits_check and d.finished_at.timestamp() * 1000 >= since_ms]
     named = [(d.base_version, d.parent_version, d.committed_version) for d in waiting]
     named += [(c.version, c.parent_version, None) for d in waiting for c in d.commits]
     return frozenset(version for versions in named for version in versions if version is not None)

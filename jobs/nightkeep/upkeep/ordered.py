@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from nightkeep.care import not_now
 from nightkeep.engine import Engine
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
@@ -54,8 +56,9 @@ def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> Ru
 def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocument:
     """The document of an order that a surprise ended."""
     log = Log(policy, order)
-    # Stored by this attempt, perhaps, before the first file went.
-    log.earlier = _told(log)
+    # Stored by this attempt, perhaps, before the first file went; what cannot be read tells nothing.
+    with suppress(NightkeepError, OSError):
+        log.earlier = _told(log)
     return log.document(Outcome.FAILED, reason)
 
 

@@ -34,7 +34,7 @@ def _told(log: Log, root: str) -> Iterator[str]:
     for operation in (Operation.SWEEP, Operation.EXPIRE):
         path = document_path(log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=operation)
         # What cannot be read tells nothing; the table may tell all there is.
-        with suppress(CorruptMetadata):
-            folder = load_document(path).extra.get("quarantine") if path.exists() else None
+        with suppress(CorruptMetadata, FileNotFoundError):
+            folder = load_document(path).extra.get("quarantine")
             if isinstance(folder, str) and folder.startswith(prefix):
                 yield folder.removeprefix(prefix)

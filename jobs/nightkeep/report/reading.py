@@ -1,0 +1,151 @@
+"""A file of the reports folder -> its JSON value; a folder of documents -> those that can be read, the others by name.
+
+Others may have written, cut or replaced any of the files: only a regular file of a bounded size is read, and whatever
+a reader of a document would trip over is an error that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.report.document import RunDocument
+
+MOST_BYTES = 256 << 20
+"""A document of a million files is about this large; what is larger was not written here."""
+
+_INT64 = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that is no document, or a folder that cannot be listed. `modified_ms` is None where nobody knows."""
+
+    path: str
+    subject: str
+    expected: str
+    found: str
+    modified_ms: int | None = None
+
+    @staticmethod
+    def of(path: Path, failure: CorruptMetadata) -> Unreadable:
+        return Unreadable(str(path), failure.subject, failure.expected, failure.found, _modified_ms(path))
+
+    def error(self) -> CorruptMetadata:
+        return CorruptMetadata(self.subject, self.expected, self.found)
+
+    def __str__(self) -> str:
+        return f"{self.subject}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Documents, oldest start first, and what could not be read, by path."""
+
+    documents: tuple[RunDocument, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+def read_json(path: Path) -> object:
+    """The JSON value of a regular file. Raises FileNotFoundError; CorruptMetadata, naming the file, for the rest."""
+    try:
+        return json.loads(_bytes(path), parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+    except FileNotFoundError:
+        raise
+    except RecursionError as error:
+        raise CorruptMetadata(str(path), "JSON", "values nested too deeply") from error
+    except OSError as error:
+        raise CorruptMetadata(str(path), "a file that can be read", error.strerror or str(error)) from error
+    except ValueError as error:
+        raise CorruptMetadata(str(path), "JSON", str(error)) from error
+
+
+def load_document(path: str | Path) -> RunDocument:
+    """One stored document. Raises FileNotFoundError; CorruptMetadata, naming the file, for what is no document."""
+    return RunDocument.from_json(read_json(Path(path)), str(path))
+
+
+def read_folders(folders: list[Path]) -> History:
+    """The documents of these folders. A folder that is not there has none."""
+    found, unreadable = list[RunDocument](), list[Unreadable]()
+    for folder in folders:
+        try:
+            for path in _documents(folder):
+                one = _document(path)
+                found += [one] if isinstance(one, RunDocument) else []
+                unreadable += [one] if isinstance(one, Unreadable) else []
+        except OSError as failure:
+            unreadable.append(
+                Unreadable(str(folder), str(folder), "a folder that can be listed", str(failure.strerror))
+            )
+    found.sort(key=lambda d: (d.started_at, d.table, d.run_id, d.operation))
+    return History(tuple(found), tuple(sorted(unreadable, key=lambda each: each.path)))
+
+
+def _documents(folder: Path) -> Iterator[Path]:
+    """As a glob finds them: hidden files are not documents, a folder that is not there has none."""
+    try:
+        names = sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from (folder / name for name in names if name.endswith(".json") and not name.startswith("."))
+
+
+def _document(path: Path) -> RunDocument | Unreadable | None:
+    """None for one that was removed meanwhile."""
+    try:
+        return load_document(path)
+    except FileNotFoundError:
+        return (
+            Unreadable.of(path, CorruptMetadata(str(path), "a file", "a link to nothing"))
+            if path.is_symlink()
+            else None
+        )
+    except CorruptMetadata as failure:
+        return Unreadable.of(path, failure)
+
+
+def _modified_ms(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+
+
+def _bytes(path: Path) -> bytes:
+    # A FIFO without a writer is opened at once this way, and refused; else it would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode):
+            raise ValueError("no regular file")
+        if told.st_size > MOST_BYTES:
+            raise ValueError(f"{told.st_size:,} bytes, of which at most {MOST_BYTES:,} are read")
+        with os.fdopen(descriptor, "rb", closefd=False) as source:
+            return source.read(MOST_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _whole(text: str) -> int:
+    # A page could neither add up nor show it.
+    if len(text) > 20 or not -_INT64 <= (value := int(text)) < _INT64:
+        raise ValueError(f"a number beyond 64 bits, {text[:30]}")
+    return value
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"a number beyond a double, {text[:30]}")
+    return value
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text}, which is no number")
