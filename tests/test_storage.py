@@ -184,10 +184,10 @@ def apart(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Folders that share no links."""
     link = os.link
 
-    def refuse(source: Path, target: Path) -> None:
-        if source.parent != target.parent:
+    def refuse(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool) -> None:
+        if not os.path.sameopenfile(src_dir_fd, dst_dir_fd):
             raise OSError(request.param, os.strerror(request.param))
-        link(source, target)
+        link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
 
     monkeypatch.setattr(os, "link", refuse)
 

@@ -3,7 +3,6 @@
 import errno
 import os
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from tests.faults import FaultyStorage, Fuse, Point, kill
 from tests.sweep.toy_table import NOW, Toy
@@ -38,11 +37,11 @@ def die_between_mounts(pipe: Connection, folder: str, what: str, run_id: str, at
     die(pipe, folder, what, run_id, at)
 
 
-def unlinked(source: Path, target: Path) -> None:
-    """link(2), as it is where each folder is a mount of its own."""
-    if source.parent != target.parent:
+def unlinked(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool) -> None:
+    """linkat(2), as it is where each folder is a mount of its own."""
+    if not os.path.sameopenfile(src_dir_fd, dst_dir_fd):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
-    _LINK(source, target)
+    _LINK(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
 
 
 _LINK = os.link

@@ -22,7 +22,8 @@ def require_exclusive_create(storage: Storage) -> None:
 
 @cache
 def _prove(storage: ObjectStorage) -> None:
-    name = f"_nightkeep/probe-{uuid4()}"
+    folder = f"{storage.bounds[0]}/_nightkeep".lstrip("/")
+    name = f"{folder}/probe-{uuid4()}"
     try:
         storage.put_if_absent(name, b"first", temporary=f"{name}.first")
         is_ignored = storage.put_if_absent(name, b"second", temporary=f"{name}.second")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import obstore
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.storage.bounds import Bounds, require_bound
 from nightkeep.storage.clients import Client, Options, asking, client, is_key, split_location
 from nightkeep.storage.object_files import create_object, open_object
 from nightkeep.storage.verbs import Stored, always
@@ -37,6 +38,7 @@ _COPIED_BYTES: Final = 5 << 30
 @dataclass(frozen=True, slots=True)
 class ObjectStorage:
     """A prefix of a bucket; `root` as `s3://bucket/prefix`, and `options` those properties that tell how to reach it.
+    What is created, moved or deleted is below one of `bounds`, folders below the root.
 
     S3 tells times in whole seconds in one answer and in milliseconds in another: seconds are what all verbs tell.
     Objects whose names end in `/`, which stand for folders, are not files. Requests are repeated for a minute; an
@@ -45,6 +47,7 @@ class ObjectStorage:
 
     root: str
     options: Options = field(default=(), repr=False)
+    bounds: Bounds = field(default=("",), kw_only=True)
 
     def read(self, name: str) -> bytes:
         with asking(self._subject(name)):
@@ -85,7 +88,7 @@ class ObjectStorage:
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
         if self.exists(name):
             raise FileExistsError(f"{self._subject(name)}: expected no such file")
-        return create_object(self._client(), self._key(name), subject=self._subject(name))
+        return create_object(self._client(), self._own_key(name), subject=self._subject(name))
 
     def put(self, name: str, data: bytes) -> None:
         # After a lost answer the client asks again, and then finds what it wrote itself.
@@ -98,11 +101,12 @@ class ObjectStorage:
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         with asking(self._subject(name)):
-            obstore.put(self._client(), self._key(name), data)
+            obstore.put(self._client(), self._own_key(name), data)
 
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         """The store copies, and the copy is compared; its time is that of the copying. Two requests look for `to` and
         write it: another who creates that very name between them is overwritten."""
+        self._own_key(name)
         source = self._head(name)
         if source is None:
             raise MissingFile(self._subject(name), "a file to be moved", "no such file")
@@ -139,11 +143,11 @@ class ObjectStorage:
         return tuple(failed)
 
     def _delete_page(self, names: Sequence[str]) -> bool:
-        keys = [self._key(name) for name in names]
         try:
+            keys = [self._own_key(name) for name in names]
             with asking(self.root):
                 obstore.delete(self._client(), keys)
-        except (OSError, MissingFile):
+        except (OSError, MissingFile, RefusedTable):
             return False
         return True
 
@@ -165,20 +169,20 @@ class ObjectStorage:
     def _not_deleted(self, name: str) -> str | None:
         try:
             self._delete(name)
-        except OSError as failure:
+        except (OSError, RefusedTable) as failure:
             return str(failure)
         return None
 
     def _delete(self, name: str) -> None:
         # S3 does not say whether there was one; other stores do.
         with suppress(MissingFile), asking(self._subject(name)):
-            obstore.delete(self._client(), self._key(name))
+            obstore.delete(self._client(), self._own_key(name))
 
     def _created(self, name: str, data: bytes) -> bool:
         for _ in range(_CONFLICTS):
             try:
                 with asking(self._subject(name)):
-                    obstore.put(self._client(), self._key(name), data, mode="create", use_multipart=False)
+                    obstore.put(self._client(), self._own_key(name), data, mode="create", use_multipart=False)
             except FileExistsError:
                 # The client says so as well where S3 only says that another request is under way for the same name
                 # (409 ConditionalRequestConflict): that one may fail.
@@ -208,7 +212,7 @@ class ObjectStorage:
         name = self._name(source["path"])
         if source["size"] <= _COPIED_BYTES:
             with asking(self._subject(name)):
-                obstore.copy(self._client(), source["path"], self._key(to))
+                obstore.copy(self._client(), source["path"], self._own_key(to))
             return
         with self.create(to) as sink:
             for piece in self._pieces(source):
@@ -257,6 +261,12 @@ class ObjectStorage:
         if not is_key(name):
             raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
         return self._prefix + name
+
+    def _own_key(self, name: str) -> str:
+        """The key of an object that is to change. Raises RefusedTable for one below none of the bounds."""
+        key = self._key(name)
+        require_bound(self.bounds, name, subject=self._subject(name))
+        return key
 
     def _folder(self, folder: str) -> str:
         return self._key(folder) if folder else self._prefix.rstrip("/")

@@ -1,0 +1,140 @@
+"""The way down into a folder of this machine, one open folder after the other, so that no symbolic link is followed.
+
+A name is looked up from the descriptor of the folder above it (openat(2), O_NOFOLLOW). A link that is put in the place
+of a folder between two steps is met like one that was there before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+
+LINKED: Final = "a symbolic link that leads out of the table's folder is not followed"
+ADVICE: Final = "move the files here, or mount their folder in the link's place"
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""O_NONBLOCK: a FIFO without a writer would not open otherwise."""
+_DESCRIPTORS: Final = "/proc/self/fd"
+
+
+@contextmanager
+def opened_folder(anchor: str, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The descriptor of the folder `parts` below `anchor`; with `make` folders are created where there are none.
+
+    Links on the way to `anchor` itself are followed: it is where the operator or the catalog says the table is. Raises
+    RefusedTable for a link below it, FileNotFoundError, NotADirectoryError.
+    """
+    if make:
+        _make_anchor(Path(anchor))
+    descriptor = os.open(anchor, _FOLDER)
+    try:
+        for depth, part in enumerate(parts, start=1):
+            inner = _inner(descriptor, part, subject="/".join((anchor.rstrip("/"), *parts[:depth])), make=make)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def opened_file(path: str, anchor: str | None) -> Iterator[int]:
+    """The descriptor of a regular file to be read; one below an `anchor` may be behind links that stay below it.
+
+    Raises MissingFile, RefusedTable for a link out of `anchor`, CorruptMetadata for what is no regular file.
+    """
+    try:
+        descriptor = os.open(path, _FILE)
+    except FileNotFoundError:
+        raise MissingFile(path, "a file that metadata names", "no such file") from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if S_ISDIR(mode):
+            raise MissingFile(path, "a file that metadata names", "a folder")
+        if not S_ISREG(mode):
+            raise CorruptMetadata(path, "a regular file", "a device, a socket or a pipe")
+        _require_below(descriptor, path, anchor)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def listed_folder(path: str, anchor: str | None) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """Entries whose stat starts at the open folder: the kernel walks a path once per folder, not once per file.
+
+    Raises RefusedTable for a folder below `anchor` that a link leads out of it to.
+    """
+    descriptor = os.open(path, _FOLDER)
+    try:
+        _require_below(descriptor, path, anchor)
+        with os.scandir(descriptor) as entries:
+            yield entries
+    finally:
+        os.close(descriptor)
+
+
+def reopened(descriptor: int, path: str) -> str:
+    """A path by which the very file that is open can be opened once more, where the system has such."""
+    found = f"{_DESCRIPTORS}/{descriptor}"
+    return found if os.path.exists(found) else path
+
+
+def _require_below(descriptor: int, path: str, anchor: str | None) -> None:
+    if anchor is None:
+        return
+    with _opened(anchor) as above:
+        own = _real(above, anchor)
+    found = _real(descriptor, path)
+    if found != own and not found.startswith(f"{own.rstrip('/')}/"):
+        raise RefusedTable(path, LINKED, ADVICE)
+
+
+def _real(descriptor: int, path: str) -> str:
+    """Where an open file or folder is, without any link."""
+    try:
+        return os.readlink(f"{_DESCRIPTORS}/{descriptor}")
+    except OSError:
+        return os.path.realpath(path)
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _inner(descriptor: int, part: str, *, subject: str, make: bool) -> int:
+    try:
+        return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+    except FileNotFoundError:
+        if not make:
+            raise
+    except OSError:
+        if S_ISLNK(os.stat(part, dir_fd=descriptor, follow_symlinks=False).st_mode):
+            raise RefusedTable(subject, LINKED, ADVICE) from None
+        raise
+    # Another process may make it at the same time.
+    with suppress(FileExistsError):
+        os.mkdir(part, dir_fd=descriptor)
+        os.fsync(descriptor)
+    return _inner(descriptor, part, subject=subject, make=False)
+
+
+def _make_anchor(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_anchor(folder.parent)
+    folder.mkdir(exist_ok=True)
+    with _opened(str(folder.parent)) as above:
+        os.fsync(above)
