@@ -159,3 +159,47 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
     assert (told.outcome, orphans) == (Outcome.UNCHANGED, set())
     found = presence(opened(log.folder), Retention(NOW, 7 * DAY_MS, keep), sets=InlineSets, salt="x", sample=0)
     assert found.faults == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "reasons"),
+    [
+        ({}, {2: "no file of it was removed more than 7 days, 0:00:00 ago", 3: "the newest version"}),
+        (
+            {"keep": frozenset({1})},
+            {
+                1: "a run started from it that no check has judged",
+                2: "later than version 1, which stays",
+                3: "the newest version",
+            },
+        ),
+        (
+            {"retain_last": 3},
+            {1: "one of the last 3 versions", 2: "one of the last 3 versions", 3: "the newest version"},
+        ),
+        (
+            {"older_than_ms": 25 * DAY_MS},
+            {
+                **dict.fromkeys((0, 1, 2), "no file of it was removed more than 25 days, 0:00:00 ago"),
+                3: "the newest version",
+            },
+        ),
+    ],
+)
+def test_every_version_that_stays_has_a_reason(log: Log, asked: dict[str, Any], reasons: Mapping[int, str]) -> None:
+    told, _ = expired(log, Mode.DRY_RUN, **asked)
+    assert dict(told.expiry.kept) == {f"version {version}": reason for version, reason in reasons.items()}
+
+
+def test_a_file_that_only_got_another_vector_goes_from_no_version(tmp_path: Path) -> None:
+    log = Log(tmp_path / "table")
+    log.made(0, *log.head, added("a"), added("b"), days=30)
+    marks = vector(z85.encode(UUID))
+    log.made(1, gone("a", 20), added("a", deletionVector=marks), days=20)
+    log.made(2, gone("a", 10, deletionVector=marks), gone("b", 10), days=10)
+    (log.folder / VECTORS).write_bytes(b"x")
+    log.made(3, added("a"), days=1)
+    told, _ = expired(log, Mode.DRY_RUN, keep=frozenset({1}))
+    assert {version for version, _ in told.expiry.kept} == {f"version {version}" for version in range(4)}
+    told, _ = expired(log, Mode.DRY_RUN)
+    assert {version for version, _ in told.expiry.kept} == {"version 2", "version 3"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import uuid
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import parse_duration
-from nightkeep.report import RunDocument, summary_text
+from nightkeep.report import RunDocument, leftovers, summary_text
 from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, upkept
 
@@ -120,7 +121,20 @@ def _text(document: RunDocument) -> Iterator[str]:
         yield f"\nmodified before {extra['cutoff']}"
     if extra.get("orphans_file"):
         yield f"all of them: {extra['orphans_file']}"
+    yield from _staying(document)
     yield from _next(document)
+
+
+def _staying(document: RunDocument) -> Iterator[str]:
+    """Versions that an expiry leaves, each with its reason; neighbours with one reason on one line."""
+    left = leftovers(document)
+    if left is None or not left.kept:
+        return
+    yield "\nversions that stay"
+    for reason, group in itertools.groupby(left.kept, key=lambda each: each[1]):
+        names = [name for name, _ in group]
+        named = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names):,})"
+        yield f"  {named}: {reason}"
 
 
 def _table(title: str, found: object) -> Iterator[str]:

@@ -14,7 +14,7 @@ from nightkeep.report.document import (
     Verification,
 )
 from nightkeep.report.endings import ending
-from nightkeep.report.leftovers import AGES
+from nightkeep.report.leftovers import AGES, leftovers
 from nightkeep.report.pages import render_index, render_run
 from nightkeep.report.reading import History, Unreadable, load_document
 from nightkeep.report.store import (
@@ -51,6 +51,7 @@ __all__ = [
     "ending",
     "held",
     "hold",
+    "leftovers",
     "load_document",
     "load_history",
     "plan_text",

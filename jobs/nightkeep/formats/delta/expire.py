@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from nightkeep.formats.delta.actions import Action
 from nightkeep.formats.delta.checkpoints import checkpoint_head
@@ -44,11 +45,63 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
     last = () if request.retain_last is None else (found.newest - max(request.retain_last, 1) + 1,)
     through = min([found.newest, *request.keep, *last])
     task = Removed(found.newest, through, threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0))
-    kept = tuple((f"version {version}", "a run started from it that no check has judged") for version in request.keep)
     note = "files of the log stay as long as the table's own retention of its log says"
     root = Root(f"removed by version {through} and before {task.before_ms}", task)
     roots = (root,) if any(_expired(storage, task)) else ()
-    return Expiry(roots, tuple(sorted(kept)), (note,), files_only=True)
+    losing = _losing(storage, task, found) if roots else frozenset()
+    kept = (version for version in range(found.oldest, found.newest + 1) if version not in losing)
+    reasons = tuple((f"version {version}", _reason(version, task, request)) for version in kept)
+    return Expiry(roots, reasons, (note,), files_only=True)
+
+
+def _reason(version: int, task: Removed, request: ExpireRequest) -> str:
+    """Why no file of `version` goes: the strongest of what holds."""
+    if version == task.newest:
+        return "the newest version"
+    if version in request.keep:
+        return "a run started from it that no check has judged"
+    if request.retain_last is not None and version > task.newest - request.retain_last:
+        return f"one of the last {request.retain_last} versions"
+    if version > task.through:
+        return f"later than version {task.through}, which stays"
+    age = timedelta(milliseconds=request.now_ms - task.before_ms)
+    return f"no file of it was removed more than {age} ago"
+
+
+def _losing(storage: Storage, task: Removed, found: Listing) -> frozenset[int]:
+    """Versions of the log that show a file which may go, by what commits say: from its add, or the log's start, to its
+    removal. A file that a later version shows or removed stays.
+    """
+    candidates = {name for action in _expired(storage, task) if action[0] == "remove" for name in _names(action)}
+    born: dict[tuple[str, ...], int] = {}
+    spans: list[tuple[tuple[str, ...], int, int]] = []
+    for version, stored in found.commits:
+        actions = (action for action in commit_actions(storage, stored.name) if action[0] in ("add", "remove"))
+        # A commit that gives a file another vector removes it and adds it again.
+        for action in sorted(actions, key=lambda action: action[0], reverse=True):
+            names = _names(action)
+            if not candidates.isdisjoint(names):
+                if action[0] == "add":
+                    born[names] = version
+                else:
+                    spans.append((names, born.pop(names, found.oldest), version))
+    going = candidates - {name for names in born for name in names} - _staying(storage, task)
+    lost = (range(start, end) for names, start, end in spans if not going.isdisjoint(names))
+    return frozenset(version for versions in lost for version in versions)
+
+
+def _staying(storage: Storage, task: Removed) -> set[str]:
+    """What versions after `through` removed, or earlier ones not long enough ago."""
+    later = {name for action in _later(storage, task) for name in _names(action)}
+    young = (
+        name
+        for version, stored in listing(storage).commits
+        if version <= task.through
+        for action, ms in _dated(storage, stored.name, stored.modified_ms)
+        if ms >= task.before_ms
+        for name in _names(action)
+    )
+    return later | set(young)
 
 
 def removed(storage: Storage, task: Removed) -> Reach:
