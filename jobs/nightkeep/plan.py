@@ -58,11 +58,11 @@ def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
     try:
         return operations[request.operation]
     except KeyError:
-        known = ", ".join(operations) or "none"
+        known = ", ".join(operations)
         raise RefusedTable(
             table.address.name,
             f"operation {request.operation} does not exist for {table.address.format} tables",
-            f"operations that do: {known}",
+            f"operations that do: {known}" if known else "use an engine that writes the table",
         ) from None
 
 
