@@ -1,5 +1,7 @@
 """Spark without a connector for a store: the check says what is missing, and what Hadoop is told of a store."""
 
+import os
+
 import pytest
 from pyspark.sql import SparkSession
 from tests.engines.s3_server import Bucket
@@ -8,7 +10,7 @@ from tests.object_store.bucket_tables import SAMPLES, upload
 from nightkeep.check import CheckRequest, check
 from nightkeep.model import Address
 from nightkeep.report import CheckStatus
-from nightkeep.storage import LocalStorage, ObjectStorage
+from nightkeep.storage import LocalStorage, ObjectStorage, clients, open_storage
 from nightkeep.storage.hadoop import hadoop_root, hadoop_settings
 
 
@@ -18,6 +20,42 @@ def test_a_check_without_the_connector_names_its_jar(spark: SparkSession, s3_buc
     assert found.status is CheckStatus.ERRORED
     assert f"{location}: expected org.apache.hadoop:hadoop-aws" in str(found.reason)
     assert "no class org.apache.hadoop.fs.s3a.S3AFileSystem" in str(found.reason)
+
+
+@pytest.mark.parametrize(
+    ("environment", "kind", "told"),
+    [
+        # Nothing listens there: no credentials are asked of a cloud.
+        (
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
+            OSError,
+            "s3://bucket/t/: no answer from http://127.0.0.1:1; set AWS_ENDPOINT_URL to the address of the store",
+        ),
+        (
+            {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:1"},
+            PermissionError,
+            "s3://bucket/t/: no credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a "
+            "role gives access",
+        ),
+    ],
+)
+def test_a_store_that_cannot_be_asked_is_one_sentence_that_says_what_to_set(
+    environment: dict[str, str], kind: type[OSError], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(clients, "RETRIES", 1)
+    for name, value in {"AWS_REGION": "us-east-1", **environment}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(kind) as raised:
+        open_storage("s3://bucket/t")
+    assert str(raised.value) == told
+
+
+def test_a_store_that_denies_access_says_what_to_set(s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    with pytest.raises(OSError, match="; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where"):
+        open_storage(f"{s3_bucket.uri}/t")
 
 
 def test_hadoop_is_told_of_a_bucket_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:

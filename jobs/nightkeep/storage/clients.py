@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -117,13 +118,49 @@ def asking(subject: str) -> Iterator[None]:
     except AlreadyExistsError as failure:
         raise FileExistsError(_said(subject, failure)) from failure
     except (PermissionDeniedError, UnauthenticatedError) as failure:
-        raise PermissionError(_said(subject, failure)) from failure
+        raise PermissionError(f"{_said(subject, failure)}; {_advice(subject).denied}") from failure
     except BaseError as failure:
+        if _ASKED_FOR_A_ROLE.search(str(failure)):
+            # The machine's role is asked for keys last: nothing else had any.
+            raise PermissionError(f"{subject}: no credentials found; {_advice(subject).denied}") from failure
+        if match := _NO_ANSWER.search(str(failure)):
+            raise OSError(f"{subject}: no answer from {match[1]}; {_advice(subject).silent}") from failure
         raise OSError(_said(subject, failure)) from failure
 
 
 def _said(subject: str, failure: Exception) -> str:
     return f"{subject}: {str(failure).partition('Debug source:')[0].strip()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What to set where a store denies access, and where it gives no answer."""
+
+    denied: str
+    silent: str
+
+
+def _advice(subject: str) -> _Advice:
+    return _ADVICE.get(SCHEMES.get(subject.partition("://")[0], ""), _ADVICE["s3"])
+
+
+_ADVICE: Final = {
+    "s3": _Advice(
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role gives access",
+        "set AWS_ENDPOINT_URL to the address of the store",
+    ),
+    "gs": _Advice(
+        "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key that has access",
+        "set GOOGLE_BASE_URL, or unset it for Google's own store",
+    ),
+    "abfss": _Advice(
+        "set AZURE_STORAGE_ACCOUNT_KEY, or another credential that has access",
+        "set AZURE_STORAGE_ENDPOINT, or unset it for Azure's own store",
+    ),
+}
+# Where machines of clouds ask for the keys of their role.
+_ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")
+_NO_ANSWER: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*HTTP error: error sending request", re.DOTALL)
 
 
 @lru_cache(maxsize=64)

@@ -93,7 +93,7 @@ class TableHandle:
     def found(self) -> tuple[Raw | None, str]:
         """What the catalog itself tells: metadata, None where a file has it, and where it is. Raises as `load`."""
         opened = open_catalog(self.catalog)
-        with _asking(str(self)):
+        with _asking(str(self), self.catalog):
             if isinstance(opened, RestCatalog):
                 return update_commit.served(opened, self.identifier)
             if isinstance(opened, SqlCatalog):
@@ -116,7 +116,7 @@ class TableHandle:
         opened = open_catalog(self.catalog)
         if isinstance(opened, SqlCatalog):
             return sql_commit.commit(opened, self.identifier, self.storage, snapshot=snapshot, before=(raw, location))
-        with _asking(str(self)):
+        with _asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
         return update_commit.commit(opened, table, raw, snapshot=snapshot)
 
@@ -128,7 +128,7 @@ class TableHandle:
         if isinstance(opened, SqlCatalog):
             after = without(raw, gone, location=location, subject=str(self))
             return sql_commit.replace(opened, self.identifier, self.storage, after=after, location=location)
-        with _asking(str(self)):
+        with _asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
         return update_commit.forget(opened, table, raw, gone=gone)
 
@@ -171,7 +171,7 @@ def open_catalog(name: str) -> Catalog:
 
 def _connect(name: str, settings: dict[str, Any]) -> Catalog:
     try:
-        with _asking(f"catalog {name}"):
+        with _asking(f"catalog {name}", name):
             # Looking at a table makes no catalog: pyiceberg would create its tables in any database.
             opened = load_catalog(name, **{"init_catalog_tables": "false", **settings})
     except _MISCONFIGURED as failure:
@@ -201,14 +201,14 @@ def _settings(name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _asking(subject: str) -> Iterator[None]:
+def _asking(subject: str, catalog: str) -> Iterator[None]:
     """A catalog's failures, sorted by what the caller should do."""
     try:
         yield
     except _NO_TABLE as failure:
         raise AddressError(f"{subject}: expected a table, found {failure}") from failure
     except SILENT as failure:
-        raise Unreachable(subject, "an answer of the catalog", f"{type(failure).__name__}: {failure}") from failure
+        raise _unreachable(subject, catalog, failure) from failure
     except RESTError as failure:
         raise AddressError(f"{subject}: expected access to the catalog, found {failure}") from failure
     except (ArgumentError, NoSuchModuleError):
@@ -216,4 +216,15 @@ def _asking(subject: str) -> Iterator[None]:
     except SQLAlchemyError as failure:
         if "no such table" in str(failure) or "does not exist" in str(failure):
             raise AddressError(f"{subject}: expected a database with Iceberg's tables, found {failure}") from failure
-        raise Unreachable(subject, "an answer of the catalog", f"{type(failure).__name__}: {failure}") from failure
+        raise _unreachable(subject, catalog, failure) from failure
+
+
+def _unreachable(subject: str, catalog: str, failure: Exception) -> Unreachable:
+    """Only the first line of what a library says: the rest are its queries and the addresses of its manual."""
+    first = str(failure).partition("\n")[0]
+    said = f"{type(failure).__name__}: {first[:_SAID]}{'...' if len(first) > _SAID else ''}"
+    named = f"uri of {catalog} in .pyiceberg.yaml or PYICEBERG_CATALOG__{catalog.upper()}__URI"
+    return Unreachable(subject, "an answer of the catalog", f"{said}; start it, or mend {named}")
+
+
+_SAID: Final = 200
