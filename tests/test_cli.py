@@ -179,3 +179,14 @@ def test_several_operations_are_a_list_and_the_worst_is_the_status(shell: Shell)
     said = shell.call("run", shell.table, *both, "--no-check", "--json")
     assert said.status == 3
     assert [document["outcome"] for document in said.json] == ["verified", "refused"]
+
+
+def test_a_report_of_a_folder_that_is_not_there_makes_none(shell: Shell) -> None:
+    said = shell.call("report")
+    folder = shell.folder / "reports"
+    assert (said.status, said.out, said.err) == (
+        2,
+        "",
+        f"nightkeep: {folder}: expected a folder of reports, found none\n",
+    )
+    assert not folder.exists()

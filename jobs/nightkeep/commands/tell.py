@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from nightkeep import report as reporting
 from nightkeep.commands import options
 from nightkeep.commands.place import find_place, put
+from nightkeep.errors import UsageError
 from nightkeep.policy import explain_text
 from nightkeep.report import (
     History,
@@ -58,6 +60,8 @@ def report(
 ) -> None:  # fmt: skip
     """Write the page of every run and the index over them."""
     place, now = find_place(policy, reports), datetime.now(UTC)
+    if not Path(place.reports).is_dir():
+        raise UsageError(f"{place.reports}: expected a folder of reports, found none")
     found = read_history(place.reports)
     documents, folder = found.documents, out or place.reports
     pages: dict[str, str] = {}
