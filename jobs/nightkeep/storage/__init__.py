@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
+from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, relevant, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.objects import ObjectStorage
 from nightkeep.storage.verbs import Storage, Stored
 
-__all__ = ["LocalStorage", "ObjectStorage", "Storage", "Stored", "open_storage", "require_exclusive_create"]
+__all__ = [
+    "LocalStorage", "ObjectStorage", "Storage", "Stored", "is_within", "open_storage", "require_exclusive_create",
+    "within",
+]  # fmt: skip
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -40,6 +45,17 @@ def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Sto
     if not os.path.isdir(path):
         raise AddressError(f"{location}: expected the folder of a table, found none")
     return LocalStorage(os.path.abspath(path))
+
+
+def within(storage: Storage, *folders: str, more: bool = False) -> Storage:
+    """The store, in which nothing outside of `folders` is created, moved or deleted; with `more` they are further ones.
+
+    A store that knows no bounds stays as it is.
+    """
+    if not isinstance(storage, LocalStorage | ObjectStorage):
+        return storage
+    bounds: Bounds = (*storage.bounds, *folders) if more else folders
+    return replace(storage, bounds=tuple(dict.fromkeys(bounds)))
 
 
 def _objects(location: str, properties: Mapping[str, str]) -> ObjectStorage:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, is_within
 from nightkeep.territory import Place, Territory
 
 KEPT = "_nightkeep"
@@ -36,6 +36,16 @@ def vouched(territory: Territory, *, outside: bool) -> Territory:
     """The territory without places that other tables may share, unless somebody vouches for those `outside`."""
     own = tuple(place for place in territory.places if outside or not place.shared)
     return replace(territory, places=own)
+
+
+def is_home_for(territory: Territory, name: str, home: str) -> bool:
+    """Whether a file of the table may be brought back to `name`: below `home`, or below a place that has files of known
+    kinds, spelled as a listing does, and not in our own folder."""
+    if {"", ".", "..", KEPT} & set(name.split("/")) or "\0" in name:
+        return False
+    holding = [place for place in territory.places if is_within(place.folder, name)]
+    deepest = max(holding, key=lambda place: len(place.folder), default=None)
+    return is_within(home, name) if deepest is None else bool(deepest.kinds)
 
 
 def kinds(territory: Territory) -> pl.Enum:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from nightkeep.errors import MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, within
 from nightkeep.sweep.guards import CLOCK
 from nightkeep.sweep.order import Restored
 from nightkeep.sweep.owner import LEASE_MS, may_be_at_work, wall_ms
@@ -18,6 +19,7 @@ from nightkeep.sweep.shelf import (
     Part,
     Planned,
     folders_of,
+    home_of,
     iso,
     parts,
     quarantines,
@@ -42,7 +44,9 @@ def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[st
     Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work,
     CorruptMetadata for a list of files that is damaged.
     """
-    storage, folders = territory.storage, folders_of(territory, run_id, told=told)
+    folders = folders_of(territory, run_id, told=told)
+    territory = replace(territory, storage=within(territory.storage, *map(home_of, folders), more=True))
+    storage = territory.storage
     found = [part for folder in folders for part in parts(storage, folder)]
     found = [part for part in found if part.planned or Mark.RESTORED not in part.marks]
     if not any(part.planned for part in found):
@@ -54,7 +58,7 @@ def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[st
         write_restoring(storage, folder, now_ms=now_ms)
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for part in found:
-        moved, in_the_way = _restore_part(storage, part, now_ms)
+        moved, in_the_way = _restore_part(territory, part, now_ms)
         back, conflicts = back + moved, conflicts + in_the_way
     return _restored(back, tuple(conflicts))
 
@@ -86,12 +90,12 @@ def close(territory: Territory, run: Run) -> tuple[str, ...]:
     open_parts = [part for folder in quarantines(territory) for part in parts(storage, folder) if part.cut_short]
     for part in open_parts:
         _refuse_busy(territory, part)
-    closed = {_close_part(storage, part, run.now_ms): None for part in open_parts}
+    closed = {_close_part(territory, part, run.now_ms): None for part in open_parts}
     return tuple(closed)
 
 
-def _close_part(storage: Storage, part: Part, now_ms: int) -> str:
-    header, planned = read_plan(storage, part)
+def _close_part(territory: Territory, part: Part, now_ms: int) -> str:
+    storage, (header, planned) = territory.storage, read_plan(territory, part)
     left = [file.path for file in planned if settled(storage, file) is Where.HOME]
     write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
     return header.run_id
@@ -100,16 +104,17 @@ def _close_part(storage: Storage, part: Part, now_ms: int) -> str:
 def _refuse_busy(territory: Territory, part: Part) -> None:
     if not part.cut_short:
         return
-    header, _ = read_plan(territory.storage, part)
+    header, _ = read_plan(territory, part)
     if may_be_at_work(header.owner, header.planned_ms, now_ms=wall_ms()):
         who = f"process {header.owner.pid} on {header.owner.host}"
         since = f"run {header.run_id} putting files aside since {iso(header.planned_ms)} ({who})"
         raise RefusedTable(territory.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most")
 
 
-def _restore_part(storage: Storage, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
+def _restore_part(territory: Territory, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
+    storage = territory.storage
     try:
-        _, planned = read_plan(storage, part)
+        _, planned = read_plan(territory, part)
         left = read_mark(storage, part, Mark.DONE)[1] if Mark.DONE in part.marks else None
     except MissingFile:
         return NO_FILES, [(part.plan, _PURGED)]
@@ -122,7 +127,7 @@ def _restore_part(storage: Storage, part: Part, now_ms: int) -> tuple[Tally, lis
     if not conflicts:
         write_mark(storage, part, Mark.RESTORED, left=(), now_ms=now_ms)
     elif left is None:
-        _close_part(storage, part, now_ms)
+        _close_part(territory, part, now_ms)
     return back, conflicts
 
 
@@ -134,7 +139,7 @@ def _brought_home(storage: Storage, file: Planned) -> tuple[Where | str, bool]:
             return was, False
         moved = storage.move(file.to, file.path)
         return (Where.HOME if moved else Where.IN_THE_WAY), moved
-    except (MissingFile, OSError) as failure:
+    except (MissingFile, RefusedTable, OSError) as failure:
         return str(failure), False
 
 
@@ -165,7 +170,7 @@ def _of(tally: Tally) -> tuple[int, int]:
 def _run_ids(territory: Territory) -> Iterator[str]:
     for folder in quarantines(territory):
         for part in [part for part in parts(territory.storage, folder) if part.planned][:1]:
-            yield read_plan(territory.storage, part)[0].run_id
+            yield read_plan(territory, part)[0].run_id
 
 
 def _since(storage: Storage, folder: str) -> int | None:

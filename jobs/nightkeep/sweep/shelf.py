@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -25,8 +25,10 @@ from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Run
 from nightkeep.storage import Storage
 from nightkeep.sweep.owner import Owner, ourselves
-from nightkeep.sweep.places import KEPT, below, own_folder
+from nightkeep.sweep.places import KEPT, below, is_home_for, own_folder
 from nightkeep.territory import Territory
+
+T = TypeVar("T")
 
 PART: Final = 1_000
 """Files of one part: so many are settled one by one after a death."""
@@ -80,6 +82,10 @@ class Part:
         """The folder of its files."""
         return f"{self.folder}/{self.number:05d}"
 
+    def file(self, number: int) -> str:
+        """Where a file of the part is put."""
+        return f"{self.files}/{number:05d}.file"
+
     @property
     def plan(self) -> str:
         return f"{self.folder}/plan-{self.number:05d}.jsonl"
@@ -107,6 +113,11 @@ def folders_of(territory: Territory, run_id: str, *, told: Sequence[str] = ()) -
     return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *told) if named.fullmatch(folder)))
 
 
+def home_of(folder: str) -> str:
+    """The folder of the table that a run's quarantine is kept in."""
+    return folder.rpartition(f"{KEPT}/quarantine/")[0].rstrip("/")
+
+
 def _slug(run_id: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9.-]+", "-", run_id).strip("-.")[:60]
     return f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
@@ -127,7 +138,7 @@ def parts(storage: Storage, folder: str) -> tuple[Part, ...]:
 def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch, now_ms: int) -> tuple[Planned, ...]:
     """The list of `files` (ORPHANS) as a part. Raises CorruptMetadata where another process wrote that part."""
     planned = tuple(
-        Planned(str(row["name"]), f"{part.files}/{n:05d}.file", row["bytes"], row["modified_ms"], str(row["kind"]))
+        Planned(str(row["name"]), part.file(n), row["bytes"], row["modified_ms"], str(row["kind"]))
         for n, row in enumerate(files.to_pylist())
     )
     header = {"quarantine": _FORMAT, "run_id": run.run_id, "attempt": run.attempt, "planned_ms": now_ms}
@@ -139,21 +150,37 @@ def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch,
     return planned
 
 
-def read_plan(storage: Storage, part: Part) -> tuple[Header, tuple[Planned, ...]]:
-    """Raises CorruptMetadata for a list that is not whole, or that leads out of its folder."""
-    name = f"{storage.root}/{part.plan}"
+def read_plan(territory: Territory, part: Part) -> tuple[Header, tuple[Planned, ...]]:
+    """What the list of a part says, which anybody may have written who may write to the table's folder.
+
+    Raises CorruptMetadata for a list that is not whole, and for one that names anything but files of this part and
+    places of this table for them.
+    """
+    name = f"{territory.storage.root}/{part.plan}"
     try:
-        head, *rest = [json.loads(line) for line in storage.read(part.plan).splitlines()]
-        header = Header(str(head["run_id"]), Owner(**head["owner"]), int(head["planned_ms"]))
+        head, *rest = [json.loads(line) for line in territory.storage.read(part.plan).splitlines()]
+        header = _header(head)
         planned = tuple(_planned(line) for line in rest)
-    except (ValueError, KeyError, TypeError) as failure:
-        raise CorruptMetadata(name, "a list of files, one JSON object a line", repr(failure)) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
+        found = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(name, "a list of files, one JSON object a line", found) from None
     if head.get("quarantine") != _FORMAT:
-        raise CorruptMetadata(name, f"format {_FORMAT}", repr(head.get("quarantine")))
-    for file in planned:
-        if file.to.rpartition("/")[0] != part.files:
-            raise CorruptMetadata(name, f"files in {part.files}", file.to)
+        raise CorruptMetadata(name, f"format {_FORMAT}", "another one")
+    _require_own(territory, part, planned)
     return header, planned
+
+
+def _require_own(territory: Territory, part: Part, planned: Sequence[Planned]) -> None:
+    """A list moves files from this part alone, each to a place of the table, no two of them to one."""
+    name = f"{territory.storage.root}/{part.plan}"
+    home = home_of(part.folder)
+    for number, file in enumerate(planned):
+        if file.to != part.file(number):
+            raise CorruptMetadata(f"{name}: file {number}", f"at {part.file(number)}", repr(file.to))
+        if not is_home_for(territory, file.path, home):
+            raise CorruptMetadata(f"{name}: file {number}", "a name in the table's own folders", repr(file.path))
+    if len({file.path for file in planned}) != len(planned):
+        raise CorruptMetadata(name, "each file once", "one of them again")
 
 
 def write_mark(storage: Storage, part: Part, mark: Mark, *, left: Sequence[str], now_ms: int) -> None:
@@ -168,8 +195,9 @@ def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[
     try:
         found = json.loads(storage.read(part.mark(mark)))
         return int(found["at_ms"]), frozenset(map(str, found["left"]))
-    except (ValueError, KeyError, TypeError) as failure:
-        raise CorruptMetadata(f"{storage.root}/{part.mark(mark)}", "a mark as JSON", repr(failure)) from None
+    except (ValueError, KeyError, TypeError, RecursionError) as failure:
+        found = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(f"{storage.root}/{part.mark(mark)}", "a mark as JSON", found) from None
 
 
 def write_restoring(storage: Storage, folder: str, *, now_ms: int) -> None:
@@ -184,8 +212,9 @@ def read_restoring(storage: Storage, folder: str) -> int | None:
         return int(json.loads(storage.read(_restoring(folder)))["at_ms"])
     except MissingFile:
         return None
-    except (ValueError, KeyError, TypeError) as failure:
-        raise CorruptMetadata(f"{storage.root}/{_restoring(folder)}", "a mark as JSON", repr(failure)) from None
+    except (ValueError, KeyError, TypeError, RecursionError) as failure:
+        found = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(f"{storage.root}/{_restoring(folder)}", "a mark as JSON", found) from None
 
 
 def iso(milliseconds: int) -> str:
@@ -202,5 +231,19 @@ def _temporary(name: str) -> str:
     return f"{name}.{uuid4().hex}"
 
 
+def _header(head: dict[str, Any]) -> Header:
+    """Raises TypeError, as `_planned` does, for values that are of no such kind."""
+    told = head["owner"]
+    owner = Owner(_a(str, told["host"]), _a(int, told["pid"]), _a(str, told["started"]))
+    return Header(_a(str, head["run_id"]), owner, _a(int, head["planned_ms"]))
+
+
 def _planned(line: dict[str, Any]) -> Planned:
-    return Planned(str(line["path"]), str(line["to"]), int(line["bytes"]), int(line["modified_ms"]), str(line["kind"]))
+    path, to, kind = (_a(str, line[key]) for key in ("path", "to", "kind"))
+    return Planned(path, to, _a(int, line["bytes"]), _a(int, line["modified_ms"]), kind)
+
+
+def _a(kind: type[T], value: object) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}")
+    return value

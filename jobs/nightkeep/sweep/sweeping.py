@@ -44,7 +44,7 @@ def sweep(
         cutoff_ms += min(ahead_ms, 0)
         if reason := clocks_apart(ahead_ms):
             return Swept(Outcome.REFUSED, reason, None, cutoff_ms)
-        closed = close(territory, run)
+        closed = close(whole, run)
     look = Look(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
     look.begin(territory)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))

@@ -57,7 +57,7 @@ def put_aside(territory: Territory, folder: str) -> Tally:
     for part in parts(territory.storage, folder):
         if part.planned and Mark.DONE in part.marks:
             _, left = read_mark(territory.storage, part, Mark.DONE)
-            moved = [file.bytes for file in read_plan(territory.storage, part)[1] if file.path not in left]
+            moved = [file.bytes for file in read_plan(territory, part)[1] if file.path not in left]
             found += Tally(len(moved), sum(moved))
     return found
 
