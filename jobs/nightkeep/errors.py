@@ -14,9 +14,26 @@ NightkeepError
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+MAX_PART: Final = 600
+"""Characters of a part of a message: names and values come from metadata, and may have any length."""
+MAX_LINE: Final = 2_000
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def brief(text: str, most: int = MAX_PART) -> str:
+    """`text` as a message shows it: on one line's length, its middle left out, with no character that ends a print."""
+    shown = text if len(text) <= most else f"{text[: most * 2 // 3]}...({len(text)} characters)...{text[-most // 6 :]}"
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), shown)
+
 
 class NightkeepError(Exception):
     """Root of everything this library raises on purpose."""
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(_lines(each) if isinstance(each, str) else each for each in said))
 
 
 class UsageError(NightkeepError):
@@ -35,10 +52,8 @@ class RefusedTable(NightkeepError):
     """The table uses `feature`, which we do not handle; `advice` says what would work."""
 
     def __init__(self, table: str, feature: str, advice: str) -> None:
-        super().__init__(f"{table}: {feature}; {advice}")
-        self.table = table
-        self.feature = feature
-        self.advice = advice
+        self.table, self.feature, self.advice = brief(table), brief(feature), brief(advice)
+        super().__init__(f"{self.table}: {self.feature}; {self.advice}")
 
     def __reduce__(self) -> tuple[type[RefusedTable], tuple[str, str, str]]:
         return (RefusedTable, (self.table, self.feature, self.advice))
@@ -48,10 +63,8 @@ class EvidenceError(NightkeepError):
     """Something contradicts the format's promises: stop, and keep every file as evidence."""
 
     def __init__(self, subject: str, expected: str, found: str) -> None:
-        super().__init__(f"{subject}: expected {expected}, found {found}")
-        self.subject = subject
-        self.expected = expected
-        self.found = found
+        self.subject, self.expected, self.found = brief(subject), brief(expected), brief(found)
+        super().__init__(f"{self.subject}: expected {self.expected}, found {self.found}")
 
     def __reduce__(self) -> tuple[type[EvidenceError], tuple[str, str, str]]:
         return (type(self), (self.subject, self.expected, self.found))
@@ -71,3 +84,8 @@ class Unreachable(EvidenceError):
 
 class UnknownOutcome(EvidenceError):
     """A commit whose fate could not be learnt; nothing of it may be deleted."""
+
+
+def _lines(text: str) -> str:
+    """Every line of a message, cut: a policy's faults are a line each."""
+    return "\n".join(brief(line, MAX_LINE) for line in text.split("\n"))

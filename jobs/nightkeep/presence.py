@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.errors import MissingFile
+from nightkeep.errors import MissingFile, brief
 from nightkeep.storage import Storage
 from nightkeep.sweep.links import require_folders
 from nightkeep.sweep.sets import Counted, Sets
@@ -179,8 +179,8 @@ def _unreadable(name: str, source: pa.NativeFile) -> str:
 def _why_not(parse: Callable[[bytes], object], data: bytes) -> str:
     try:
         parse(data)
-    except (ValueError, OSError, EOFError, LookupError, TypeError, struct.error) as failure:
-        return f"{type(failure).__name__}: {failure}"
+    except _UNREADABLE as failure:
+        return brief(f"{type(failure).__name__}: {failure}")
     return ""
 
 
@@ -215,6 +215,11 @@ def _avro_start(end: bytes, size: int) -> int:
     return 0
 
 
+_UNREADABLE: Final = (
+    ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError,
+    StopIteration, struct.error,
+)  # fmt: skip
+"""What decoders raise of bytes that are no footer."""
 _MAGIC_BYTES: Final = 4
 _END_BYTES: Final = 12
 _HEADER_BYTES: Final = 1 << 20

@@ -66,7 +66,7 @@ def marked_cube(mark: str, clustering: Clustering) -> str | None:
     """The cube that a mark names; None unless it is one of a clustering by these columns along this curve."""
     try:
         told = json.loads(mark)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(told, dict) or told.get("columns") != list(clustering.columns):
         return None

@@ -10,8 +10,7 @@ from typing import Final
 import pyarrow as pa
 import zstandard
 
-# Far above what any writer puts in a block, far below what would hurt: a bound on hostile compression.
-MAX_BLOCK_BYTES: Final = 1 << 28
+from nightkeep.limits import BLOCK
 
 FAILURES: Final = (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError)
 """What `unpack` may raise besides ValueError."""
@@ -19,7 +18,7 @@ FAILURES: Final = (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """`name` is Avro's, as headers have it. `unpack` gives at most MAX_BLOCK_BYTES or raises."""
+    """`name` is Avro's, as headers have it. `unpack` gives at most as much as limits.BLOCK says, or raises."""
 
     name: str
     pack: Callable[[bytes], bytes]
@@ -29,7 +28,8 @@ class Codec:
 def _inflate(content: bytes) -> bytes:
     # Avro's deflate has neither header nor checksum (negative window bits).
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
-    plain = stream.decompress(content, MAX_BLOCK_BYTES)
+    plain = stream.decompress(content, BLOCK.value + 1)
+    _require_room(len(plain))
     if not stream.eof:
         raise ValueError(f"a deflate stream without an end after {len(plain)} bytes")
     return plain
@@ -43,7 +43,9 @@ def _deflate(content: bytes) -> bytes:
 def _unzstd(content: bytes) -> bytes:
     # Java's frames do not state their size, so only the streaming form reads them.
     with zstandard.ZstdDecompressor().stream_reader(content) as stream:
-        return stream.read(MAX_BLOCK_BYTES)
+        plain: bytes = stream.read(BLOCK.value + 1)
+    _require_room(len(plain))
+    return plain
 
 
 def _zstd(content: bytes) -> bytes:
@@ -57,8 +59,7 @@ _CRC_BYTES: Final = 4
 def _unsnap(content: bytes) -> bytes:
     packed, crc = content[:-_CRC_BYTES], content[-_CRC_BYTES:]
     size = _varint(packed)
-    if size > MAX_BLOCK_BYTES:
-        raise ValueError(f"a block of {size} bytes")
+    _require_room(size)
     plain: bytes = _SNAPPY.decompress(packed, decompressed_size=size, asbytes=True)
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != crc:
         raise ValueError(f"a block with checksum {zlib.crc32(plain):#010x}, not 0x{crc.hex()}")
@@ -78,6 +79,12 @@ def _varint(data: bytes) -> int:
         if byte < 0x80:
             return value
     raise ValueError("a snappy block without its size")
+
+
+def _require_room(size: int) -> None:
+    most = BLOCK.value
+    if size > most:
+        raise ValueError(f"a block of {size} bytes or more, above the limit of {most} ({BLOCK.variable})")
 
 
 def _same(content: bytes) -> bytes:

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from operator import gt
 from typing import Any, Final, TypeAlias, cast
 
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from nightkeep.encodings.avro_codecs import FAILURES, MAX_BLOCK_BYTES, Codec
+from nightkeep.encodings.avro_codecs import FAILURES, Codec
+from nightkeep.encodings.avro_schemas import shape_of
 from nightkeep.errors import CorruptMetadata
+from nightkeep.limits import BLOCK, DECODED, RECORDS, UNPACKED, require_memory
 
 Record: TypeAlias = dict[str, Any]
 Schema: TypeAlias = dict[str, Any]
@@ -44,6 +47,7 @@ class StoredContainer:
     metadata: Mapping[str, bytes]
     _sync: bytes
     _blocks: bytes
+    _ratio: int
 
     def records(self, items: Schema) -> Iterator[Record]:
         """Every record in order, decoded a block at a time; `items` is `array_of` the schema as the reader sees it.
@@ -68,19 +72,36 @@ class StoredContainer:
     def _contents(self) -> Iterator[tuple[int, bytes]]:
         """The number of records of each block, and their bytes."""
         body = io.BytesIO(self._blocks)
+        records = unpacked = looked_at = 0
+        most = min(BLOCK.value, DECODED.value // self._ratio), RECORDS.value, UNPACKED.value
         while body.tell() < len(self._blocks):
             block = _decode(_BLOCK, body)
             if block["sync"] != self._sync:
                 raise CorruptMetadata(self.subject, f"sync marker {self._sync.hex()}", block["sync"].hex())
             count, content = block["count"], self.codec.unpack(block["content"])
             # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
-            if not 0 <= count <= len(content) < MAX_BLOCK_BYTES:
+            if not 0 <= count <= len(content) or (content and not count):
                 raise CorruptMetadata(self.subject, f"records in a block of {len(content)} bytes", f"{count} records")
+            records, unpacked = records + count, unpacked + len(content)
+            if any(map(gt, (len(content), records, unpacked), most)):
+                self._require_room(len(content), records, unpacked)
+            if unpacked - looked_at >= _LOOK_BYTES:
+                looked_at = unpacked
+                require_memory(self.subject)
             yield count, content
+
+    def _require_room(self, block_bytes: int, records: int, unpacked: int) -> None:
+        BLOCK.require(block_bytes, self.subject)
+        DECODED.require(block_bytes * self._ratio, self.subject)
+        RECORDS.require(records, self.subject)
+        UNPACKED.require(unpacked, self.subject)
 
 
 def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) -> StoredContainer:
-    """Read the header of a file whose blocks are of one of these codecs. Use it within `well_formed`."""
+    """Read the header of a file whose blocks are of one of these codecs. Use it within `well_formed`.
+
+    Raises ValueError for a schema that nothing can be decoded by.
+    """
     body = io.BytesIO(data)
     header = _decode(_HEADER, body)
     if header["magic"] != _MAGIC:
@@ -89,7 +110,9 @@ def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) ->
     name = meta.pop(_CODEC_KEY, b"null").decode()
     if name not in codecs:
         raise CorruptMetadata(subject, f"a codec of {', '.join(codecs)}", f"{name:.80}")
-    return StoredContainer(subject, meta.pop(_SCHEMA_KEY), codecs[name], meta, header["sync"], body.read())
+    schema = meta.pop(_SCHEMA_KEY)
+    shape = shape_of(schema)
+    return StoredContainer(subject, schema, codecs[name], meta, header["sync"], body.read(), shape.ratio)
 
 
 @contextmanager
@@ -113,10 +136,13 @@ def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: 
     # A marker from what is written, not from a random source, makes a file a function of what it holds.
     sync = hashlib.blake2b(repr(header.metadata).encode() + text, digest_size=_SYNC_BYTES).digest()
     parts, pending = [_encode(_HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})], iter(records)
-    while block := list(islice(pending, _BLOCK_RECORDS)):
+    number = _FIRST_RECORDS
+    while block := list(islice(pending, number)):
         # Avro writes an array as its length, its items and a closing zero: between those, a block's content.
         content = _encode(items, block)[len(_encode(_LONG, len(block))) : -1]
         parts.append(_encode(_BLOCK, {"count": len(block), "content": codec.pack(content), "sync": sync}))
+        # As many as the last ones' size allows.
+        number = max(1, min(_BLOCK_RECORDS, len(block) * _BLOCK_BYTES // max(1, len(content))))
     return b"".join(parts)
 
 
@@ -129,8 +155,12 @@ _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
 _SCHEMA_KEY: Final = "avro.schema"
 _CODEC_KEY: Final = "avro.codec"
-# Java's blocks are of 64 KB; an entry of a manifest takes some hundred bytes.
+# Java's blocks are of 64 KB; an entry of a manifest takes some hundred bytes, or 500 KB with bounds of 10,000 columns.
 _BLOCK_RECORDS: Final = 256
+_FIRST_RECORDS: Final = 16
+_BLOCK_BYTES: Final = 1 << 20
+_LOOK_BYTES: Final = 1 << 20
+"""After how much of a file the process's memory is looked at: 1 MB takes milliseconds to decode."""
 
 _LONG: Final = fastavro.parse_schema("long")
 _SYNC: Final = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}

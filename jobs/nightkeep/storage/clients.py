@@ -51,6 +51,8 @@ _NAMES: Final = {
 }
 # What the client refuses in a key.
 _UNREADABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+# Of S3 and of GCS, in bytes; Azure has as many characters.
+_MAX_KEY: Final = 1024
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 # The strongest last.
 _VARIABLES: Final = {
@@ -80,7 +82,8 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 def is_key(name: str) -> bool:
     """Whether `name` is spelled in the only way that we and the client read alike."""
-    return not _UNREADABLE.search(name) and not {"", ".", ".."} & set(name.split("/"))
+    known = len(name) <= _MAX_KEY and not _UNREADABLE.search(name)
+    return known and not {"", ".", ".."} & set(name.split("/"))
 
 
 def relevant(properties: Mapping[str, str]) -> Options:

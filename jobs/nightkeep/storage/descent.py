@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import ELOOP, ENODEV, ENXIO
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import Final
@@ -21,6 +22,8 @@ ADVICE: Final = "move the files here, or mount their folder in the link's place"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """O_NONBLOCK: a FIFO without a writer would not open otherwise."""
+_NO_FILE: Final = frozenset({ELOOP, ENXIO, ENODEV})
+"""open(2): of links that lead to each other, a socket, a device without a driver."""
 _DESCRIPTORS: Final = "/proc/self/fd"
 
 
@@ -52,8 +55,12 @@ def opened_file(path: str, anchor: str | None) -> Iterator[int]:
     """
     try:
         descriptor = os.open(path, _FILE)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise MissingFile(path, "a file that metadata names", "no such file") from None
+    except OSError as failure:
+        if failure.errno in _NO_FILE:
+            raise CorruptMetadata(path, "a regular file", str(failure.strerror)) from failure
+        raise
     try:
         mode = os.fstat(descriptor).st_mode
         if S_ISDIR(mode):

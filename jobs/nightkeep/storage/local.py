@@ -16,8 +16,10 @@ from uuid import uuid4
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
 from nightkeep.storage.descent import listed_folder, opened_file, opened_folder, reopened
+from nightkeep.storage.names import is_name
 from nightkeep.storage.verbs import Stored, always
 
 _BATCH: Final = 10_000
@@ -46,6 +48,7 @@ class LocalStorage:
             opened_file(self._path(name), self._anchor(name)) as descriptor,
             open(descriptor, "rb", closefd=False) as f,
         ):
+            FILE.require(os.fstat(descriptor).st_size, self._subject(name))
             return f.read()
 
     def exists(self, name: str) -> bool:
@@ -265,7 +268,6 @@ class LocalStorage:
         return f"{self.root.rstrip('/')}/{name}"
 
     def _path(self, name: str) -> str:
-        relative = PurePosixPath(name)
-        if relative.is_absolute() or ".." in relative.parts or "\0" in name:
+        if not is_name(name):
             raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
-        return str(PurePosixPath(self.root, relative))
+        return str(PurePosixPath(self.root, name))

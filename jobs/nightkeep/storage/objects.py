@@ -17,6 +17,7 @@ import obstore
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, require_bound
 from nightkeep.storage.clients import Client, Options, asking, client, is_key, split_location
 from nightkeep.storage.object_files import create_object, open_object
@@ -51,7 +52,11 @@ class ObjectStorage:
 
     def read(self, name: str) -> bytes:
         with asking(self._subject(name)):
-            return bytes(obstore.get(self._client(), self._key(name)).bytes())
+            found = obstore.get(self._client(), self._key(name))
+        # Its head is here, its bytes are not.
+        FILE.require(found.meta["size"], self._subject(name))
+        with asking(self._subject(name)):
+            return bytes(found.bytes())
 
     def open(self, name: str) -> pa.NativeFile:
         return open_object(self._client(), self._key(name), subject=self._subject(name))

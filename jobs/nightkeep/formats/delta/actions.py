@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.limits import DOCUMENT, FILE, RECORDS, require_memory
 
 Raw = Mapping[str, object]
 Action = tuple[str, Raw]
 """An action's kind, such as "add", and its body."""
+_LOOK_LINES: Final = 1 << 12
+"""After how many lines the process's memory is looked at: they take milliseconds to parse."""
+_LONG_LINE: Final = 1 << 20
 _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -22,11 +26,15 @@ def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
     A line is an object with one action; kinds we do not know are passed over, empty lines too. Raises CorruptMetadata
     that names `subject` and the line.
     """
+    FILE.require(len(data), subject)
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as failure:
         raise CorruptMetadata(subject, "UTF-8", str(failure)) from failure
+    RECORDS.require(len(lines), subject)
     for number, line in enumerate(lines, start=1):
+        if number % _LOOK_LINES == 0:
+            require_memory(subject)
         # A carriage return is white space of JSON's; a line of white space alone holds no action.
         if line and not line.isspace():
             yield from _action(line, f"{subject}, line {number}")
@@ -34,6 +42,8 @@ def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
 
 def parse_object(text: str, *, subject: str) -> dict[str, object]:
     """One JSON object without repeated names, NaN or infinities. Raises CorruptMetadata."""
+    if len(text) > _LONG_LINE:
+        DOCUMENT.require(len(text), subject)
     try:
         value = _STRICT.decode(text)
     except (ValueError, RecursionError) as failure:

@@ -96,7 +96,7 @@ def _parsed(file: DataFile, parse_float: Callable[[str], Any] | None) -> Mapping
         return {}
     try:
         stats = json.loads(file.stats, parse_float=parse_float)
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise CorruptMetadata(file.path, "JSON statistics", str(failure)) from failure
     if not isinstance(stats, dict):
         raise CorruptMetadata(file.path, "an object of statistics", file.stats[:80])

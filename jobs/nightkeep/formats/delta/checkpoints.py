@@ -20,9 +20,14 @@ from nightkeep.formats.delta.actions import Action, check, parse_lines
 from nightkeep.formats.delta.log_segment import Checkpoint
 from nightkeep.formats.delta.naming import LOG
 from nightkeep.formats.delta.struct_stats import stats_texts
+from nightkeep.limits import RECORDS, UNPACKED, require_memory
 from nightkeep.storage import Storage
+from nightkeep.storage.names import MAX_NAME_BYTES
 
 SIDECARS = f"{LOG}/_sidecars"
+
+NOT_A_CHECKPOINT = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError)
+"""What reading a file raises that is no checkpoint."""
 
 _FILES = ("add",)
 _OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
@@ -77,6 +82,8 @@ def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str)
 
 def _sidecar_name(path: str, root: str) -> str:
     """A sidecar is named by its file, or by its whole path in this table's log."""
+    if len(path) > MAX_NAME_BYTES:
+        raise CorruptMetadata("path of a sidecar", "the name of a Parquet file", path)
     folder, _, base = unquote(path).rpartition("/")
     known = ("", SIDECARS, "_sidecars", f"{root}/{SIDECARS}", f"file:{root}/{SIDECARS}", f"file://{root}/{SIDECARS}")
     if folder not in known:
@@ -93,25 +100,25 @@ def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) 
         return (action for action in parse_lines(data, subject=name) if action[0] in kinds)
     try:
         return iter(list(_parquet_actions(name, data, kinds)))
-    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, RecursionError) as failure:
-        raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
 
 
 def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
     # Nanoseconds, which old writers' timestamps are read as, have no Python value.
     with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
+        require_bounds(file, subject=name)
         schema = file.schema_arrow
         for kind in kinds:
             if kind in schema.names:
+                require_memory(name)
                 yield from _bodies(name, kind, _columns(file, schema.field(kind)))
 
 
 def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequence[object]]:
     """Values of each field over the rows that hold such an action; absent fields are None."""
-    if not pa.types.is_struct(action.type):
-        raise ValueError(f"{action.name} is {action.type}, expected a struct")
-    fields = [field.name for field in action.type]
+    fields = [field.name for field in struct_fields(action)]
     plain = [name for name in fields if name not in _PARSED]
     if len(set(fields)) < len(fields):
         raise ValueError(f"{action.name} has fields of one name: {', '.join(fields)}")
@@ -123,6 +130,25 @@ def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequen
         told = found.get("stats") or [None] * len(parsed)
         found["stats"] = [text or other for text, other in zip(told, parsed, strict=True)]
     return found
+
+
+def struct_fields(action: pa.Field[Any]) -> list[pa.Field[Any]]:
+    """The fields of an action's column. Raises ValueError for a column that is no struct."""
+    if not pa.types.is_struct(action.type):
+        raise ValueError(f"{action.name} is {action.type}, expected a struct")
+    return list(action.type)
+
+
+def require_bounds(file: pq.ParquetFile, *, subject: str) -> None:
+    """Raise RefusedTable for more rows, or more bytes once unpacked, than a file of metadata may have; ValueError for a
+    footer that counts them in two ways. A null takes no byte on disk, and some in memory."""
+    footer = file.metadata
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if rows != footer.num_rows or any(group.num_rows < 0 or group.total_byte_size < 0 for group in groups):
+        raise ValueError(f"{footer.num_rows} rows in all, {rows} in row groups")
+    RECORDS.require(rows, subject)
+    UNPACKED.require(sum(group.total_byte_size for group in groups), subject)
 
 
 def _present(file: pq.ParquetFile, kind: str, fields: Sequence[str]) -> pa.StructArray:

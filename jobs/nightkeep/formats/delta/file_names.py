@@ -15,10 +15,13 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.actions import Action, Raw, check, parse_lines
+from nightkeep.formats.delta.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
 from nightkeep.formats.delta.metadata import vector_of
 from nightkeep.formats.delta.paths import is_absolute, storage_name
 from nightkeep.formats.delta.vectors import vector_file
+from nightkeep.limits import require_memory
 from nightkeep.storage import Storage
+from nightkeep.storage.names import MAX_NAME_BYTES
 from nightkeep.territory import FILES
 
 BATCH: Final = 20_000
@@ -52,9 +55,10 @@ def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
         return
     try:
         with storage.open(name) as source, pq.ParquetFile(source) as file:
+            require_bounds(file, subject=name)
             yield from _batches(name, file)
-    except (pa.ArrowException, OSError, ValueError, LookupError) as failure:
-        raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
 
 
 def removed_ms(body: Raw, *, commit_ms: int = 0) -> int:
@@ -82,18 +86,30 @@ def files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
 
 
 def _ends(address: str) -> tuple[str, ...]:
-    parts = [part for part in unquote(urlsplit(address).path).split("/") if part]
-    if ".." in parts or "." in parts:
-        raise CorruptMetadata("absolute path of an action", "no steps within it", repr(address))
+    path = _path_of(address)
+    parts = [part for part in path.split("/") if part]
+    if ".." in parts or "." in parts or "\0" in path or len(path) > MAX_NAME_BYTES:
+        raise CorruptMetadata("absolute path of an action", "no steps within it, and the length of a path", address)
     return tuple("/".join(parts[start:]) for start in range(len(parts)))
 
 
+def _path_of(address: str) -> str:
+    try:
+        return unquote(urlsplit(address).path)
+    except ValueError as failure:
+        raise CorruptMetadata("absolute path of an action", "a URI", f"{address}: {failure}") from failure
+
+
 def _lines(source: pa.NativeFile) -> Iterator[bytes]:
-    rest = b""
+    # A line of many blocks is put together once.
+    parts: list[bytes] = []
     while block := source.read(_BLOCK):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-    yield rest
+        first, *lines = block.split(b"\n")
+        parts.append(first)
+        for line in lines:
+            yield b"".join(parts)
+            parts = [line]
+    yield b"".join(parts)
 
 
 def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
@@ -101,9 +117,10 @@ def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
     for kind, wanted in _COLUMNS.items():
         if kind not in schema.names:
             continue
-        known = [each.name for each in schema.field(kind).type if each.name in wanted]
+        known = [each.name for each in struct_fields(schema.field(kind)) if each.name in wanted]
         columns = [f"{kind}.{each}" for each in known]
         for batch in file.iter_batches(BATCH, columns=columns):
+            require_memory(name)
             yield list(_bodies(name, kind, batch.column(kind)))
 
 

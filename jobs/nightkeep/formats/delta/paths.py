@@ -6,6 +6,7 @@ import re
 from urllib.parse import quote, unquote
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.storage.names import MAX_NAME_BYTES
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # A colon would make the first folder a scheme; all others a URI's path may hold as they are.
@@ -30,7 +31,8 @@ def storage_name(path: str) -> str:
         name.encode()
     except UnicodeError as failure:
         raise CorruptMetadata(f"path {path!r}", "UTF-8 once it is decoded", str(failure)) from failure
-    if {"", ".", ".."} & set(name.split("/")) or "\0" in name or "?" in path or "#" in path:
+    long = len(name) > MAX_NAME_BYTES
+    if long or {"", ".", ".."} & set(name.split("/")) or "\0" in name or "?" in path or "#" in path:
         raise CorruptMetadata("path of an action", "a URI of a file below the table's folder", repr(path))
     return name
 

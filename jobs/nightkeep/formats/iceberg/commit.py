@@ -23,7 +23,7 @@ from nightkeep.formats.iceberg.paths import name_in, storage_name
 from nightkeep.formats.iceberg.places import metadata_location
 from nightkeep.formats.iceberg.staging import Place, next_manifests
 from nightkeep.formats.iceberg.summary import OPERATIONS, change_summary, new_totals, own_keys
-from nightkeep.formats.iceberg.table_metadata import ancestors, decode, head, integer
+from nightkeep.formats.iceberg.table_metadata import ancestors, decode, head, integer, summary_of
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage
 
@@ -138,7 +138,7 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     for version in ancestors(metadata, table.current, subject=location):
         snapshot = table.snapshots[version]
-        if snapshot.get("summary", {}).get(RUN_PROPERTY) == commit_user(run.token):
+        if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == commit_user(run.token):
             found.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
         elif integer(snapshot, "timestamp-ms", subject=location) < run.now_ms - RETRY_HORIZON_MS:
             break

@@ -15,7 +15,7 @@ from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY
 from nightkeep.formats.iceberg.partition import typed, unit_key
 from nightkeep.formats.iceberg.schema import TableSchema, parse
-from nightkeep.formats.iceberg.table_metadata import Raw, decode, head, integer
+from nightkeep.formats.iceberg.table_metadata import Raw, decode, head, integer, summary_of
 from nightkeep.formats.iceberg.units import Place, gather
 from nightkeep.model import Address, FileSizes, UnitKey
 from nightkeep.storage import Storage
@@ -162,12 +162,12 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
     for unit in units:
         refuse_files(name, (*unit.files, *unit.positional, *unit.equality))
     told = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
-    summary = told.get("summary") or {}
+    summary = summary_of(told, subject=f"{name}: snapshot {version}")
     return IcebergSnapshot(
         table=table.address,
         version=version,
-        parent_version=_parent(told),
-        sequence_number=told.get("sequence-number") or 0,
+        parent_version=_parent(told, name),
+        sequence_number=_sequence_number(told, name),
         timestamp_ms=integer(told, "timestamp-ms", subject=name),
         schema=schema,
         units=units,
@@ -200,9 +200,16 @@ def _by_path(file: ContentFile) -> tuple[str, int]:
     return (file.path, file.content_offset or 0)
 
 
-def _parent(snapshot: Raw) -> int | None:
-    found = snapshot.get("parent-snapshot-id")
-    return None if found in (None, NO_SNAPSHOT) else found
+def _sequence_number(snapshot: Raw, subject: str) -> int:
+    told = snapshot.get("sequence-number") is not None
+    return integer(snapshot, "sequence-number", subject=subject) if told else 0
+
+
+def _parent(snapshot: Raw, subject: str) -> int | None:
+    if snapshot.get("parent-snapshot-id") is None:
+        return None
+    found = integer(snapshot, "parent-snapshot-id", subject=subject)
+    return None if found == NO_SNAPSHOT else found
 
 
 def _next_row_id(table: _Table, snapshot: Raw) -> int | None:

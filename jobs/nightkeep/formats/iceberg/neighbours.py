@@ -12,6 +12,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.live import stored_name
 from nightkeep.formats.iceberg.table_metadata import Raw, decode, objects, text
+from nightkeep.limits import DOCUMENT
 from nightkeep.storage import Storage, Stored
 
 _VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
@@ -118,7 +119,7 @@ def _unpacked(data: bytes) -> bytes:
     if data[:2] != b"\x1f\x8b":
         return data
     try:
-        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data)
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data, DOCUMENT.value)
     except zlib.error:
         return b""
 
@@ -136,6 +137,8 @@ def _is_torn(data: bytes) -> bool:
     except json.JSONDecodeError as failure:
         # A string without an end goes on to that of the text; another word or escape has at most six letters.
         return failure.msg.startswith("Unterminated string") or failure.pos >= len(written) - _LONGEST_WORD
+    except (ValueError, RecursionError):
+        return False
     return False
 
 
@@ -146,7 +149,7 @@ def _is_cut(packed: bytes) -> bool:
     """Whether a compressed text has no end."""
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
-        text = unpacking.decompress(packed)
+        text = unpacking.decompress(packed, DOCUMENT.value)
     except zlib.error:
         return False
     return not unpacking.eof and text.lstrip()[:1] in (b"", b"{")

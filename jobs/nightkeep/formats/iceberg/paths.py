@@ -9,6 +9,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.storage import Storage
 from nightkeep.storage.clients import SCHEMES
+from nightkeep.storage.names import MAX_NAME_BYTES
 
 MACHINE: Final = "/"
 """The root of this machine's storage."""
@@ -68,5 +69,5 @@ def _refusal(location: str, name: str, found: str) -> RefusedTable:
 
 def _require_path(location: str, path: str) -> None:
     parts = path.split("/")
-    if parts[0] or not parts[-1] or {".", ".."} & set(parts) or "\0" in path:
+    if parts[0] or not parts[-1] or {".", ".."} & set(parts) or "\0" in path or len(path) > MAX_NAME_BYTES:
         raise CorruptMetadata("location in table metadata", "an absolute path or URI of a file", repr(location))

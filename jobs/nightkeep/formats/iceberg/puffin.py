@@ -15,7 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata
+from nightkeep.limits import DOCUMENT
 from nightkeep.storage import Storage
 
 MAGIC: Final = b"PFA1"
@@ -108,8 +110,6 @@ def write_puffin(
 
 _TAIL: Final = struct.Struct("<i4s4s")
 _COMPRESSED: Final = b"\x01\0\0\0"
-# A footer line takes a few hundred bytes; no writer puts a million blobs in a file.
-_MAX_FOOTER_BYTES: Final = 1 << 28
 _PIECE_BYTES: Final = 1 << 16
 
 
@@ -130,6 +130,7 @@ def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:
     start = size - _TAIL.size - length - len(MAGIC)
     if length < 0 or start < len(MAGIC):
         raise CorruptMetadata(name, f"a footer within {size} bytes", f"one of {length} bytes")
+    DOCUMENT.require(length, name)
     source.seek(start)
     if source.read(len(MAGIC)) != MAGIC:
         raise CorruptMetadata(name, f"magic {MAGIC!r} at {start}, before the footer", "other bytes")
@@ -145,21 +146,21 @@ def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:
 def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer:  # noqa: FBT001
     """Remembered by content: a task asks for its data files in groups, whose vectors may lie in one file."""
     try:
-        document = json.loads(_decompressed(payload) if compressed else payload)
+        document = parse_object(_decompressed(name, payload) if compressed else payload, subject=name)
         blobs = tuple(_blob(each, start) for each in document["blobs"])
         return Footer(blobs, _texts(document.get("properties") or {}), start)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as failure:
-        found = f"{type(failure).__name__}: {failure}"
-        raise CorruptMetadata(name, "a Puffin footer", f"{found:.200}") from failure
+        raise CorruptMetadata(name, "a Puffin footer", f"{type(failure).__name__}: {failure}") from failure
 
 
-def _decompressed(payload: bytes) -> bytes:
-    """At most as much as a footer may have. Piece by piece: Arrow allocates what it is asked for before it reads, and
-    keeps that for good where the bytes turn out to be no LZ4."""
+def _decompressed(name: str, payload: bytes) -> bytes:
+    """Piece by piece: Arrow allocates what it is asked for before it reads, and keeps that where the bytes turn
+    out to be no LZ4. Raises RefusedTable for more than a document may have."""
     plain = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
-        while len(plain) < _MAX_FOOTER_BYTES and (piece := stream.read(_PIECE_BYTES)):
+        while piece := stream.read(_PIECE_BYTES):
             plain += piece
+            DOCUMENT.require(len(plain), name)
     return bytes(plain)
 
 

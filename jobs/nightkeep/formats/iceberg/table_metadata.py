@@ -5,14 +5,12 @@ Iceberg table spec, "Table Metadata Fields". Whatever a version says that we do 
 
 from __future__ import annotations
 
-import gzip
-import json
 import reprlib
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nightkeep.encodings.documents import GZIP, gunzip, parse_object
 from nightkeep.errors import CorruptMetadata
 
 MAIN: Final = "main"
@@ -43,15 +41,8 @@ class Head:
 
 def decode(data: bytes, *, subject: str) -> Raw:
     """The JSON object of a metadata file's bytes, compressed by gzip or not. Raises CorruptMetadata."""
-    try:
-        # Both `.gz.metadata.json` and `.metadata.json.gz` are in use, and Hadoop tables have either: bytes tell.
-        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        found = json.loads(text)
-    except (OSError, EOFError, zlib.error, ValueError) as failure:
-        raise CorruptMetadata(subject, "JSON", str(failure)) from failure
-    if not isinstance(found, dict):
-        raise CorruptMetadata(subject, "a JSON object", reprlib.repr(found))
-    return found
+    # Both `.gz.metadata.json` and `.metadata.json.gz` are in use, and Hadoop tables have either: bytes tell.
+    return parse_object(gunzip(data, subject=subject) if data[:2] == GZIP else data, subject=subject)
 
 
 def head(raw: Raw, *, subject: str) -> Head:
@@ -208,6 +199,15 @@ def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
     return found
 
 
+def summary_of(snapshot: Raw, *, subject: str) -> Mapping[str, str]:
+    """What a snapshot says of itself; empty where it says nothing. Raises CorruptMetadata."""
+    found = {} if snapshot.get("summary") is None else snapshot["summary"]
+    if not isinstance(found, dict):
+        raise CorruptMetadata(f"{subject}: summary", "an object of texts", reprlib.repr(found))
+    # The spec has texts alone; a number of another writer is what it would be as one.
+    return {key: value if isinstance(value, str) else str(value) for key, value in found.items() if value is not None}
+
+
 def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
     """A list of objects; empty where it is missing. Raises CorruptMetadata."""
     found = [] if raw.get(name) is None else raw[name]
@@ -219,8 +219,8 @@ def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
 def integer(raw: Raw, name: str, *, subject: str) -> int:
     """Raises CorruptMetadata."""
     found = raw.get(name)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise CorruptMetadata(f"{subject}: {name}", "a whole number", reprlib.repr(found))
+    if not isinstance(found, int) or isinstance(found, bool) or not -(1 << 63) <= found < 1 << 63:
+        raise CorruptMetadata(f"{subject}: {name}", "a whole number of 64 bits", reprlib.repr(found))
     return found
 
 

@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.formats.paimon.entries import ADD, DELETE, decoding
+from nightkeep.encodings.documents import parse_object
+from nightkeep.formats.paimon.entries import ADD, DELETE
 from nightkeep.formats.paimon.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata import VECTORS_INDEX, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.naming import Naming, commit_user
@@ -199,8 +200,7 @@ def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, o
     name = parent.raw.get("statistics")
     if name is None or not storage.exists(f"statistics/{name}"):
         return {}
-    with decoding(f"statistics/{name}", "the JSON object of statistics"):
-        made_for = json.loads(storage.read(f"statistics/{name}")).get("schemaId")
+    made_for = parse_object(storage.read(f"statistics/{name}"), subject=f"statistics/{name}").get("schemaId")
     return {"statistics": name} if made_for == parent.schema.id else {}
 
 

@@ -7,12 +7,12 @@ their files, as everything does that is a root of its own.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.layout import MAIN, branch_schemas, branches
 from nightkeep.formats.paimon.naming import Naming
@@ -153,11 +153,7 @@ def _consumers(storage: Storage) -> Iterator[_Bound]:
 
 
 def _next_snapshot(storage: Storage, name: str) -> int:
-    try:
-        told = json.loads(storage.read(name))
-    except ValueError as failure:
-        raise CorruptMetadata(name, "the JSON object of a consumer", str(failure)) from failure
-    following = told.get("nextSnapshot") if isinstance(told, Mapping) else None
+    following = parse_object(storage.read(name), subject=name).get("nextSnapshot")
     if type(following) is not int:
         raise CorruptMetadata(name, "the number of its next snapshot", repr(following))
     return following

@@ -14,6 +14,7 @@ from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.paimon.binary_row import decode_row
 from nightkeep.formats.paimon.paths import DEFAULT_PARTITION_NAME, bucket_directory, partition_path
 from nightkeep.formats.paimon.schema import Field, TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.snapshots import numbered
 from nightkeep.storage import Storage
 
 MAIN = ""
@@ -110,10 +111,3 @@ def branch_schemas(storage: Storage, branch: str) -> tuple[TableSchema, ...]:
     if not names:
         raise MissingFile(f"{storage.root}/{branch}schema", "schema-<n> files of a branch", "none")
     return tuple(sorted((parse_schema(storage.read(n), subject=n) for n in names), key=lambda schema: schema.id))
-
-
-def numbered(name: str, prefix: str) -> int | None:
-    """The number of a file called `<prefix><number>`, None for another one."""
-    digits = name.rpartition("/")[2].removeprefix(prefix)
-    told = name.rpartition("/")[2].startswith(prefix) and digits.isascii() and digits.isdigit()
-    return int(digits) if told else None

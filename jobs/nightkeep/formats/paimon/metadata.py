@@ -18,7 +18,7 @@ from nightkeep.formats.paimon.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.paths import partition_path
 from nightkeep.formats.paimon.schema import TableSchema, option_bool, parse_schema
-from nightkeep.formats.paimon.snapshots import parse_snapshot
+from nightkeep.formats.paimon.snapshots import numbered, parse_snapshot
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.values import Value
 from nightkeep.formats.paimon.vectors import VectorRange
@@ -140,7 +140,7 @@ class PaimonSnapshot:
 
 def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
     """Every schema on disk by id; a table has at least one."""
-    names = [s.name for s in storage.list("schema") if s.name.rpartition("-")[2].isdigit()]
+    names = [stored.name for stored in storage.list("schema") if numbered(stored.name, "schema-") is not None]
     schemas = [parse_schema(storage.read(name), subject=name) for name in names]
     if not schemas:
         raise MissingFile(f"{storage.root}/schema", "schema-<n> files of a Paimon table", "none")

@@ -13,8 +13,8 @@ from enum import Enum
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.paimon.layout import MAIN, Layout, branch_schemas, branches, layout, numbered
-from nightkeep.formats.paimon.snapshots import parse_snapshot
+from nightkeep.formats.paimon.layout import MAIN, Layout, branch_schemas, branches, layout
+from nightkeep.formats.paimon.snapshots import hinted, numbered, parse_snapshot
 from nightkeep.storage import Storage
 from nightkeep.territory import Root
 
@@ -135,11 +135,10 @@ def _follows(before: _Read, read: _Read) -> bool:
 
 def _snapshot_names(storage: Storage, branch: str) -> list[str]:
     """By id. The hint is written after its snapshot and read before the listing: it may lag, but cannot lead."""
-    hint = f"{branch}snapshot/LATEST"
-    told = storage.read(hint) if storage.exists(hint) else b""
+    told = hinted(storage, f"{branch}snapshot/LATEST")
     numbers = ((numbered(stored.name, "snapshot-"), stored.name) for stored in storage.list(f"{branch}snapshot"))
     found = {number: name for number, name in numbers if number is not None}
-    least = int(told) if told.isdigit() else int(branch == MAIN)
+    least = int(branch == MAIN) if told is None else told
     if max(found, default=0) < least:
         subject = f"{storage.root}/{branch}snapshot"
         raise MissingFile(subject, f"snapshot-{least} or a newer one", f"up to snapshot-{max(found, default=0)}")

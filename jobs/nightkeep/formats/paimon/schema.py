@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.types import PaimonType, parse_type
 
@@ -57,7 +57,7 @@ class TableSchema:
             if field.name == name:
                 return field
         known = ", ".join(field.name for field in self.fields)
-        raise CorruptMetadata(f"schema {self.id}", f"a column named {name}", f"columns {known}")
+        raise CorruptMetadata(f"schema/schema-{self.id}", f"a column named {name}", f"columns {known}")
 
     def select(self, names: tuple[str, ...]) -> tuple[Field, ...]:
         return tuple(self.field(name) for name in names)
@@ -77,33 +77,47 @@ def parse_schema(data: bytes, *, subject: str) -> TableSchema:
 
     Raises CorruptMetadata naming `subject`, and RefusedTable for a version of the format that we do not know.
     """
+    document = parse_object(data, subject=subject)
+    version = document.get("version", 1)
+    if type(version) is not int or version not in range(1, MAX_SCHEMA_VERSION + 1):
+        advice = f"we read versions up to {MAX_SCHEMA_VERSION}"
+        raise RefusedTable(subject, f"schema version {version} is unknown", advice)
     try:
-        document = json.loads(data)
-        version = document.get("version", 1)
-        if version not in range(1, MAX_SCHEMA_VERSION + 1):
-            advice = f"we read versions up to {MAX_SCHEMA_VERSION}"
-            raise RefusedTable(subject, f"schema version {version} is unknown", advice)
         return _schema(document, version)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as failure:
         raise CorruptMetadata(subject, "a Paimon schema", f"{type(failure).__name__}: {failure}") from failure
 
 
 def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
-    fields = tuple(Field(_whole(f["id"]), f["name"], parse_type(f["type"])) for f in document["fields"])
+    fields = tuple(Field(_whole(f["id"]), _text(f["name"]), parse_type(f["type"])) for f in document["fields"])
     schema = TableSchema(
         _whole(document["id"]),
         fields,
-        tuple(document["partitionKeys"]),
-        tuple(document["primaryKeys"]),
+        _texts(document["partitionKeys"]),
+        _texts(document["primaryKeys"]),
         MappingProxyType(_options(document.get("options") or {}, version)),
     )
-    schema.select((*schema.partition_keys, *schema.primary_keys))
+    known = [field.name for field in fields]
+    if len(set(known)) != len(known) or not {*schema.partition_keys, *schema.primary_keys} <= set(known):
+        raise ValueError("expected every column once, and keys that are columns")
     return schema
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, found {value!r:.80}")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list of texts, found {value!r:.80}")
+    return tuple(map(_text, value))
 
 
 def _whole(value: object) -> int:
     if type(value) is not int:
-        raise TypeError(f"expected a whole number, found {value!r}")
+        raise TypeError(f"expected a whole number, found {value!r:.80}")
     return value
 
 
@@ -143,7 +157,7 @@ def _scaled(schema: TableSchema, key: str, default: int | None, *, units: Mappin
     text = schema.options.get(key)
     if text is None:
         return default
-    match = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]*)\s*", text)
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-zA-Z]*)\s*", text)
     if not match or match[2].lower() not in units:
         raise CorruptMetadata(f"option {key}", f"a number and one of {', '.join(filter(None, units))}", text)
     return int(match[1]) * units[match[2].lower()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
+from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.storage import Storage
 
@@ -14,7 +14,8 @@ MAX_SNAPSHOT_VERSION = 3
 def snapshot_ids(storage: Storage) -> tuple[int, ...]:
     """Ids of the snapshots that exist, ascending."""
     names = (stored.name.rpartition("/")[2] for stored in storage.list("snapshot"))
-    return tuple(sorted(int(n[9:]) for n in names if n.startswith("snapshot-") and n[9:].isdigit()))
+    numbers = (numbered(name, "snapshot-") for name in names)
+    return tuple(sorted(number for number in numbers if number is not None))
 
 
 def latest_id(storage: Storage) -> int:
@@ -22,12 +23,29 @@ def latest_id(storage: Storage) -> int:
 
     The hint is written after its snapshot and read before the listing: it may lag, but cannot lead.
     """
-    hint = storage.read("snapshot/LATEST") if storage.exists("snapshot/LATEST") else b""
+    told = hinted(storage, "snapshot/LATEST") or 1
     found = max(snapshot_ids(storage), default=0)
-    told = int(hint) if hint.isdigit() else 1
     if found < told:
         raise MissingFile(f"{storage.root}/snapshot", f"snapshot-{told} or a newer one", f"up to snapshot-{found}")
     return found
+
+
+def hinted(storage: Storage, name: str) -> int | None:
+    """The number that a hint tells; None where there is none, or none of a number. Raises CorruptMetadata for one that
+    no snapshot can have."""
+    hint = storage.read(name) if storage.exists(name) else b""
+    if not hint.isdigit():
+        return None
+    found = _number(hint.decode())
+    if found is None:
+        raise CorruptMetadata(f"{storage.root}/{name}", "the number of a snapshot", f"{len(hint)} digits")
+    return found
+
+
+def numbered(name: str, prefix: str) -> int | None:
+    """The number of a file called `<prefix><number>`, None for another one."""
+    base = name.rpartition("/")[2]
+    return _number(base.removeprefix(prefix)) if base.startswith(prefix) else None
 
 
 def newest_first(storage: Storage) -> Iterator[Mapping[str, object]]:
@@ -45,19 +63,26 @@ def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
 
     Raises CorruptMetadata, and RefusedTable for a version of the format that we do not know.
     """
-    try:
-        raw: Mapping[str, object] = json.loads(data)
-        version = raw.get("version", 1)
-    except (ValueError, AttributeError, RecursionError) as failure:
-        raise CorruptMetadata(subject, "the JSON object of a snapshot", str(failure)) from failure
-    if version not in range(1, MAX_SNAPSHOT_VERSION + 1):
+    raw: Mapping[str, object] = parse_object(data, subject=subject)
+    version = raw.get("version", 1)
+    if type(version) is not int or version not in range(1, MAX_SNAPSHOT_VERSION + 1):
         advice = f"we read versions up to {MAX_SNAPSHOT_VERSION}"
         raise RefusedTable(subject, f"snapshot version {version} is unknown", advice)
     for name, kind in _SNAPSHOT_FIELDS.items():
         if type(raw.get(name)) is not kind:
             raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", repr(raw.get(name)))
+        if kind is int and not -(1 << 63) <= int(str(raw[name])) < 1 << 63:
+            raise CorruptMetadata(subject, f"{name}, of 64 bits", repr(raw[name]))
     return raw
 
+
+def _number(digits: str) -> int | None:
+    """As Java's Long.parseLong, of ASCII digits: a file of any other name is none of the format's."""
+    known = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= _LONG_DIGITS
+    return int(digits) if known and int(digits) < 1 << 63 else None
+
+
+_LONG_DIGITS = 19
 
 _SNAPSHOT_FIELDS: Mapping[str, type] = {
     "id": int, "schemaId": int, "baseManifestList": str, "deltaManifestList": str, "commitUser": str,

@@ -21,7 +21,7 @@ from nightkeep.formats.iceberg.content_files import Content, NewFile
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.formats.iceberg.table_metadata import ancestors, head
+from nightkeep.formats.iceberg.table_metadata import ancestors, head, summary_of
 from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, Batch, Distribution, Mode
 from nightkeep.formats.iceberg.upsert.writer import Target, Written
 from nightkeep.model import Run
@@ -48,7 +48,7 @@ def applied(table: IcebergTable, batch: Batch) -> Applied | None:
     metadata, location = table.handle.load()
     known = head(metadata, subject=location)
     for version in ancestors(metadata, known.current, subject=location):
-        if known.snapshots[version].get("summary", {}).get(BATCH_PROPERTY) == batch.batch_id:
+        if summary_of(known.snapshots[version], subject=location).get(BATCH_PROPERTY) == batch.batch_id:
             return Applied(version, replayed=True)
     return None
 

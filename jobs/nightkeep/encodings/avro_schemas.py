@@ -1,0 +1,137 @@
+"""The schema in an Avro file's header -> whether bytes can be decoded by it, and how much memory they may take then.
+
+The decoder is C: it follows a schema as deep as it goes, and counts items of no bytes to the end. So a schema has a
+bounded depth and size, references written out; no type is within itself, and items take bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+MAX_DEPTH: Final = 32
+"""Types within each other: a manifest has eight."""
+MAX_TYPES: Final = 50_000
+"""Types of a schema: a manifest has a hundred, and two for a partition field."""
+MAX_TEXT: Final = 4 << 20
+"""Bytes of a schema's JSON, which is 100 for a type."""
+PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of a type with what is in it: how many `types` and levels, the `least` bytes that a value takes, and the most
+    bytes of memory that a byte may become, by what CPython takes for small values."""
+
+    types: int
+    depth: int
+    least: int
+    ratio: int
+
+
+# The manifests of a table have a schema or two.
+@lru_cache(maxsize=64)
+def shape_of(text: bytes) -> Shape:
+    """Raises ValueError for a schema that nothing can be decoded by, RecursionError for one too deep to be parsed."""
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"an Avro schema of {len(text)} bytes, expected at most {MAX_TEXT}")
+    return _Schema().shape(json.loads(text), 0)
+
+
+class _Schema:
+    """A schema on its way: shapes of named types that are whole, names of those that are not yet."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, Shape] = {name: _PRIMITIVE[name] for name in PRIMITIVES}
+        self._open: set[str] = set()
+
+    def shape(self, kind: Any, level: int) -> Shape:
+        found = self._shape(kind, level)
+        if found.depth > MAX_DEPTH or found.types > MAX_TYPES:
+            raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels and {MAX_TYPES} types, found more")
+        return found
+
+    def _shape(self, kind: Any, level: int) -> Shape:
+        if level > MAX_DEPTH:
+            raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels, found more")
+        if isinstance(kind, str):
+            return self._named(kind)
+        if isinstance(kind, list):
+            return _around([self.shape(branch, level + 1) for branch in kind], least=1, memory=0)
+        if not isinstance(kind, dict):
+            raise ValueError(f"an Avro type, found {kind!r:.80}")
+        return self._object(kind, level)
+
+    def _object(self, kind: Mapping[str, Any], level: int) -> Shape:
+        match kind.get("type"):
+            case "record":
+                return self._record(kind, level)
+            case "array":
+                return self._items(kind, self.shape(kind.get("items"), level + 1))
+            case "map":
+                return _around([self.shape(kind.get("values"), level + 1)], least=1, memory=_DICT + _TEXT)
+            case "enum":
+                return self._close(kind, _SMALL_VALUE)
+            case "fixed":
+                return self._close(kind, self._fixed(kind))
+            case inner:
+                return self.shape(inner, level + 1)
+
+    def _named(self, name: str) -> Shape:
+        if name not in self._whole:
+            where = "that is not within itself" if name in self._open else "that is written out before"
+            raise ValueError(f"a type {where}, found {name!r:.80}")
+        return self._whole[name]
+
+    def _items(self, kind: Mapping[str, Any], items: Shape) -> Shape:
+        if items.least == 0:
+            raise ValueError(f"items that take bytes, found {kind!r:.80}")
+        return _around([items], least=1, memory=_LIST)
+
+    def _fixed(self, kind: Mapping[str, Any]) -> Shape:
+        size = kind.get("size")
+        if type(size) is not int or not 0 <= size < 1 << 31:
+            raise ValueError(f"a fixed size, found {size!r:.80}")
+        return Shape(1, 1, size, _SLOT + _TEXT)
+
+    def _record(self, kind: Mapping[str, Any], level: int) -> Shape:
+        fields = kind.get("fields")
+        if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
+            raise ValueError(f"a record with fields, found {kind!r:.80}")
+        names = _names(kind)
+        self._open |= names
+        parts = [self.shape(field.get("type"), level + 1) for field in fields]
+        least = sum(part.least for part in parts)
+        return self._close(kind, _around(parts, least=least, memory=_DICT + _FIELD * len(parts)))
+
+    def _close(self, kind: Mapping[str, Any], found: Shape) -> Shape:
+        self._whole |= dict.fromkeys(_names(kind) - set(PRIMITIVES), found)
+        return found
+
+
+# Of CPython 3.11 on 64 bits: a pointer to a value, an empty list and dictionary, an entry of one, a small value.
+_SLOT, _LIST, _DICT, _FIELD, _TEXT = 8, 64, 240, 64, 64
+_SMALL_VALUE: Final = Shape(1, 1, 1, _SLOT + _TEXT)
+_PRIMITIVE: Final[Mapping[str, Shape]] = {
+    name: Shape(1, 1, least, _SLOT + _TEXT) for name, least in zip(PRIMITIVES, (0, 1, 1, 1, 4, 8, 1, 1), strict=True)
+}
+
+
+def _around(parts: Iterable[Shape], *, least: int, memory: int) -> Shape:
+    found = list(parts)
+    own = -(-(memory + _SLOT) // max(1, least)) if memory else 1
+    return Shape(
+        1 + sum(part.types for part in found),
+        1 + max((part.depth for part in found), default=0),
+        least,
+        max([own, *(part.ratio for part in found)]),
+    )
+
+
+def _names(kind: Mapping[str, Any]) -> set[str]:
+    """All that other types may call it."""
+    name, space = str(kind.get("name")), kind.get("namespace")
+    return {name, name.rpartition(".")[2], *([f"{space}.{name}"] if space else [])}

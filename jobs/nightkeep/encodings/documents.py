@@ -1,0 +1,55 @@
+"""JSON of metadata files, plain or compressed by gzip -> objects; bounded before they are unpacked or parsed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.limits import DOCUMENT, require_memory
+
+GZIP: Final = b"\x1f\x8b"
+"""What a file compressed by gzip begins with."""
+_WITH_HEADER: Final = zlib.MAX_WBITS | 16
+
+
+def parse_object(data: bytes | str, *, subject: str) -> dict[str, Any]:
+    """A JSON object. Raises CorruptMetadata naming `subject` for anything else, RefusedTable beyond limits.DOCUMENT."""
+    found = parse(data, json.loads, subject=subject)
+    if not isinstance(found, dict):
+        raise CorruptMetadata(subject, "a JSON object", f"a {_NAMES.get(type(found), 'null')}")
+    return found
+
+
+def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: str) -> Any:
+    """What a parser of JSON makes of a document. Raises as `parse_object`, of any value."""
+    DOCUMENT.require(len(data), subject)
+    require_memory(subject)
+    try:
+        return parser(data)
+    except RecursionError as failure:
+        raise CorruptMetadata(subject, "JSON", "values too deep within each other") from failure
+    except (ValueError, MemoryError) as failure:
+        raise CorruptMetadata(subject, "JSON", f"{type(failure).__name__}: {failure}") from failure
+
+
+def gunzip(data: bytes, *, subject: str) -> bytes:
+    """The whole text, of one member or more. Raises as `parse_object`; no more is unpacked than may be."""
+    text, most = bytearray(), DOCUMENT.value
+    try:
+        while data:
+            unpacking = zlib.decompressobj(_WITH_HEADER)
+            text += unpacking.decompress(data, most + 1 - len(text))
+            DOCUMENT.require(len(text), subject)
+            if not unpacking.eof:
+                raise CorruptMetadata(subject, "a text compressed by gzip", f"no end after {len(text)} bytes")
+            # Zeros after a member are padding, as gzip(1) has it.
+            data = unpacking.unused_data.lstrip(b"\0")
+    except zlib.error as failure:
+        raise CorruptMetadata(subject, "a text compressed by gzip", str(failure)) from failure
+    return bytes(text)
+
+
+_NAMES: Final = {list: "list", str: "text", int: "number", float: "number", bool: "boolean"}
