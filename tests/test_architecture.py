@@ -35,7 +35,8 @@ EDGES = {
     "encodings": "errors kernels limits",
     "clustering": "errors kernels model protocol",
     "rows": "errors literals",
-    "formats": "clustering encodings errors kernels layout limits model proof_parts protocol relation rows storage territory",
+    "formats": "clustering encodings errors kernels layout limits model proof_parts protocol relation rows storage "
+    "territory",
     "plan": "errors model protocol where",
     "execute": "model protocol tasks",
     "verify": "errors kernels model protocol rows tasks",

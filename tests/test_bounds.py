@@ -40,6 +40,7 @@ from nightkeep.formats.paimon.avro import read_container
 from nightkeep.formats.paimon.schema import option_bytes, parse_schema
 from nightkeep.formats.paimon.snapshots import hinted, latest_id, numbered, parse_snapshot
 from nightkeep.model import Address
+from nightkeep.policy.source import parse
 from nightkeep.storage import LocalStorage
 
 SYNC = bytes(range(16))
@@ -388,3 +389,16 @@ def test_every_line_of_a_message_is_cut_by_itself() -> None:
 def test_parts_of_evidence_are_cut_as_well() -> None:
     error = EvidenceError("s" * 10_000, "e", "f")
     assert len(error.subject) <= MAX_PART and str(type(error)(*error.__reduce__()[1])) == str(error)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "- " * 20_000 + "a", "{a: " * 20_000, "? " * 20_000, "#" * (17 << 20)])
+def test_a_policy_of_brackets_is_told(text: str) -> None:
+    with pytest.raises(PolicyError, match=r"^tables.yaml:1: expected at most"):
+        parse(text, "tables.yaml")
+
+
+@pytest.mark.parametrize("value", ["!!bool foo", "!!timestamp x", "!!int ''", "!!float x", "9" * 5000, "=", "\0"])
+def test_a_value_that_is_none_of_its_tag_is_told(value: str) -> None:
+    with pytest.raises(PolicyError, match=r"^tables.yaml:[12]: ") as failure:
+        parse(f"version: 1\nname: {value}", "tables.yaml")
+    assert len(str(failure.value)) <= MAX_LINE

@@ -17,6 +17,13 @@ Location = tuple[str | int, ...]
 # Wheels of PyYAML carry libyaml, a build from source may not; both compose the same nodes.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+MAX_DEPTH = 32
+"""Lists and mappings within each other: settings have four levels, expectations a few more."""
+MAX_CHARACTERS = 16 << 20
+"""A table takes a few hundred."""
+_NO_VALUE = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
+"""What PyYAML raises of a text that is no value of its tag: of `!!bool foo` a KeyError."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -39,6 +46,7 @@ class Source:
 def parse(text: str, file: str) -> Source:
     """`text` as a `Source`; `file` is only its name. Raises PolicyError for what is not a YAML mapping."""
     try:
+        _require_depth(text, file)
         root = yaml.compose(text, Loader=_LOADER)
         walk = _Walk(file)
         values = {} if root is None else walk.value(root, ())
@@ -49,8 +57,23 @@ def parse(text: str, file: str) -> Source:
     except yaml.YAMLError as error:
         raise PolicyError(f"{file}:1: expected YAML, found {error}") from error
     if not isinstance(values, dict):
-        raise PolicyError(f"{file}:1: expected a mapping with version and tables, found {values!r}")
+        raise PolicyError(f"{file}:1: expected a mapping with version and tables, found {values!r:.80}")
     return Source(file, values, walk.lines | {(): 1})
+
+
+def _require_depth(text: str, file: str) -> None:
+    """Events come one by one; composed, what is within each other takes the stack of C, which has an end."""
+    if len(text) > MAX_CHARACTERS:
+        raise PolicyError(f"{file}:1: expected at most {MAX_CHARACTERS} characters, found {len(text)}")
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                line = event.start_mark.line + 1
+                raise PolicyError(f"{file}:{line}: expected at most {MAX_DEPTH} levels within each other, found more")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 class _Walk:
@@ -94,9 +117,10 @@ class _Walk:
     def _scalar(self, node: yaml.Node) -> object:
         try:
             return self._constructor.construct_object(node)
-        except ValueError as error:
-            line = node.start_mark.line + 1
-            raise PolicyError(f"{self.file}:{line}: expected a value, found {node.value!r}: {error}") from error
+        except _NO_VALUE as error:
+            line, found = node.start_mark.line + 1, f"{node.value!r:.80}"
+            kind = node.tag.rpartition(":")[2]
+            raise PolicyError(f"{self.file}:{line}: expected a value, found {found}, which is no {kind:.80}") from error
 
     def _around(self, location: Location) -> int:
         return next((self.lines[location[:n]] for n in range(len(location), 0, -1)), 1)
