@@ -41,7 +41,9 @@ from nightkeep.formats.paimon.schema import option_bytes, parse_schema
 from nightkeep.formats.paimon.snapshots import hinted, latest_id, numbered, parse_snapshot
 from nightkeep.model import Address
 from nightkeep.policy.source import parse
+from nightkeep.rows.parse import rows_where
 from nightkeep.storage import LocalStorage
+from nightkeep.where import partition_filter
 
 SYNC = bytes(range(16))
 LONG = fastavro.parse_schema("long")
@@ -409,3 +411,14 @@ def test_columns_of_records_that_end_too_early_are_none() -> None:
     assert by_columns(container(record(("a", "double")), (1, bytes(3)))) is None
     with pytest.raises(CorruptMetadata, match="manifest/m: expected an Avro object container file"):
         by_iceberg(container(record(("a", "double")), (1, bytes(3))))
+
+
+DEEP_CONDITION = "(" * 5000 + "a = 1" + ")" * 5000
+
+
+@pytest.mark.parametrize("text", [DEEP_CONDITION, "not " * 5000 + "a = 1"])
+def test_a_condition_of_parentheses_is_told(text: str) -> None:
+    with pytest.raises(UsageError, match="partition filter"):
+        partition_filter(text, ("a",))
+    with pytest.raises(UsageError, match="condition on rows"):
+        rows_where(text, pa.schema({"a": pa.int64()}))

@@ -54,6 +54,24 @@ MEMORY: Final = Limit("NIGHTKEEP_MAX_MEMORY_BYTES", 0, "bytes of memory, of the 
 """0 stands for nine tenths of what the machine or the container has: the kernel would end the process."""
 
 
+class _Watch:
+    """Looks at the memory of this process after every MB of metadata, whatever files that is in."""
+
+    def __init__(self) -> None:
+        self._since = 0
+
+    def took(self, unpacked_bytes: int, subject: str) -> None:
+        """Raises as `require_memory`."""
+        self._since += unpacked_bytes
+        if self._since >= _LOOK_BYTES:
+            self._since = 0
+            require_memory(subject)
+
+
+WATCH: Final = _Watch()
+"""Told of all that is about to be decoded."""
+
+
 def require_memory(subject: str) -> None:
     """Raise RefusedTable where this process takes more memory than MEMORY allows; a few microseconds."""
     most = MEMORY.value or _ours()
@@ -65,6 +83,8 @@ def require_memory(subject: str) -> None:
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _SHARE: Final = 0.9
+_LOOK_BYTES: Final = 1 << 20
+"""They take milliseconds to decode, a look takes microseconds."""
 _CGROUPS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

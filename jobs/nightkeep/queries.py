@@ -54,6 +54,8 @@ def read_queries(text: str, *, subject: str) -> tuple[Query, ...]:
 def _parsed(text: str, subject: str, read: Callable[..., Iterable[Any]]) -> list[Any]:
     try:
         return list(read(text, dialect="spark"))
+    except RecursionError as failure:
+        raise UsageError(f"{subject}: {text!r}: expected fewer conditions within each other") from failure
     except SqlglotError as failure:
         reason = str(failure).partition("\n")[0]
         raise UsageError(f"{subject}: {text!r}: expected a query or a condition, found {reason}") from failure

@@ -36,7 +36,10 @@ def partition_filter(text: str | None, columns: tuple[str, ...]) -> Callable[[Pa
         return lambda values: True
     if not columns:
         raise UsageError(f"partition filter {text!r}: expected none, as the table has no partition columns, found one")
-    test = _Filter(text, columns).test(_parse(text))
+    try:
+        test = _Filter(text, columns).test(_parse(text))
+    except RecursionError as failure:
+        raise UsageError(f"partition filter {text!r}: expected fewer conditions within each other") from failure
     return lambda values: test(values) is True
 
 

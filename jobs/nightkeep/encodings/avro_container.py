@@ -23,7 +23,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 from nightkeep.encodings.avro_codecs import FAILURES, Codec
 from nightkeep.encodings.avro_schemas import shape_of
 from nightkeep.errors import CorruptMetadata
-from nightkeep.limits import BLOCK, DECODED, RECORDS, UNPACKED, require_memory
+from nightkeep.limits import BLOCK, DECODED, RECORDS, UNPACKED, WATCH
 
 Record: TypeAlias = dict[str, Any]
 Schema: TypeAlias = dict[str, Any]
@@ -72,7 +72,7 @@ class StoredContainer:
     def _contents(self) -> Iterator[tuple[int, bytes]]:
         """The number of records of each block, and their bytes."""
         body = io.BytesIO(self._blocks)
-        records = unpacked = looked_at = 0
+        records = unpacked = 0
         most = min(BLOCK.value, DECODED.value // self._ratio), RECORDS.value, UNPACKED.value
         while body.tell() < len(self._blocks):
             block = _decode(_BLOCK, body)
@@ -85,9 +85,7 @@ class StoredContainer:
             records, unpacked = records + count, unpacked + len(content)
             if any(map(gt, (len(content), records, unpacked), most)):
                 self._require_room(len(content), records, unpacked)
-            if unpacked - looked_at >= _LOOK_BYTES:
-                looked_at = unpacked
-                require_memory(self.subject)
+            WATCH.took(len(content), self.subject)
             yield count, content
 
     def _require_room(self, block_bytes: int, records: int, unpacked: int) -> None:
@@ -159,8 +157,6 @@ _CODEC_KEY: Final = "avro.codec"
 _BLOCK_RECORDS: Final = 256
 _FIRST_RECORDS: Final = 16
 _BLOCK_BYTES: Final = 1 << 20
-_LOOK_BYTES: Final = 1 << 20
-"""After how much of a file the process's memory is looked at: 1 MB takes milliseconds to decode."""
 
 _LONG: Final = fastavro.parse_schema("long")
 _SYNC: Final = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}

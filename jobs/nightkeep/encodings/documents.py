@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.limits import DOCUMENT, require_memory
+from nightkeep.limits import DOCUMENT, WATCH
 
 GZIP: Final = b"\x1f\x8b"
 """What a file compressed by gzip begins with."""
@@ -26,7 +26,7 @@ def parse_object(data: bytes | str, *, subject: str) -> dict[str, Any]:
 def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: str) -> Any:
     """What a parser of JSON makes of a document. Raises as `parse_object`, of any value."""
     DOCUMENT.require(len(data), subject)
-    require_memory(subject)
+    WATCH.took(len(data), subject)
     try:
         return parser(data)
     except RecursionError as failure:

@@ -70,7 +70,7 @@ def _require_depth(text: str, file: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                line = event.start_mark.line + 1
+                line = event.start_mark.line + 1 if event.start_mark else 1
                 raise PolicyError(f"{file}:{line}: expected at most {MAX_DEPTH} levels within each other, found more")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1

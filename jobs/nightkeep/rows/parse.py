@@ -34,6 +34,13 @@ def rows_where(text: str, schema: pa.Schema) -> Test:
     Raises UsageError for anything else, naming it, and for a literal that is no value of its column's type.
     """
     try:
+        return _parsed(text, schema)
+    except RecursionError as failure:
+        raise UsageError(f"condition on rows {text!r}: expected fewer conditions within each other") from failure
+
+
+def _parsed(text: str, schema: pa.Schema) -> Test:
+    try:
         found = sqlglot.parse(text, dialect="spark")
     except SqlglotError as failure:
         reason = str(failure).partition("\n")[0]

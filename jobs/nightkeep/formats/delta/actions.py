@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.limits import DOCUMENT, FILE, RECORDS, require_memory
+from nightkeep.limits import DOCUMENT, RECORDS, WATCH, require_memory
 
 Raw = Mapping[str, object]
 Action = tuple[str, Raw]
@@ -26,18 +26,23 @@ def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
     A line is an object with one action; kinds we do not know are passed over, empty lines too. Raises CorruptMetadata
     that names `subject` and the line.
     """
-    FILE.require(len(data), subject)
+    require_lines(data, subject=subject)
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as failure:
         raise CorruptMetadata(subject, "UTF-8", str(failure)) from failure
-    RECORDS.require(len(lines), subject)
     for number, line in enumerate(lines, start=1):
         if number % _LOOK_LINES == 0:
             require_memory(subject)
         # A carriage return is white space of JSON's; a line of white space alone holds no action.
         if line and not line.isspace():
             yield from _action(line, f"{subject}, line {number}")
+
+
+def require_lines(data: bytes, *, subject: str) -> None:
+    """Raise RefusedTable for more lines than a file may have, before there is a text for each."""
+    RECORDS.require(data.count(b"\n"), subject)
+    WATCH.took(len(data), subject)
 
 
 def parse_object(text: str, *, subject: str) -> dict[str, object]:

@@ -55,8 +55,11 @@ def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Act
     """
     read: list[Action] = []
     for name in checkpoint.names:
-        with storage.open(name) as source:
-            read += _file_actions(name, source.read() if name.endswith(".json") else source, _OTHERS)
+        if name.endswith(".json"):
+            read += _file_actions(name, storage.read(name), _OTHERS)
+        else:
+            with storage.open(name) as source:
+                read += _file_actions(name, source, _OTHERS)
     names = [_sidecar_name(str(body["path"]), storage.root) for body in _sidecars(read, checkpoint)]
     return tuple(read), (*checkpoint.names, *names)
 

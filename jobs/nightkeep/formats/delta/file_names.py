@@ -19,7 +19,7 @@ from nightkeep.formats.delta.checkpoints import NOT_A_CHECKPOINT, require_bounds
 from nightkeep.formats.delta.metadata import vector_of
 from nightkeep.formats.delta.paths import is_absolute, storage_name
 from nightkeep.formats.delta.vectors import vector_file
-from nightkeep.limits import require_memory
+from nightkeep.limits import DOCUMENT, require_memory
 from nightkeep.storage import Storage
 from nightkeep.storage.names import MAX_NAME_BYTES
 from nightkeep.territory import FILES
@@ -44,7 +44,7 @@ def vector_names(body: Raw) -> tuple[str, ...]:
 def commit_actions(storage: Storage, name: str) -> Iterator[Action]:
     """Of a commit, or of a checkpoint in JSON, line by line: a first load has as many lines as files."""
     with storage.open(name) as source:
-        for line in _lines(source):
+        for line in _lines(name, source):
             yield from parse_lines(line, subject=name)
 
 
@@ -100,15 +100,18 @@ def _path_of(address: str) -> str:
         raise CorruptMetadata("absolute path of an action", "a URI", f"{address}: {failure}") from failure
 
 
-def _lines(source: pa.NativeFile) -> Iterator[bytes]:
-    # A line of many blocks is put together once.
+def _lines(name: str, source: pa.NativeFile) -> Iterator[bytes]:
+    # A line of many blocks is put together once, and not without an end.
     parts: list[bytes] = []
+    held = 0
     while block := source.read(_BLOCK):
         first, *lines = block.split(b"\n")
         parts.append(first)
+        held += len(first)
+        DOCUMENT.require(held, name)
         for line in lines:
             yield b"".join(parts)
-            parts = [line]
+            parts, held = [line], len(line)
     yield b"".join(parts)
 
 

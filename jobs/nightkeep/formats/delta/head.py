@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.actions import Action, Raw, parse_lines
+from nightkeep.formats.delta.actions import Action, Raw, parse_lines, require_lines
 from nightkeep.formats.delta.checkpoints import checkpoint_head
 from nightkeep.formats.delta.features import refuse_features, supported
 from nightkeep.formats.delta.log_segment import segment
@@ -56,6 +56,8 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
 
 def _told(storage: Storage, name: str) -> Iterator[Action]:
     """A commit's actions that are about no file; lines of files are not parsed."""
-    lines = (line for line in storage.read(name).split(b"\n") if any(kind in line for kind in _TOLD))
+    data = storage.read(name)
+    require_lines(data, subject=name)
+    lines = (line for line in data.split(b"\n") if any(kind in line for kind in _TOLD))
     known = ("protocol", "metaData", "commitInfo")
     return (action for action in parse_lines(b"\n".join(lines), subject=name) if action[0] in known)
