@@ -110,6 +110,8 @@ def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) ->
         raise CorruptMetadata(subject, f"a codec of {', '.join(codecs)}", f"{name:.80}")
     schema = meta.pop(_SCHEMA_KEY)
     shape = shape_of(schema)
+    if shape is None:
+        raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
     return StoredContainer(subject, schema, codecs[name], meta, header["sync"], body.read(), shape.ratio)
 
 

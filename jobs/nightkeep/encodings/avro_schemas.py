@@ -34,11 +34,14 @@ class Shape:
 
 # The manifests of a table have a schema or two.
 @lru_cache(maxsize=64)
-def shape_of(text: bytes) -> Shape:
-    """Raises ValueError for a schema that nothing can be decoded by, RecursionError for one too deep to be parsed."""
+def shape_of(text: bytes) -> Shape | None:
+    """None for a schema of no records. Raises ValueError for one that nothing can be decoded by, RecursionError for one
+    too deep to be parsed."""
     if len(text) > MAX_TEXT:
         raise ValueError(f"an Avro schema of {len(text)} bytes, expected at most {MAX_TEXT}")
-    return _Schema().shape(json.loads(text), 0)
+    schema = json.loads(text)
+    is_record = isinstance(schema, dict) and schema.get("type") == "record"
+    return _Schema().shape(schema, 0) if is_record else None
 
 
 class _Schema:
@@ -100,7 +103,7 @@ class _Schema:
     def _record(self, kind: Mapping[str, Any], level: int) -> Shape:
         fields = kind.get("fields")
         if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
-            raise ValueError(f"a record with fields, found {kind!r:.80}")
+            raise ValueError(f"a record with fields, found one of no bytes: {kind!r:.80}")
         names = _names(kind)
         self._open |= names
         parts = [self.shape(field.get("type"), level + 1) for field in fields]

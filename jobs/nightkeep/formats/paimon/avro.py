@@ -26,7 +26,6 @@ from nightkeep.encodings.avro_container import (
     open_container,
     well_formed,
 )
-from nightkeep.errors import CorruptMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,6 @@ def read_container(data: bytes, *, subject: str) -> Container:
     with well_formed(subject):
         container = open_container(data, _CODECS, subject=subject)
         schema = json.loads(container.schema)
-        if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
         records = tuple(container.records(_items(schema)))
     return Container(schema, container.codec.name, records, container.metadata)
 
