@@ -15,6 +15,7 @@ PROCESS = multiprocessing.get_context("forkserver")
 _BREAKING = (
     "tests.delta.delta_breaking",
     "tests.iceberg.iceberg_breaking",
+    "tests.mutations.fuzzing",
     "tests.paimon.breaking",
     "tests.sweep.killed_sweep",
 )

@@ -78,7 +78,7 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
         format_version=integer(raw, "format-version", subject=table),
         location=text(raw, "location", subject=table).rstrip("/"),
         current=_schema(schemas[current], table),
-        schemas={number: _schema(_known(each), table) for number, each in schemas.items()},
+        schemas={number: _schema(each, table) for number, each in schemas.items()},
         specs={spec.spec_id: spec for spec in specs},
         default_spec_id=integer(raw, "default-spec-id", subject=table),
         properties=dict(properties(raw, subject=table)),
@@ -90,12 +90,12 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
 def _schema(raw: Mapping[str, Any], table: str) -> Schema:
     subject = f"{table}: schema {raw.get('schema-id')}"
     try:
-        return Schema.model_validate(raw)
+        return Schema.model_validate(_known(raw))
     except TypeError as failure:
         feature = f"a column default is not understood: {failure}"
         raise RefusedTable(table, feature, "use the engine's own maintenance for this table") from failure
-    except (ValueError, ValidationError) as failure:
-        raise CorruptMetadata(subject, "a schema", str(failure)) from failure
+    except _MALFORMED as failure:
+        raise CorruptMetadata(subject, "a schema", f"{type(failure).__name__}: {failure}") from failure
 
 
 def _known(kind: Any) -> Any:
@@ -112,10 +112,12 @@ def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
     try:
         integer(raw, "spec-id", subject=subject)
         return PartitionSpec.model_validate(raw)
-    except (ValueError, ValidationError) as failure:
-        raise CorruptMetadata(subject, "a partition spec", str(failure)) from failure
+    except (TypeError, *_MALFORMED) as failure:
+        raise CorruptMetadata(subject, "a partition spec", f"{type(failure).__name__}: {failure}") from failure
 
 
+_MALFORMED: Final = (ValueError, ValidationError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What pyiceberg raises of objects that are no schema; of a default that it does not understand a TypeError."""
 _TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
 _PRIMITIVE: Final = re.compile(
     r"(struct|list|map|boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"

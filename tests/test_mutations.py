@@ -1,0 +1,30 @@
+"""Metadata that was changed anywhere reads as a table or ends in an error of ours, in time and in little memory.
+
+As many mutations as seconds allow; `make soak` reads NIGHTKEEP_MUTATIONS of each format.
+"""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.mutations.fuzzing import Bench, fuzz
+from tests.mutations.tables import NAMES
+
+COUNT = 150
+REFUSED = {"paimon": {"ledger"}, "delta": {"clustered"}, "iceberg": set[str]()}
+"""Tables of features that no operation of ours handles; their metadata is read to say so."""
+
+
+@pytest.mark.parametrize("format", NAMES)
+def test_what_is_mutated_reads_as_it_is(format: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        told = Bench(format, Path(folder)).unchanged()
+    assert {name for name, errors in told.items() if errors} == REFUSED[format]
+
+
+@pytest.mark.parametrize("format", NAMES)
+def test_a_mutation_ends_in_a_result_or_an_error_of_ours(format: str) -> None:
+    refused, failures = fuzz(format, 0, COUNT)
+    assert not failures
+    # Some of what is changed is never read, and some is as good as what was there.
+    assert COUNT // 5 < refused < COUNT
