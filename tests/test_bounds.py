@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.delta.hand_log import HandLog, add
+from tests.iceberg.content_made import schema_of
 
 from nightkeep import limits
 from nightkeep.encodings.avro_codecs import CODECS
@@ -422,3 +423,34 @@ def test_a_condition_of_parentheses_is_told(text: str) -> None:
         partition_filter(text, ("a",))
     with pytest.raises(UsageError, match="condition on rows"):
         rows_where(text, pa.schema({"a": pa.int64()}))
+
+
+def test_a_column_partitions_a_table_once(tmp_path: Path) -> None:
+    log = HandLog(tmp_path, partition_columns=("p", "p"))
+    log.commit(0, *log.head, add("a", partitionValues={"p": "1"}))
+    with pytest.raises(CorruptMetadata, match="partition columns"):
+        load(Address("delta", str(tmp_path), "t"), LocalStorage(str(tmp_path)))
+    column = {"id": 0, "name": "p", "type": "INT"}
+    for keys in ("partitionKeys", "primaryKeys"):
+        told = {"version": 3, "id": 0, "fields": [column], "partitionKeys": [], "primaryKeys": [], keys: ["p", "p"]}
+        with pytest.raises(CorruptMetadata, match="every column once"):
+            parse_schema(json.dumps(told).encode(), subject="schema/schema-0")
+
+
+LIST = {"type": "list"}
+
+
+@pytest.mark.parametrize(
+    "kind", [LIST, {"type": "map"}, {**LIST, "element": 5}, 5, None, [], "fixed[" + "9" * 5000 + "]"]
+)
+def test_a_type_that_is_none_is_corrupt(kind: Any) -> None:
+    with pytest.raises(CorruptMetadata, match=r"db.t: schema 0: expected a schema"):
+        schema_of([("a", kind)])
+
+
+def test_types_too_deep_within_each_other_are_corrupt() -> None:
+    kind: Any = "int"
+    for _ in range(400):
+        kind = {"type": "list", "element-id": 2, "element": kind, "element-required": False}
+    with pytest.raises(CorruptMetadata, match=r"db.t: schema 0"):
+        schema_of([("a", kind)])

@@ -104,6 +104,7 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
     require_once((field.physical for field in fields), subject=f"{table}: columns", what="physical name")
     require_once((field.id for field in fields if field.id is not None), subject=f"{table}: columns", what="id")
     partition_columns = tuple(_partition_columns(raw_metadata, fields))
+    require_once(partition_columns, subject=f"{table}: partition columns", what="name")
     tracked = "rowTracking" in features and not is_true(configuration, "delta.rowTrackingSuspended")
     return TableSchema(
         fields=fields,

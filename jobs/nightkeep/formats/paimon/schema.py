@@ -98,8 +98,9 @@ def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
         MappingProxyType(_options(document.get("options") or {}, version)),
     )
     known = [field.name for field in fields]
-    if len(set(known)) != len(known) or not {*schema.partition_keys, *schema.primary_keys} <= set(known):
-        raise ValueError("expected every column once, and keys that are columns")
+    for names in (known, schema.partition_keys, schema.primary_keys):
+        if len(set(names)) != len(names) or not set(names) <= set(known):
+            raise ValueError("expected every column once, and keys that are columns")
     return schema
 
 
