@@ -62,6 +62,7 @@ EDGES = {
     "statement": "errors policy",
     "commands": "advise care engine errors formats layout model opinion policy queries report statement sweep upkeep",
     "cli": "commands errors model",
+    "__main__": "cli",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}
 OUTSIDE = {

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shlex
+import shutil
+import sqlite3
 import subprocess
 import sys
 import sysconfig
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 import yaml
+from tests.airflow_home import airflow_home, with_database
 
+from nightkeep.model import Operation, Outcome
+from nightkeep.report import RunDocument, held, hold
 from nightkeep.storage.clients import _VARIABLES
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +47,7 @@ AIRFLOW_SERVICES = ("airflow-init", "apiserver", "scheduler", "dag-processor")
 
 
 def commands() -> list[list[str]]:
-    """Every command line of services and health checks, shell scripts split into theirs."""
+    """Every command line of services and health checks, shell scripts split into theirs, without their `exec`."""
     found = []
     for service in SERVICES.values():
         for line in (service.get("command"), service.get("healthcheck", {}).get("test", [])[1:]):
@@ -48,7 +55,7 @@ def commands() -> list[list[str]]:
                 case None | []:
                     continue
                 case ["bash", "-ec", script]:
-                    found += [shlex.split(row) for row in script.splitlines()]
+                    found += [shlex.split(row.removeprefix("exec ")) for row in script.splitlines()]
                 case _:
                     found.append(line)
     return found
@@ -106,16 +113,17 @@ def test_secrets_come_from_outside_and_are_required() -> None:
     required = {name for name, rule in VARIABLE.findall(text) if rule.startswith(":?")}
     assert required == {
         *("NIGHTKEEP_WAREHOUSE", "POSTGRES_PASSWORD", "FERNET_KEY", "JWT_SECRET", "API_SECRET_KEY"),
+        "NIGHTKEEP_ADMIN_PASSWORD",
     }
     assert all(rule for _, rule in VARIABLE.findall(text)), "a variable without a default must be required"
     settings = [item for s in SERVICES.values() for item in s.get("environment", {}).items() if item[1] is not None]
-    secrets = [value for key, value in settings if re.search("PASSWORD|SECRET|FERNET", key)]
+    secrets = [value for key, value in settings if re.search("PASSWORD$|SECRET|FERNET", key)]
     assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets)
-    assert len(secrets) == 3 * len(AIRFLOW_SERVICES) + 1
+    assert len(secrets) == 3 * len(AIRFLOW_SERVICES) + 2
 
 
 def test_airflow_services_share_one_environment() -> None:
-    shared = SERVICES["apiserver"]["environment"]
+    shared = SERVICES["dag-processor"]["environment"]
     for name in AIRFLOW_SERVICES:
         assert shared.items() <= SERVICES[name]["environment"].items(), name
 
@@ -131,7 +139,8 @@ def test_airflow_settings_exist() -> None:
 
 
 def test_variables_of_ours_are_read_by_code_or_policy() -> None:
-    sources = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("dags/*"), *ROOT.glob("jobs/nightkeep/**/*.py")]
+    sources = [path for glob in ("plugins/**/*.py", "dags/*", "jobs/nightkeep/**/*.py") for path in ROOT.glob(glob)]
+    sources += ROOT.glob("docker/*.py")
     text = "\n".join(path.read_text() for path in sources if path.suffix in {".py", ".yaml"})
     ours = {k for s in SERVICES.values() for k in s.get("environment", {}) if k.startswith("NIGHTKEEP_")}
     assert {key for key in ours if key not in text} == set()
@@ -188,8 +197,130 @@ def test_connection_points_at_the_master() -> None:
 
 def test_executables_are_in_the_environment() -> None:
     installed = Path(sys.executable).parent
-    outside = {"bash", "pg_isready"}  # the base images'
+    outside = {"bash", "pg_isready", *installed_by_the_image()}
     assert {line[0] for line in commands() if not (installed / line[0]).exists()} <= outside
+
+
+def test_the_image_has_the_command_and_the_script_that_prepares_airflow() -> None:
+    scripts = installed_by_the_image()
+    assert scripts == {
+        "nightkeep": "docker/nightkeep.sh", "nightkeep-init": "docker/init.sh",
+        "nightkeep-entrypoint": "docker/entrypoint.sh",
+    }  # fmt: skip
+    for source in scripts.values():
+        assert subprocess.run(["sh", "-n", ROOT / source], check=False).returncode == 0, source
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> dict[str, str]:
+    """The scheduler's environment, with its folders below `tmp_path` and the image's scripts on its path."""
+    for folder in ("dags", "docker"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "bin").mkdir()
+    for name, source in installed_by_the_image().items():
+        shutil.copy(ROOT / source, tmp_path / "bin" / name)
+        (tmp_path / "bin" / name).chmod(0o755)
+    shutil.copytree(ROOT / "samples/paimon", tmp_path / "warehouse/paimon")
+    told = {key: value for key, value in SERVICES["scheduler"]["environment"].items() if value is not None}
+    placed = {key: _placed(value, tmp_path) for key, value in told.items() if key.startswith("NIGHTKEEP_")}
+    path = [str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {**placed, "PATH": os.pathsep.join(path), "PYTHONPATH": str(ROOT / "jobs"), "HOME": str(tmp_path)}
+
+
+def test_the_command_finds_policy_and_reports_in_the_schedulers_container(
+    image: dict[str, str], tmp_path: Path
+) -> None:
+    def call(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, env=image, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    explained = call("nightkeep", "explain", "shop.orders")
+    assert (explained.returncode, explained.stderr) == (0, "")
+    assert f"{tmp_path}/warehouse/paimon/shop.db/orders" in explained.stdout
+    now = datetime.now(UTC)
+    document = RunDocument(
+        run_id="r", table="shop.orders", format="paimon", operation=Operation.UPGRADE, outcome=Outcome.MISMATCH,
+        reason="on purpose", committed_version=8, started_at=now, finished_at=now,
+    )  # fmt: skip
+    hold(image["NIGHTKEEP_REPORTS"], "shop.orders", document)
+    assert call("nightkeep", "release", "shop.orders").returncode == 0
+    assert held(image["NIGHTKEEP_REPORTS"], "shop.orders") is None
+    nothing = call("python", "-m", "nightkeep.cli", "restore", "shop.orders", "never-ran")
+    assert nothing.returncode != 0
+    assert "never-ran" in nothing.stdout + nothing.stderr
+
+
+def test_preparing_airflow_again_leaves_the_pool_as_it_was_set(
+    image: dict[str, str], tmp_path: Path, airflow_database: Path
+) -> None:
+    airflow = with_database(airflow_home(_made(tmp_path / "home"), ()), airflow_database)
+
+    def pool() -> list[tuple[int, ...]]:
+        return airflow.query("select slots from slot_pool where pool = 'nightkeep_spark'")
+
+    changes = {"delete from slot_pool where pool = 'nightkeep_spark'": 1, "update slot_pool set slots = 3": 3}
+    for before, slots in changes.items():
+        with sqlite3.connect(airflow.home / "airflow.db") as database:
+            database.execute(before)
+        done = subprocess.run(
+            ["nightkeep-init"], env={**airflow.environ, "PATH": image["PATH"]}, capture_output=True, text=True,
+            timeout=600, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert pool() == [(slots,)]
+
+
+def passwords(path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    script = shlex.split(SERVICES["apiserver"]["command"][2].splitlines()[0])
+    return subprocess.run(
+        [sys.executable, *script[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        env={"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(path), **environ},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("password", [None, "", "admin", "seven77", "Password"])
+def test_a_password_that_others_would_guess_is_refused(tmp_path: Path, password: str | None) -> None:
+    done = passwords(tmp_path / "p.json", **({} if password is None else {"NIGHTKEEP_ADMIN_PASSWORD": password}))
+    assert done.returncode == 2
+    assert done.stderr.startswith("NIGHTKEEP_ADMIN_PASSWORD: expected at least 8 characters")
+    assert not password or f" {password} " not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_admins_password_is_the_one_that_was_set_in_every_container(tmp_path: Path, airflow_database: Path) -> None:
+    airflow = with_database(airflow_home(_made(tmp_path / "home"), ()), airflow_database)
+    file = tmp_path / "passwords.json"
+    found = []
+    for password in ("correct horse", "correct horse", 'other "battery'):
+        # A container made anew has no file of the one before it.
+        file.unlink(missing_ok=True)
+        assert passwords(file, NIGHTKEEP_ADMIN_PASSWORD=password).returncode == 0
+        assert file.stat().st_mode & 0o777 == 0o600
+        found.append(json.loads(file.read_text())["admin"])
+    assert found == ["correct horse", "correct horse", 'other "battery']
+    said = airflow.python(
+        """
+import json
+from airflow.api_fastapi.app import create_app
+from fastapi.testclient import TestClient
+with TestClient(create_app(apps="all")) as client:
+    def log_in(password):
+        return client.post("/auth/token", json={"username": "admin", "password": password}).status_code
+    print(json.dumps([log_in('other "battery'), log_in("correct horse"), log_in("admin")]))""",
+        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE=str(file),
+        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=SERVICES["apiserver"]["environment"][
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"
+        ],
+    )
+    assert said == [201, 401, 401]
+
+
+def test_the_header_says_how_the_paused_dags_are_switched_on() -> None:
+    header = (ROOT / "docker-compose.yml").read_text().partition("\nname:")[0]
+    for dag in ("nightly", "orphan_sweep"):
+        assert f"docker compose exec scheduler airflow dags unpause {dag}" in header
+    assert set(re.findall(r"exec scheduler nightkeep (\w+)", header)) == {"history", "explain", "release", "restore"}
 
 
 def test_airflow_parses_the_commands() -> None:
@@ -228,6 +359,25 @@ def test_image_copies_what_exists_and_its_context_lets_it_through() -> None:
     }
     assert set(sources) == allowed
     assert SERVICES["scheduler"]["build"] == {"context": ".", "dockerfile": "docker/Dockerfile"}
+
+
+def installed_by_the_image() -> dict[str, str]:
+    """Scripts that the image has on its path, by name, and where they come from."""
+    text = (ROOT / "docker/Dockerfile").read_text()
+    return {
+        name: source
+        for source, name in re.findall(r"^COPY --chmod=755 (\S+) /usr/local/bin/(\S+)$", text, re.MULTILINE)
+    }
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _placed(value: str, root: Path) -> str:
+    inside = value.replace(IMAGE_ROOT, str(root))
+    return str(root / "warehouse") if inside == "/warehouse" else inside
 
 
 def _substituted(mounts: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ def airflow(tmp_path: Path) -> Airflow:
     return airflow_home(tmp_path, ["t.table"])
 
 
-NO_ROUTE = ("docs", "openapi.json")
+NO_ROUTE = ("docs", "openapi.json", "files/pages/%0a.html", "files/pages/../../outside.html")
 PATHS = [
     "",
     "?dag_id=nightly&run_id=manual__a%2B01:00",
@@ -32,6 +33,26 @@ PATHS = [
     "files/..%2foutside.html",
     "files/%2fetc%2fpasswd",
     "files/pages/%00.html",
+    f"files/{'n' * 256}.html",
+    f"files/pages/{'n' * 5000}.html",
+    f"files/{'d/' * 3000}index.html",
+    f"files/{'n' * 300}/index.html",
+    "files/pages/index.html/index.html",
+    "files/circle.html",
+    "files/pages",
+    "files/folder.html",
+    "files/pipe.html",
+    "files/%ff%fe.html",
+    "files/%ed%a0%80.html",
+    "files/.%00./outside.html",
+    "files/%252e%252e/outside.html",
+    "files/.../outside.html",
+    "files/~/outside.html",
+    "files//etc/passwd",
+    "files/",
+    f"?dag_id=nightly&run_id={'n' * 5000}",
+    "?dag_id=%00&run_id=%ed%a0%80",
+    "?dag_id=../..&run_id=../../outside",
 ]
 
 
@@ -46,6 +67,9 @@ def test_pages_are_for_those_who_may_read_the_dag_and_stay_in_their_folder(
     (reports / "other.txt").write_text("other")
     (airflow.home / "outside.html").write_text("outside")
     (reports / "link.html").symlink_to(airflow.home / "outside.html")
+    (reports / "circle.html").symlink_to(reports / "circle.html")
+    (reports / "folder.html").mkdir()
+    os.mkfifo(reports / "pipe.html")
     found = airflow.python(
         f"""
 import json
@@ -55,7 +79,7 @@ from fastapi.testclient import TestClient
 def headers(role):
     user = SimpleAuthManagerUser(username="u", role=role)
     return {{"Authorization": "Bearer " + get_auth_manager().generate_jwt(user)}} if role else {{}}
-with TestClient(create_app(apps="core")) as client:
+with TestClient(create_app(apps="core"), raise_server_exceptions=False) as client:
     def get(path, role):
         answer = client.get("/nightkeep/" + path, headers=headers(role))
         return [answer.status_code, answer.text, answer.headers.get("Content-Security-Policy", "")]

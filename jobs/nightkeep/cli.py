@@ -44,3 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _fail(failure: Exception, status: int) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"nightkeep: {failure}", markup=False)
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

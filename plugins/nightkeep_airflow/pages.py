@@ -24,6 +24,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+# Of a name that leads nowhere, this much is said.
+_TOLD = 200
 SERVED = {".html": "text/html", ".json": "application/json"}
 
 # The DAG is named here and not taken from the request: else reading any DAG would open every report.
@@ -45,18 +47,22 @@ def index(dag_id: str | None = None, run_id: str | None = None) -> RedirectRespo
 @app.get("/files/{name:path}", response_model=None)
 def serve(name: str) -> FileResponse:
     """One page or document; 404 for whatever else there is, links that lead out of the folder included."""
-    path = _inside(name)
-    if path is None or path.suffix not in SERVED or not path.is_file():
-        raise HTTPException(404, f"no report {name!r}; a run's page is written when its checks are done")
+    path = _found(name)
+    if path is None:
+        raise HTTPException(404, f"no report {name[:_TOLD]!r}; a run's page is written when its checks are done")
     return FileResponse(path, media_type=SERVED[path.suffix], headers=HEADERS)
 
 
-def _inside(name: str) -> Path | None:
+def _found(name: str) -> Path | None:
+    """The file of that name, None for whatever is no page or document of the folder."""
+    folder = _folder()
     try:
-        path = (_folder() / name).resolve()
-    except ValueError:  # a NUL in the name
+        path = (folder / name).resolve()
+        served = path.is_relative_to(folder) and path.suffix in SERVED and path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        # A name that is too long, a folder that may not be read, a NUL, text that is no file name, links in a circle.
         return None
-    return path if path.is_relative_to(_folder()) else None
+    return path if served else None
 
 
 def _folder() -> Path:
