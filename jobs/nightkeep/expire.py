@@ -117,7 +117,7 @@ def _removed(
     check_spelling(counted, look.table)
     if counted.orphans.files:
         removing(counted)
-    going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None))
+    going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), order.mode)
     acted = remove(
         territory, going, run, mode=order.mode, total=counted.orphans,
         older_than_ms=order.request.older_than_ms, announce=table if isinstance(table, Announces) else None,

@@ -97,20 +97,40 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
+class Unproven:
+    """`subject` could lack entries, and nothing that is told elsewhere would contradict: there is no evidence.
+
+    `why` says what is not told. `kinds` are those of files that only it would name, which are left alone then; empty:
+    files of any kind.
+    """
+
+    subject: str
+    why: str
+    kinds: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
     """What a root names itself: FILES, and what else is to be read for more; equal sources are read once.
 
-    Sources hash and pickle. Files of the sources themselves (manifests, say) are among `files`.
+    Sources hash and pickle. Files of the sources themselves (manifests, say) are among `files`. `unproven`: what was
+    read and nothing else confirms. `contents`: names and digests of metadata files that were read, of which no two
+    have one content unless one was copied over the other.
     """
 
     files: pa.Table
     sources: tuple[object, ...] = ()
+    unproven: tuple[Unproven, ...] = ()
+    contents: tuple[tuple[str, str], ...] = ()
 
 
 @runtime_checkable
 class Sweeps(Protocol):
-    """A table whose orphans can be told. Pickles. Every verb raises EvidenceError for metadata it cannot read: nothing
-    may be called an orphan then. RefusedTable for features unknown."""
+    """A table whose orphans can be told. Pickles. Every verb raises EvidenceError for metadata it cannot read, or that
+    contradicts what is told elsewhere: nothing may be called an orphan then. RefusedTable for features unknown."""
 
     def territory(self) -> Territory: ...
 
@@ -118,7 +138,9 @@ class Sweeps(Protocol):
         """All that keeps files alive now, listed afresh by each call. At least one, else CorruptMetadata."""
 
     def reach(self, root: Root) -> Reach:
-        """Raises MissingFile for what the root must have and has not, be it only because it expired meanwhile."""
+        """Raises MissingFile for what the root must have and has not, be it only because it expired meanwhile.
+
+        What is read has been compared with all that the root tells of it; what it does not tell is `unproven`."""
 
     def live(self, source: object) -> Iterator[pa.RecordBatch]:
         """FILES that one source of a Reach keeps alive."""

@@ -105,9 +105,17 @@ def test_a_table_without_keys_that_another_engine_wrote_to(
 
 def test_a_chain_breaks_where_numbers_do_not_add_up(tmp_path: Path) -> None:
     table = _copy(tmp_path)
-    _edit(table / "snapshot/snapshot-4", totalRecordCount=99)
+    for number in (4, 5):
+        _edit(table / f"snapshot/snapshot-{number}", deltaRecordCount=None)
     assert len({version.newest for version in _versions(table)}) == 3
     assert _agrees(table) == 7
+
+
+def test_rows_that_do_not_add_up_are_evidence(tmp_path: Path) -> None:
+    table = _copy(tmp_path)
+    _edit(table / "snapshot/snapshot-4", totalRecordCount=99)
+    with pytest.raises(CorruptMetadata, match="entries of 99 rows"):
+        live_names(table)
 
 
 def test_long_lived_changelogs_keep_their_own(paimon_java: PaimonJava, tmp_path: Path) -> None:

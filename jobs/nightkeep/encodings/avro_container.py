@@ -69,6 +69,10 @@ class StoredContainer:
         block = {"count": count, "content": b"".join(content for _, content in blocks), "sync": self._sync}
         return header + _encode(_BLOCK, block), count
 
+    def block_sizes(self) -> Iterator[tuple[int, int]]:
+        """Records and unpacked bytes of each block. Use it within `well_formed`."""
+        return ((count, len(content)) for count, content in self._contents())
+
     def _contents(self) -> Iterator[tuple[int, bytes]]:
         """The number of records of each block, and their bytes."""
         body = io.BytesIO(self._blocks)

@@ -8,7 +8,7 @@ from typing import Final
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Run
 from nightkeep.sweep.links import require_folders
-from nightkeep.sweep.order import SweepOrder
+from nightkeep.sweep.order import Mode, SweepOrder
 from nightkeep.sweep.places import below, own_folder
 from nightkeep.sweep.sets import Counted
 from nightkeep.territory import Territory
@@ -50,6 +50,24 @@ def check_spelling(counted: Counted, table: str) -> None:
         expected = "others than live files, in name or size"
         found = f"{counted.doubled} that may be one file under two names: {'; '.join(counted.doubles)}"
         raise EvidenceError(f"{table}: files that nothing needs", expected, found)
+
+
+def not_proven(counted: Counted, mode: Mode) -> str | None:
+    """Why these orphans may not be deleted for good: nothing tells that the lists which do not name them are whole."""
+    found = counted.not_evident if mode is Mode.DELETE else ()
+    if not found:
+        return None
+    more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
+    return f"there is no evidence that all live files are named ({found[0]}{more}); {_WITHOUT_EVIDENCE}"
+
+
+_WITHOUT_EVIDENCE: Final = "they can be put aside, and brought back"
+
+
+def check_proven(counted: Counted, mode: Mode, table: str) -> None:
+    """Raises EvidenceError where what became live meanwhile gives less evidence than `mode` asks for."""
+    if reason := not_proven(counted, mode):
+        raise EvidenceError(f"{table}: files about to be deleted", "evidence that nothing needs them", reason)
 
 
 def too_many(counted: Counted, order: SweepOrder) -> str | None:

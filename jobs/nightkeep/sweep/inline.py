@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nightkeep.storage import Stored
 from nightkeep.sweep.places import NESTED, bare, classified, foreign, stored, unkept, walked
-from nightkeep.sweep.sets import EXAMPLES, NO_FILES, ORPHANS, Amiss, Counted, Tally, TooManyNames
+from nightkeep.sweep.sets import EXAMPLES, NO_FILES, ORPHANS, Amiss, Counted, Tally, TooManyNames, Witness
 from nightkeep.territory import Root, Sweeps, Territory
 
 _BATCH: Final = 10_000
@@ -32,21 +32,23 @@ class InlineSets:
         self._wanted: list[pl.DataFrame] = []
         self._live: list[pl.DataFrame] = []
         self._read: set[object] = set()
+        self._witness = Witness()
+        self._doubted: frozenset[str] = frozenset()
         self._orphans = _NO_ORPHANS
         self._held = 0
 
     @classmethod
     def of_part(
         cls, territory: Territory, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
-        nested: Iterable[tuple[int, str]], complete: bool,
+        nested: Iterable[tuple[int, str]], complete: bool, doubted: frozenset[str],
     ) -> InlineSets:  # fmt: skip
         """Sets of a part of all names: with every candidate they have every live name that it can be matched by.
 
         `listed` is as `classified` has it, without signs of other tables; `nested` are the folders of those, as
-        (place, folder).
+        (place, folder); files of the `doubted` kinds are left alone.
         """
         sets = cls()
-        sets._territory, sets._complete = territory, complete
+        sets._territory, sets._complete, sets._doubted = territory, complete, doubted
         sets._listed, sets._wanted, sets._live = [listed], [wanted] if len(wanted) else [], [live]
         sets._nested = {*nested}
         return sets
@@ -59,12 +61,12 @@ class InlineSets:
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
         self._territory = table.territory()
-        for files in _reach(table, roots, set()):
+        for files in _reach(table, roots, set(), Witness()):
             self._wanted.append(files)
             self._hold(len(files))
 
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
-        for files in _reach(table, roots, self._read):
+        for files in _reach(table, roots, self._read, self._witness):
             self._live.append(files.with_columns(pl.col("needed") & pl.lit(expected)))
             self._hold(len(files))
 
@@ -79,9 +81,12 @@ class InlineSets:
         young = _minus(_tally(known), _tally(old))
         if named:
             old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
+        doubted = pl.col("kind").cast(pl.String).is_in(sorted(self._doubted | self._witness.doubted))
+        kept, old = old.filter(doubted), old.filter(~doubted)
         self._orphans = old.select("name", "bytes", "modified_ms", pl.col("kind").cast(pl.String)).sort("name")
-        needed = live.filter(pl.col("needed")).select("name", "bytes").unique() if self._complete else _NO_NEED
-        wrong, doubled = self._wrong(needed, listed), self._doubled(live, listed)
+        needed = live.filter(pl.col("needed")).select("name", "bytes").unique()
+        wrong = self._wrong(needed if self._complete else _NO_NEED, listed)
+        doubled = self._doubled(live, listed)
         return Counted(
             listed=_tally(ours) + self._unreadable + self._spared,
             live=_minus(_tally(ours), _tally(rest)) + self._spared,
@@ -94,6 +99,9 @@ class InlineSets:
             examples=_examples(wrong),
             doubled=doubled["name"].n_unique(),
             doubles=_doubles(doubled),
+            needed=needed["name"].n_unique(),
+            unproven=self._witness.unproven,
+            doubted=_tally(kept),
         )
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
@@ -103,7 +111,7 @@ class InlineSets:
 
     def close(self) -> None:
         self._listed, self._live, self._wanted = [], [], []
-        self._read, self._nested = set(), set()
+        self._read, self._nested, self._witness = set(), set(), Witness()
         self._orphans = _NO_ORPHANS
 
     @property
@@ -177,10 +185,11 @@ _NO_ORPHANS = pl.DataFrame(
 )
 
 
-def _reach(table: Sweeps, roots: Sequence[Root], read: set[object]) -> Iterator[pl.DataFrame]:
+def _reach(table: Sweeps, roots: Sequence[Root], read: set[object], witness: Witness) -> Iterator[pl.DataFrame]:
     """FILES of the roots and of their sources, except such sources as are in `read`, which grows."""
     for root in roots:
         reach = table.reach(root)
+        witness.hear(reach)
         yield live_files(reach.files)
         for source in reach.sources:
             if source not in read:

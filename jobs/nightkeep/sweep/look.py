@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
-from nightkeep.sweep.guards import check_spelling
+from nightkeep.sweep.guards import check_proven, check_spelling
+from nightkeep.sweep.order import Mode
 from nightkeep.sweep.sets import Counted, Sets
 from nightkeep.territory import Retention, Root, Sweeps, Territory
 
@@ -81,10 +82,10 @@ class Look:
         self._seen |= {root.id: root for root in roots}
 
 
-def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted]) -> Iterator[pa.RecordBatch]:
+def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted], mode: Mode) -> Iterator[pa.RecordBatch]:
     """ORPHANS by name, each batch after one more look at the roots: what became live meanwhile is not among them.
 
-    Raises EvidenceError where one of them may be a live file by another name.
+    Raises EvidenceError where one of them may be a live file by another name, or may no longer go as `mode` says.
     """
     last = None
     while True:
@@ -93,7 +94,9 @@ def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted]) -> Iter
             if not rest.num_rows:
                 continue
             if look.catch_up():
-                check_spelling(settle(), look.table)
+                counted = settle()
+                check_spelling(counted, look.table)
+                check_proven(counted, mode, look.table)
                 break
             yield rest
             last = rest["name"][-1]

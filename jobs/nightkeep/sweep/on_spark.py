@@ -24,8 +24,8 @@ from nightkeep.errors import NightkeepError
 from nightkeep.session import outcome, pickled, returned
 from nightkeep.sweep.inline import InlineSets, listed_files, live_files
 from nightkeep.sweep.places import NESTED, kinds, walked
-from nightkeep.sweep.sets import NO_FILES, ORPHANS, Counted, Tally, total
-from nightkeep.territory import Root, Sweeps, Territory
+from nightkeep.sweep.sets import NO_FILES, ORPHANS, Counted, Tally, Witness, total
+from nightkeep.territory import Reach, Root, Sweeps, Territory
 
 _FIELDS: Final = {
     "role": pl.String, "name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String,
@@ -39,8 +39,9 @@ _SETTLED: Final = "name string, bytes long, modified_ms long, kind string, told 
 
 _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
 """What is known of a name: that the store has it, that something that expires reached it, that it is needed."""
-_NAMELESS, _SOURCE, _FAILED = "nameless", "source", "failed"
-"""Of none: names that are no text, counted; a source still to be read; what a task ended with."""
+_NAMELESS, _SOURCE, _FAILED, _HEARD = "nameless", "source", "failed", "heard"
+"""Of none: names that are no text, counted; a source still to be read; what a task ended with; what a root told of
+itself beside files."""
 
 _TOLD: Final = (NightkeepError, OSError)
 """What a task may end with and the driver raises again: a store's own clients try often enough before they give up."""
@@ -72,14 +73,17 @@ class SparkSets:
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
         self._territory = table.territory()
-        self._keep(*self._read(table, roots, partial(_named, role=_WANTED, expected=False), seen=set()))
+        named = partial(_named, role=_WANTED, expected=False)
+        self._keep(*self._read(table, roots, named, seen=set(), witness=Witness()))
 
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
-        self._keep(*self._read(table, roots, partial(_named, role=_LIVE, expected=expected), seen=self._sources))
+        named = partial(_named, role=_LIVE, expected=expected)
+        self._keep(*self._read(table, roots, named, seen=self._sources, witness=self._witness))
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
         rows = reduce(DataFrame.unionByName, self._rows)
-        question = _Question(self._of, frozenset(self._nested), self._complete, cutoff_ms, named)
+        doubted = self._witness.doubted
+        question = _Question(self._of, frozenset(self._nested), self._complete, cutoff_ms, named, doubted)
         parts = max(self._cores, -(-self._names // self._names_per_part))
         part = F.pmod(F.xxhash64(F.substring_index("name", "/", -1)), F.lit(parts))
         names = rows.where(F.col("role").isin(_LISTED, _WANTED, _LIVE)).withColumn("part", part)
@@ -88,8 +92,8 @@ class SparkSets:
         self._settled = _checkpoint(compared)
         told = self._settled.where(F.col("told").isNotNull()).select("told").collect()
         counted = total([returned(bytes(row["told"])) for row in told])
-        nameless = self._nameless
-        return replace(counted, listed=counted.listed + nameless, unknown=counted.unknown + nameless)
+        listed, unknown = counted.listed + self._nameless, counted.unknown + self._nameless
+        return replace(counted, listed=listed, unknown=unknown, unproven=self._witness.unproven)
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
         if self._settled is None:
@@ -110,6 +114,7 @@ class SparkSets:
         self._rows = []
         self._names = 0
         self._sources: set[object] = set()
+        self._witness = Witness()
 
     @property
     def _of(self) -> Territory:
@@ -118,10 +123,14 @@ class SparkSets:
         return self._territory
 
     def _read(
-        self, table: Sweeps, roots: Sequence[Root], named: Callable[[pl.DataFrame], pl.DataFrame], *, seen: set[object]
-    ) -> tuple[DataFrame, DataFrame]:
+        self, table: Sweeps, roots: Sequence[Root], named: Callable[[pl.DataFrame], pl.DataFrame], *,
+        seen: set[object], witness: Witness,
+    ) -> tuple[DataFrame, DataFrame]:  # fmt: skip
         """What the roots name, and what those of their sources hold that are not in `seen`, which grows."""
         reached, told = self._each(partial(_reached, table, named), roots)
+        for row in told:
+            if row["role"] == _HEARD:
+                witness.hear(pickle.loads(bytes(row["told"])))
         fresh = {pickle.loads(bytes(row["told"])) for row in told if row["role"] == _SOURCE} - seen
         seen |= fresh
         return reached, self._each(partial(_lived, table, named), [*fresh])[0]
@@ -136,7 +145,7 @@ class SparkSets:
             rows = _checkpoint(self._spark.range(0, len(items), 1, tasks).mapInArrow(_rows(sent), _ROWS))
         finally:
             sent.destroy()
-        nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED)
+        nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED, _HEARD)
         told = rows.where(nameless).select("role", "bytes", "modified_ms", "told").distinct().collect()
         for row in told:
             if row["role"] == _FAILED:
@@ -162,6 +171,7 @@ class _Question:
     complete: bool
     cutoff_ms: int | None
     named: tuple[str, ...]
+    doubted: frozenset[str]
 
 
 def _checkpoint(rows: DataFrame) -> DataFrame:
@@ -198,6 +208,9 @@ def _reached(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], root:
     yield named(live_files(reach.files))
     told = [pickled(source) for source in reach.sources]
     yield pl.DataFrame({"told": told}, schema={"told": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
+    if reach.unproven or reach.contents:
+        heard = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
+        yield pl.DataFrame({"role": [_HEARD], "told": [pickled(heard)]})
 
 
 def _lived(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], source: object) -> Iterator[pl.DataFrame]:
@@ -268,6 +281,7 @@ def _part(question: _Question, rows: pl.DataFrame) -> InlineSets:
         live=rows.filter(live).select("name", "bytes", "needed"),
         nested=question.nested,
         complete=question.complete,
+        doubted=question.doubted,
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from nightkeep.territory import Root, Sweeps, Territory
+from nightkeep.errors import EvidenceError
+from nightkeep.territory import Reach, Root, Sweeps, Territory, Unproven
 
 _FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field("name", pa.string(), nullable=False),
@@ -56,7 +57,9 @@ class Counted:
     listing began, `resized` such as have another size than metadata says; `examples` names some of either. Files in
     the quarantine and in other tables' folders are not counted at all. Where only some names were asked for, orphans
     of other names are `listed` and no more. `doubled`: orphans that may be a live file by another name, one with the
-    same last part and size that was not listed itself; `doubles` names some, with that name.
+    same last part and size that was not listed itself; `doubles` names some, with that name. `needed` counts names that
+    readers of roots need, listed or not; `unproven` is what the roots gave no evidence of, `doubted` are files that
+    would be orphans but for that.
     """
 
     listed: Tally
@@ -70,6 +73,15 @@ class Counted:
     examples: tuple[Amiss, ...]
     doubled: int = 0
     doubles: tuple[str, ...] = ()
+    needed: int = 0
+    unproven: tuple[Unproven, ...] = ()
+
+    doubted: Tally = NO_FILES
+
+    @property
+    def not_evident(self) -> tuple[Unproven, ...]:
+        """What nothing proves to be whole, and may be all that keeps one of these files from being needed."""
+        return tuple(each for each in self.unproven if (self.doubted if each.kinds else self.orphans).files)
 
 
 def total(counts: Sequence[Counted]) -> Counted:
@@ -87,11 +99,39 @@ def total(counts: Sequence[Counted]) -> Counted:
         examples=tuple(sorted((example for each in counts for example in each.examples), key=str)[:EXAMPLES]),
         doubled=sum(each.doubled for each in counts),
         doubles=tuple(sorted(double for each in counts for double in each.doubles)[:EXAMPLES]),
+        needed=sum(each.needed for each in counts),
+        unproven=tuple(dict.fromkeys(told for each in counts for told in each.unproven)),
+        doubted=_sum(each.doubted for each in counts),
     )
 
 
 def _sum(tallies: Iterable[Tally]) -> Tally:
     return sum(tallies, NO_FILES)
+
+
+class Witness:
+    """What roots told of themselves beside files: gathered over one look, compared root by root."""
+
+    def __init__(self) -> None:
+        self._unproven: dict[Unproven, None] = {}
+        self._names: dict[str, str] = {}
+
+    @property
+    def unproven(self) -> tuple[Unproven, ...]:
+        return tuple(self._unproven)
+
+    @property
+    def doubted(self) -> frozenset[str]:
+        """Kinds of files that are left alone."""
+        return frozenset().union(*(each.kinds for each in self._unproven))
+
+    def hear(self, reach: Reach) -> None:
+        """Raises EvidenceError where two metadata files have one content: one of them was lost under a copy."""
+        self._unproven |= dict.fromkeys(reach.unproven)
+        for name, digest in reach.contents:
+            other = self._names.setdefault(digest, name)
+            if other != name:
+                raise EvidenceError(name, "content of its own", f"that of {other}")
 
 
 class TooManyNames(Exception):

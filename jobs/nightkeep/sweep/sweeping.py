@@ -8,7 +8,7 @@ from functools import partial
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome, Run, run_token
-from nightkeep.sweep.guards import check_age, check_evidence, clocks_apart, store_ahead_ms, too_many
+from nightkeep.sweep.guards import check_age, check_evidence, clocks_apart, not_proven, store_ahead_ms, too_many
 from nightkeep.sweep.look import Look, still_orphans
 from nightkeep.sweep.order import Acted, Mode, SweepOrder, Swept
 from nightkeep.sweep.owner import Clock, wall_ms
@@ -53,14 +53,14 @@ def sweep(
     found = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=_unseen(whole, territory))
     if order.mode is Mode.DRY_RUN:
         return _told(found, counted, order)
-    if reason := too_many(counted, order):
+    if reason := not_proven(counted, order.mode) or too_many(counted, order):
         return replace(found, outcome=Outcome.REFUSED, reason=reason)
     acted = Acted()
     if counted.orphans.files:
         before()
         acted = remove(
             territory,
-            still_orphans(look, sets, settle),
+            still_orphans(look, sets, settle, order.mode),
             run,
             mode=order.mode,
             total=counted.orphans,
@@ -80,11 +80,13 @@ def _names(run_id: str | None) -> tuple[str, ...]:
 
 
 def _told(found: Swept, counted: Counted, order: SweepOrder) -> Swept:
-    if not counted.orphans.files:
+    if not counted.orphans.files and not counted.doubted.files:
         return found
     reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
-    refusal = too_many(counted, order)
-    reason += f"; acting would be refused: {refusal}" if refusal else ""
+    if refusal := too_many(counted, order):
+        reason += f"; acting would be refused: {refusal}"
+    if unproven := not_proven(counted, Mode.DELETE):
+        reason += f"; deleting would be refused: {unproven}"
     return replace(found, outcome=Outcome.SKIPPED, reason=reason)
 
 

@@ -15,7 +15,7 @@ from nightkeep.sweep.sweeping import sweep
 from nightkeep.territory import Sweeps
 from nightkeep.upkeep.afterwards import remember
 from nightkeep.upkeep.order import Log, unchecked_versions
-from nightkeep.upkeep.orphan_list import counted, iso, write_orphans
+from nightkeep.upkeep.orphan_list import SHOWN, counted, iso, write_orphans
 from nightkeep.upkeep.resumed import ended_on, swept_on
 from nightkeep.upkeep.watched import WatchedSets
 
@@ -69,6 +69,7 @@ def told(found: Swept, *, root: str) -> dict[str, object]:
     return {
         "cutoff": iso(found.cutoff_ms),
         **looked(found.counted),
+        **evidence(found.counted),
         "acted": counted(found.acted),
         "left": counted(found.left),
         "purged": counted(found.purged),
@@ -83,8 +84,16 @@ def told(found: Swept, *, root: str) -> dict[str, object]:
 
 def looked(found: Counted | None) -> dict[str, object]:
     """Counts of what was listed, None where nothing was."""
-    names = ("listed", "live", "young", "unknown")
+    names = ("listed", "live", "young", "unknown", "doubted")
     return {f"{name}_files": None if found is None else getattr(found, name).files for name in names}
+
+
+def evidence(found: Counted | None) -> dict[str, object]:
+    """Whether what was read is proven whole by what is told elsewhere, and if not, why; None where nothing was read."""
+    if found is None:
+        return {"evidence": None, "unproven": [], "needed_files": None}
+    why = [str(each) for each in found.unproven[:SHOWN]]
+    return {"evidence": "none" if why else "complete", "unproven": why, "needed_files": found.needed}
 
 
 def failures(failed: tuple[tuple[str, str], ...], root: str) -> list[dict[str, object]]:

@@ -54,6 +54,21 @@ def read_container(data: bytes, *, subject: str) -> Container:
     return Container(schema, container.codec.name, records, container.metadata)
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How a file is divided: records and unpacked bytes of each block. `by_java`: its schema is Paimon Java's."""
+
+    sizes: tuple[tuple[int, int], ...]
+    by_java: bool
+
+
+def read_blocks(data: bytes, *, subject: str) -> Blocks:
+    """Raises CorruptMetadata as `read_container`."""
+    with well_formed(subject):
+        container = open_container(data, _CODECS, subject=subject)
+        return Blocks(tuple(container.block_sizes()), b"org.apache.paimon.avro.generated" in container.schema)
+
+
 def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec: str = "zstandard") -> bytes:
     """Encode `records` under `schema`, which the header carries unchanged.
 

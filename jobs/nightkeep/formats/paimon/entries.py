@@ -19,8 +19,13 @@ ADD, DELETE = 0, 1
 
 def read_list(storage: Storage, name: str) -> Container:
     """A manifest list. Raises RefusedTable for records of another version than we know."""
-    container = read_container(storage.read(f"manifest/{name}"), subject=f"manifest/{name}")
-    _require_version(container.records, 2, subject=f"manifest/{name}")
+    return parse_list(storage.read(f"manifest/{name}"), f"manifest/{name}")
+
+
+def parse_list(data: bytes, name: str) -> Container:
+    """A manifest list that is stored as `name`. Raises as `read_list`."""
+    container = read_container(data, subject=name)
+    _require_version(container.records, 2, subject=name)
     return container
 
 
@@ -40,10 +45,13 @@ def read_manifest(storage: Storage, meta: Record) -> Container:
 
 def read_index(storage: Storage, name: object) -> Container | None:
     """The index manifest that a snapshot names, if it names one."""
-    if name is None:
-        return None
-    container = read_container(storage.read(f"manifest/{name}"), subject=f"manifest/{name}")
-    _require_version(container.records, 1, subject=f"manifest/{name}")
+    return None if name is None else parse_index(storage.read(f"manifest/{name}"), f"manifest/{name}")
+
+
+def parse_index(data: bytes, name: str) -> Container:
+    """An index manifest that is stored as `name`. Raises as `read_index`."""
+    container = read_container(data, subject=name)
+    _require_version(container.records, 1, subject=name)
     return container
 
 

@@ -3,8 +3,9 @@
 A snapshot keeps what its readers open: files whose ADD no DELETE follows. Reading every manifest once per snapshot
 would take the history's length times the table. So a chain of snapshots is read as its newest one, merged, and the
 files that each later commit removed: those were live directly before it, so that both together are what any snapshot
-of the chain needs. Unlike C/operation/OrphanFilesClean, which keeps whatever an entry names, files that every version
-has removed are kept by none: what C/table/ExpireSnapshotsImpl would delete with the versions that needed them.
+of the chain needs. What is read must add up with what snapshots tell of it (evidence.py). Unlike
+C/operation/OrphanFilesClean, which keeps whatever an entry names, files that every version has removed are kept by
+none: what C/table/ExpireSnapshotsImpl would delete with the versions that needed them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,20 @@ import pyarrow as pa
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon.entries import ADD, decoding, entry_identity, read_index, read_list, read_manifest
+from nightkeep.formats.paimon.entries import ADD, decoding, entry_identity, read_list, read_manifest
+from nightkeep.formats.paimon.evidence import (
+    BASE,
+    CHANGELOG,
+    DELTA,
+    Read,
+    Told,
+    read_index_manifest,
+    read_told_list,
+    require_known,
+    require_once,
+    require_rows,
+    require_successor,
+)
 from nightkeep.formats.paimon.layout import Layout, inside
 from nightkeep.formats.paimon.roots import Kept, Version, version_of
 from nightkeep.storage import Storage
@@ -34,7 +48,7 @@ _READ_BY_READERS: Final = ".index"
 class Merged:
     """What a reader of one snapshot opens: the entries of its base and delta list, merged."""
 
-    lists: tuple[str, str]
+    lists: tuple[Told, Told]
     layout: Layout
 
 
@@ -42,7 +56,7 @@ class Merged:
 class Removed:
     """What one commit removed, and was live until then."""
 
-    delta: str
+    delta: Told
     layout: Layout
 
 
@@ -50,7 +64,7 @@ class Removed:
 class Added:
     """What one list's entries add. `appended`: without what a compaction wrote, which no changelog reader opens."""
 
-    list: str
+    list: Told
     layout: Layout
     appended: bool = False
 
@@ -61,22 +75,25 @@ def reach(storage: Storage, root: Root) -> Reach:
     Raises MissingFile for a list that is not there: nobody can say what it named.
     """
     version = version_of(root)
+    require_known(version.raw, subject=version.name)
     if version.kind is Kept.CHANGELOG:
         return _changelog(storage, version)
     found = _Found()
-    for key in ("baseManifestList", "deltaManifestList"):
-        _of_list(storage, version, key, found)
+    lists = [_of_list(storage, version, key, found) for key in (BASE, DELTA)]
+    require_once((meta for read in lists for meta in read.records), subject=version.name)
+    if version.following is not None and any(read.unproven for read in found.read):
+        require_successor(storage, lists, version.following)
     changelog = _has_changelog(storage, version)
     if changelog:
-        _of_list(storage, version, "changelogManifestList", found)
+        _of_list(storage, version, CHANGELOG, found)
     _of_index(storage, version, found)
     if (statistics := version.raw.get("statistics")) is not None:
         found.add(f"statistics/{statistics}")
     where = version.layout
     sources: list[object] = [Merged(version.newest, where), *(Removed(delta, where) for delta in version.later)]
     if changelog:
-        sources.append(Added(str(version.raw["changelogManifestList"]), where))
-    return Reach(found.table(), tuple(sources))
+        sources.append(Added(Told.of(version.raw, CHANGELOG), where))
+    return found.reach(*sources)
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
@@ -100,9 +117,10 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
 
 
 class _Found:
-    """FILES, gathered."""
+    """FILES, gathered, and the metadata files that tell of them."""
 
     def __init__(self) -> None:
+        self.read: list[Read] = []
         self._needed: dict[str, int | None] = {}
         self._kept: dict[str, None] = {}
 
@@ -112,29 +130,34 @@ class _Found:
     def keep(self, name: str) -> None:
         self._kept[name] = None
 
-    def table(self) -> pa.Table:
+    def reach(self, *sources: object) -> Reach:
         needed = files_table(list(self._needed), sizes=list(self._needed.values()))
-        return pa.concat_tables([needed, files_table(list(self._kept), needed=False)])
+        files = pa.concat_tables([needed, files_table(list(self._kept), needed=False)])
+        unproven = tuple(read.unproven for read in self.read if read.unproven is not None)
+        return Reach(files, sources, unproven, tuple((read.name, read.digest) for read in self.read))
 
 
-def _of_list(storage: Storage, version: Version, key: str, found: _Found) -> None:
-    name = str(version.raw[key])
-    found.add(f"manifest/{name}", version.raw.get(f"{key}Size"))
-    with decoding(f"manifest/{name}", "names and sizes of manifests"):
-        for meta in read_list(storage, name).records:
+def _of_list(storage: Storage, version: Version, key: str, found: _Found) -> Read:
+    read = read_told_list(storage, version.raw, key)
+    found.read.append(read)
+    found.add(read.name, version.raw.get(f"{key}Size"))
+    with decoding(read.name, "names and sizes of manifests"):
+        require_once(read.records, subject=read.name)
+        for meta in read.records:
             found.add(f"manifest/{meta['_FILE_NAME']}", meta["_FILE_SIZE"])
             for extra in meta.get("_EXTRA_FILES") or ():
                 found.keep(f"manifest/{extra}")
+    return read
 
 
 def _of_index(storage: Storage, version: Version, found: _Found) -> None:
-    container = read_index(storage, version.raw.get("indexManifest"))
-    if container is None:
+    read = read_index_manifest(storage, version.raw, may_be_empty=version.no_vectors)
+    if read is None:
         return
-    name = f"manifest/{version.raw['indexManifest']}"
-    found.add(name)
-    with decoding(name, "entries of index files"):
-        for record in container.records:
+    found.read.append(read)
+    found.add(read.name)
+    with decoding(read.name, "entries of index files"):
+        for record in read.records:
             found.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
 
 
@@ -154,18 +177,18 @@ def _changelog(storage: Storage, version: Version) -> Reach:
     What else its snapshot named went with that, as long as no other version needs it.
     """
     found, where = _Found(), version.layout
-    if version.raw.get("changelogManifestList") is not None:
-        _of_list(storage, version, "changelogManifestList", found)
-        return Reach(found.table(), (Added(str(version.raw["changelogManifestList"]), where),))
+    if version.raw.get(CHANGELOG) is not None:
+        _of_list(storage, version, CHANGELOG, found)
+        return found.reach(Added(Told.of(version.raw, CHANGELOG), where))
     base, delta = version.newest
-    if storage.exists(f"manifest/{base}"):
-        _of_list(storage, version, "baseManifestList", found)
+    if storage.exists(f"manifest/{base.name}"):
+        _of_list(storage, version, BASE, found)
     appended = version.raw["commitKind"] == "APPEND" and not where.writes_changelogs
-    if not appended and not storage.exists(f"manifest/{delta}"):
+    if not appended and not storage.exists(f"manifest/{delta.name}"):
         # A commit without changes to tell of, where others have a list of their own: SnapshotDeletion took both.
-        return Reach(found.table())
-    _of_list(storage, version, "deltaManifestList", found)
-    return Reach(found.table(), (Added(delta, where, appended=True),))
+        return found.reach()
+    _of_list(storage, version, DELTA, found)
+    return found.reach(Added(delta, where, appended=True))
 
 
 _APPEND: Final = 0
@@ -177,23 +200,34 @@ _COLUMNS: Final = pl.Schema(
         "identity": pl.String(),
         "adds": pl.Int8(),
         "bytes": pl.Int64(),
+        "rows": pl.Int64(),
+        "source": pl.Int32(),
         "extra": pl.List(pl.String()),
     }
 )
 
 
-def _merged(storage: Storage, lists: Sequence[str], where: Layout, *, appended: bool = False) -> pl.DataFrame:
+def _merged(storage: Storage, lists: Sequence[Told], where: Layout, *, appended: bool = False) -> pl.DataFrame:
     """One row per file that entries of the lists' manifests tell of; `adds` is ADDs less DELETEs."""
-    metas = [meta for name in lists for meta in read_list(storage, name).records]
     folder = cache(where.folder)
+    entries = pl.concat([_entries(storage, told, folder) for told in lists])
+    if appended:
+        entries = entries.filter(pl.col("source").is_null() | (pl.col("source") == _APPEND))
+    keys = ("name", "level", "identity")
+    return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra").first())
+
+
+def _entries(storage: Storage, told: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
+    """All entries of a list, whose rows add up to what is told."""
     parts = [pl.DataFrame(schema=_COLUMNS)]
-    for meta in metas:
+    for meta in read_list(storage, told.name).records:
         records = read_manifest(storage, meta).records
         with decoding(f"manifest/{meta['_FILE_NAME']}", "entries of data files"):
-            kept = (r for r in records if not appended or r["_FILE"].get("_FILE_SOURCE") in (None, _APPEND))
-            parts.append(_frame(kept, folder))
-    keys = ("name", "level", "identity")
-    return pl.concat(parts).group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra").first())
+            parts.append(_frame(records, folder))
+    entries = pl.concat(parts)
+    rows = int(entries.select((pl.col("rows") * pl.col("adds")).sum()).item())
+    require_rows(told.rows, rows, subject=f"manifest/{told.name}")
+    return entries
 
 
 def _frame(records: Iterable[Record], folder: Callable[[bytes, int], str]) -> pl.DataFrame:
@@ -207,7 +241,8 @@ def _row(record: Record, folder: str) -> tuple[object, ...]:
     identity = repr(rest) if any(rest) else ""
     extra = [f"{folder}/{name}" for name in file.get("_EXTRA_FILES") or ()]
     adds = 1 if record["_KIND"] == ADD else -1
-    return f"{folder}/{inside(file)}", file["_LEVEL"], identity, adds, file["_FILE_SIZE"], extra
+    size, rows, source = file["_FILE_SIZE"], file["_ROW_COUNT"], file.get("_FILE_SOURCE")
+    return f"{folder}/{inside(file)}", file["_LEVEL"], identity, adds, size, rows, source, extra
 
 
 def _files(merged: pl.DataFrame) -> Iterator[pa.RecordBatch]:

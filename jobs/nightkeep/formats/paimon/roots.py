@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.paimon.evidence import BASE, DELTA, INDEX, Told
 from nightkeep.formats.paimon.layout import MAIN, Layout, branch_schemas, branches, layout
 from nightkeep.formats.paimon.snapshots import hinted, numbered, parse_snapshot
 from nightkeep.storage import Storage
@@ -35,7 +36,8 @@ class Version:
 
     `newest` are base and delta list of the newest version of its chain: snapshots of a branch whose ids have no gap,
     each of which changes the one before it by its delta list and by nothing else. `later` are the delta lists of
-    those that follow this one, oldest first. A tag or a changelog is a chain of its own.
+    those that follow this one, oldest first. A tag or a changelog is a chain of its own. `following` is the base list
+    of the next snapshot of its chain. `no_vectors`: a version without rows has the same index manifest.
     """
 
     kind: Kept
@@ -43,8 +45,10 @@ class Version:
     name: str
     raw: Mapping[str, object]
     layout: Layout
-    newest: tuple[str, str]
-    later: Sequence[str] = ()
+    newest: tuple[Told, Told]
+    later: Sequence[Told] = ()
+    following: str | None = None
+    no_vectors: bool = False
 
     @property
     def id(self) -> int:
@@ -62,8 +66,8 @@ class _Read:
     digest: str
 
     @property
-    def lists(self) -> tuple[str, str]:
-        return str(self.raw["baseManifestList"]), str(self.raw["deltaManifestList"])
+    def lists(self) -> tuple[Told, Told]:
+        return Told.of(self.raw, BASE), Told.of(self.raw, DELTA)
 
     def number(self, key: str) -> int | None:
         value = self.raw.get(key)
@@ -98,15 +102,22 @@ def _branch(storage: Storage, branch: str) -> Iterator[Root]:
     for kind in (Kept.TAG, Kept.CHANGELOG):
         for name in _names(storage, branch, kind):
             read = _read(storage, name)
-            yield _root(read, Version(kind, branch, name, read.raw, where, read.lists))
+            bare = read.raw["totalRecordCount"] == 0
+            yield _root(read, Version(kind, branch, name, read.raw, where, read.lists, no_vectors=bare))
 
 
 def _snapshots(storage: Storage, branch: str, where: Layout) -> Iterator[Root]:
-    for chain in _chains([_read(storage, name) for name in _snapshot_names(storage, branch)]):
+    reads = [_read(storage, name) for name in _snapshot_names(storage, branch)]
+    bare = {read.raw.get(INDEX) for read in reads if read.raw["totalRecordCount"] == 0}
+    for chain in _chains(reads):
         deltas = tuple(read.lists[1] for read in chain)
         for place, read in enumerate(chain, start=1):
             later = deltas[place:]
-            version = Version(Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later)
+            following = chain[place].lists[0].name if later else None
+            version = Version(
+                Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later, following,
+                no_vectors=read.raw.get(INDEX) in bare,
+            )  # fmt: skip
             yield _root(read, version, version.id if branch == MAIN else None)
 
 
