@@ -18,6 +18,7 @@ from nightkeep.sweep.order import Acted, Mode
 from nightkeep.sweep.owner import Clock, wall_ms
 from nightkeep.sweep.removal import remove
 from nightkeep.sweep.sets import Counted, Sets
+from nightkeep.sweep.vouched import VouchedTable
 from nightkeep.territory import Announces, ExpireRequest, Expires, Expiry, Retention
 
 _TRIES: Final = 3
@@ -29,11 +30,12 @@ NOTHING: Final = Acted()
 
 @dataclass(frozen=True, slots=True)
 class ExpireOrder:
-    """What to let go. `retention` is what is asked of roots that remain."""
+    """What to let go. `retention` is what is asked of roots that remain; `outside` as of a SweepOrder."""
 
     mode: Mode
     request: ExpireRequest
     retention: Retention
+    outside: bool = False
 
     def moved(self, milliseconds: int) -> ExpireOrder:
         """The same as if it were so much later."""
@@ -77,7 +79,7 @@ def expire(
         expiry, looked = table.expiry(order.request), sets()
         if not expiry.roots:
             return Expired(Outcome.UNCHANGED, "no version may go", expiry)
-        looked.reached(table, expiry.roots)
+        looked.reached(VouchedTable(table, outside=order.outside), expiry.roots)
         look = Look(table, order.retention, looked)
         if expiry.files_only and not _files(look, looked):
             return Expired(Outcome.UNCHANGED, "no file may go", expiry)

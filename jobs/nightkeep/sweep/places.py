@@ -35,7 +35,8 @@ def walked(territory: Territory) -> tuple[str, ...]:
 def vouched(territory: Territory, *, outside: bool) -> Territory:
     """The territory without places that other tables may share, unless somebody vouches for those `outside`."""
     own = tuple(place for place in territory.places if outside or not place.shared)
-    return replace(territory, places=own)
+    # A folder without known kinds: nothing in it is ever touched.
+    return replace(territory, places=own or (Place(territory.home, ()),))
 
 
 def is_home_for(territory: Territory, name: str, home: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from nightkeep.errors import NightkeepError
+from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.sweep.guards import check_age, check_evidence, clocks_apart, not_proven, store_ahead_ms, too_many
 from nightkeep.sweep.look import Look, still_orphans
@@ -36,6 +36,7 @@ def sweep(
     """
     whole = table.territory()
     territory = vouched(whole, outside=order.outside)
+    _require_own_place(whole, territory)
     check_age(order, territory)
     cutoff_ms = run.now_ms - order.older_than_ms
     closed: tuple[str, ...] = ()
@@ -68,6 +69,14 @@ def sweep(
             announce=table if isinstance(table, Announces) else None,
         )
     return _ended(found, acted, territory, order=order, now_ms=run.now_ms)
+
+
+def _require_own_place(whole: Territory, territory: Territory) -> None:
+    """Raises RefusedTable where all that metadata names may be another table's."""
+    if any(place.kinds for place in whole.places) and not any(place.kinds for place in territory.places):
+        folders = ", ".join(sorted({place.folder for place in whole.places}))
+        feature = f"its metadata says that its files are in {folders}, and its own metadata file is not there"
+        raise RefusedTable(whole.table.name, feature, "set sweep.outside to true if no other table has files there")
 
 
 def _unseen(whole: Territory, territory: Territory) -> tuple[str, ...]:

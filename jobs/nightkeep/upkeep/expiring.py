@@ -59,6 +59,7 @@ def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
         ExpireRequest(now_ms, keep, older_than_ms=older_than, retain_last=retain_last),
         # As the versions go by the table's own rules, so do files: those of a sweep would keep what only they reached.
         Retention(now_ms, older_than or 0, keep),
+        outside=settings.sweep.outside,
     )
 
 

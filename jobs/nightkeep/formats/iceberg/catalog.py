@@ -29,12 +29,13 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from nightkeep.errors import AddressError, EvidenceError, Unreachable
 from nightkeep.formats.iceberg import sql_commit, update_commit
+from nightkeep.formats.iceberg.claims import Claim, bounds, claims, located
 from nightkeep.formats.iceberg.forgetting import Forgotten, without
 from nightkeep.formats.iceberg.paths import MACHINE, name_in
 from nightkeep.formats.iceberg.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.table_metadata import Raw, content, decode, head
 from nightkeep.formats.iceberg.update_commit import SILENT
-from nightkeep.storage import LocalStorage, Storage
+from nightkeep.storage import LocalStorage, Storage, within
 
 _NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
 _MISCONFIGURED: Final = (
@@ -153,11 +154,23 @@ def parse_location(location: str, storage: Storage) -> TableHandle:
 
 
 def open_handle(location: str) -> TableHandle:
-    """As `parse_location`, with the store that the table's files are in. Raises AddressError, Unreachable."""
+    """As `parse_location`, with the store that the table's files are in, in which nothing else changes.
+
+    Raises AddressError, Unreachable, RefusedTable, and as `load`.
+    """
     handle = parse_location(location, LocalStorage(MACHINE))
     raw, where = handle.found()
-    where = where or str((raw or {}).get("location", ""))
-    return replace(handle, storage=store_of(where, open_catalog(handle.catalog).properties))
+    place = where or str((raw or {}).get("location", ""))
+    handle = replace(handle, storage=store_of(place, open_catalog(handle.catalog).properties))
+    folders = bounds(handle.storage, handle.load(), lambda: claims_of(handle))
+    return replace(handle, storage=within(handle.storage, *folders))
+
+
+def claims_of(handle: TableHandle) -> tuple[Claim, ...]:
+    """What other tables of its catalog claim. Raises as `load`."""
+    with _asking(f"catalog {handle.catalog}", handle.catalog):
+        found = claims(open_catalog(handle.catalog), handle.identifier)
+    return located(handle.storage, found)
 
 
 def open_catalog(name: str) -> Catalog:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg import audit, commit, expire, live, scan, wide
-from nightkeep.formats.iceberg.catalog import TableHandle, open_handle
+from nightkeep.formats.iceberg.catalog import TableHandle, claims_of, open_handle
 from nightkeep.formats.iceberg.cluster_columns import require_columns
 from nightkeep.formats.iceberg.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.conflicts import conflicts
@@ -155,7 +155,7 @@ class IcebergTable:
         return f"CALL `{catalog}`.system.rollback_to_snapshot('{quoted}', {version})"
 
     def territory(self) -> Territory:
-        return territory(self.address, self.storage, self.handle.whole())
+        return territory(self.address, self.storage, self.handle.whole(), claims_of(self.handle))
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
         return live.roots(self.address.name, self.handle.whole(), retention)
@@ -198,5 +198,4 @@ def _reading(unit: IcebergUnit) -> Iterator[None]:
 def open_table(address: Address) -> IcebergTable:
     """Open `CATALOG/NAMESPACE.TABLE`. Raises AddressError for a catalog or a table that is not there."""
     handle = open_handle(address.location)
-    handle.load()
     return IcebergTable(address, handle)

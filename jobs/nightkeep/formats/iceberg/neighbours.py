@@ -59,6 +59,25 @@ _SIGNS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi", "schema": "Paimon"}
 _PAIMON: Final = re.compile("/schema-[0-9]+\\Z")
 
 
+_LOCATIONS: Final[dict[str, str]] = {}
+"""By metadata file, none of which is ever written twice."""
+
+
+def location_in(storage: Storage, metadata: str) -> str:
+    """The location of the table whose metadata file is at `metadata`. Raises MissingFile, CorruptMetadata."""
+    if metadata not in _LOCATIONS:
+        name = stored_name(metadata)
+        with storage.open(name) as source:
+            told = _LOCATION_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
+        found = json.loads(told[1]) if told else None
+        if not isinstance(found, str):
+            found = text(decode(storage.read(name), subject=metadata), "location", subject=metadata)
+        if len(_LOCATIONS) >= _REMEMBERED:
+            _LOCATIONS.clear()
+        _LOCATIONS[metadata] = found
+    return _LOCATIONS[metadata]
+
+
 def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[tuple[str, str | None]]:
     """Each file's name and the table it is of; None for what is gone by now, or was never finished."""
 
@@ -111,7 +130,8 @@ def _read(storage: Storage, file: Stored) -> str | None:
 
 _PLAIN: Final = rb'"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9]+|true|false|null)\s*,\s*'
 _UUID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"table-uuid"\s*:\s*"([0-9A-Za-z-]+)"')
-"""A UUID that stands before anything nested: what is further inside may be a property of that name."""
+_LOCATION_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"location"\s*:\s*("(?:[^"\\]|\\.)*")')
+"""A UUID, or a location, that stands before anything nested: what is further inside may be a property of that name."""
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.iceberg.claims import Claim, own_folder, require_unclaimed
 from nightkeep.formats.iceberg.features import refuse_structure
 from nightkeep.formats.iceberg.live import stored_name
 from nightkeep.formats.iceberg.neighbours import require_alone, require_one_format
@@ -20,12 +22,17 @@ from nightkeep.formats.iceberg.paths import require_in, root_of
 from nightkeep.formats.iceberg.places import escaped
 from nightkeep.formats.iceberg.table_metadata import Raw, objects, properties, text
 from nightkeep.model import Address
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, is_within
 from nightkeep.territory import Kind, Place, Territory
 
 
-def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Territory:
+def territory(
+    table: Address, storage: Storage, loaded: tuple[Raw, str], claims: tuple[Claim, ...] = ()
+) -> Territory:  # fmt: skip
     """The table's own folders, as its metadata `loaded` from a location has them.
+
+    Its own is the folder of the metadata file that the catalog names; what metadata names elsewhere, be it the
+    location, is shared. What other tables' `claims` are below it is left alone.
 
     Raises RefusedTable where nobody may delete its files (gc.enabled), where its folder is another table's as well, of
     whatever format, and where its catalog does not tell its metadata file. A second catalog's metadata of the same
@@ -33,6 +40,7 @@ def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Terr
     """
     raw, location = loaded
     refuse_upkeep(table.name, loaded)
+    own = own_folder(location)
     home = _folder(text(raw, "location", subject=location))
     require_in(storage, text(raw, "location", subject=location))
     told = properties(raw, subject=location)
@@ -44,10 +52,15 @@ def territory(table: Address, storage: Storage, loaded: tuple[Raw, str]) -> Terr
     versions = [Place(f"{home}/metadata", _METADATA)]
     for folder in _folders(storage, told, (_METADATA_PATH,)):
         versions += _elsewhere(home, folder, _METADATA)
+    for folder in dict.fromkeys((own, home, *(place.folder for place in (*data, *versions)))):
+        require_unclaimed(table.name, storage.root, folder, claims)
     for place in versions:
         require_alone(table.name, storage, place.folder, loaded)
-    places = tuple({place.folder: place for place in (*data, *versions)}.values())
-    return Territory(table, storage, home, places, foreign=_FOREIGN)
+    known = [replace(place, shared=place.shared or not is_within(own, place.folder)) for place in (*data, *versions)]
+    inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
+    known += [Place(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
+    places = tuple({place.folder: place for place in known}.values())
+    return Territory(table, storage, home if is_within(own, home) else own, places, foreign=_FOREIGN)
 
 
 def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
