@@ -21,7 +21,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Committed, Mismatch, Operation, Outcome, Plan, Request, Run, run_token
 from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, MayBeNew, Snapshot, Table
+from nightkeep.protocol import ChangesRows, MayBeNew, Snapshot, Table, Watch
 from nightkeep.publish import publish
 from nightkeep.report import (
     CommitResult,
@@ -39,6 +39,7 @@ from nightkeep.rows.parse import shortened
 from nightkeep.software import versions
 from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinished, unit_results, versions_of, why
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
+from nightkeep.undone import facts, look_back, settle
 from nightkeep.verify import verify
 
 
@@ -149,16 +150,28 @@ def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunD
         base = table.snapshot()
         request = _request(log, table, base, run=run)
         found = plan(table, base, request)
+        watch = look_back(table, base, log.order.reports, now_ms=run.now_ms)
     log.facts |= {
         "base_version": base.version,
         "plan": PlanSection.of(found, request.clustering),
         "metrics": sizes(base.sizes, None, Metrics()),
     }
+    if watch is not None and (undone := _undone(log, table, watch)):
+        return undone
     if not found.units:
         return log.document(Outcome.UNCHANGED, "nothing to do")
     if log.order.dry_run:
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
     return _work(log, table, base, found, run=run, workers=workers())
+
+
+def _undone(log: _Log, table: Table[Any], watch: Watch) -> RunDocument | None:
+    """What another writer undid, to be looked at by people before anything else happens to the table."""
+    dry_run = log.order.dry_run
+    document = log.document(**facts(table, watch, dry_run=dry_run)) if watch.undone else None
+    if not dry_run:
+        settle(watch, document, reports=log.order.reports, table=log.policy.address.name)
+    return document
 
 
 def _work(

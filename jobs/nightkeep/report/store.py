@@ -2,6 +2,7 @@
 
 <reports>/<table>/<run id>-<operation>.json    one document
 <reports>/holds/<table>.json                   a table on hold: only a release removes it
+<reports>/holds/<table>~look.json              the version of a table up to which its history was looked at
 <reports>/pages/<name>.html                    what people open
 """
 
@@ -41,6 +42,17 @@ class Hold:
     base_version: int | None = None
     committed_version: int | None = None
     go_back: str | None = None
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Up to which version, of which content, a table's history was looked at, and commits that were told of."""
+
+    table: str
+    version: int
+    identity: str
+    told: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 
@@ -120,6 +132,20 @@ def _lifted(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
         return Unreadable.of(_hold_path(reports_dir, table), failure)
 
 
+def keep_look(reports_dir: str | Path, look: Look) -> None:
+    """Replace what is known of the last look at a table."""
+    _replace(_look_path(reports_dir, look.table), json.dumps(encode(look), indent=2) + "\n")
+
+
+def last_look(reports_dir: str | Path, table: str) -> Look | None:
+    """The last look at `table`; None where there was none, or where it cannot be read: then all is looked at again."""
+    path = _look_path(reports_dir, table)
+    try:
+        return decode(Look, read_json(path), str(path))
+    except (FileNotFoundError, CorruptMetadata):
+        return None
+
+
 def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
     """Write or replace a page; its path."""
     return _replace(Path(reports_dir) / _PAGES / f"{slug(name)}.html", html)
@@ -150,6 +176,11 @@ def _document_folders(root: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     return [root / name for name in names if name not in (_HOLDS, _PAGES)]
+
+
+def _look_path(reports_dir: str | Path, table: str) -> Path:
+    # No slug ends so: what follows a single `~` is hexadecimal.
+    return Path(reports_dir) / _HOLDS / f"{slug(table)}~look.json"
 
 
 def _hold_path(reports_dir: str | Path, table: str) -> Path:

@@ -1,0 +1,70 @@
+"""Commits since the last look -> those that show rows again which were hidden -> the table is held.
+
+What cannot be prevented is noticed. The version that was looked at last is kept beside the holds, so that a commit is
+judged once, and not again after a release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from nightkeep.model import Outcome
+from nightkeep.protocol import Seen, Snapshot, Table, Undone, Watch, Watched
+from nightkeep.report import Look, RunDocument, hold, keep_look, last_look
+
+_TOLD: Final = 100
+"""Commits that are remembered as told: for tables whose last look is no version of theirs any more."""
+_DETAILS: Final = 20
+
+
+def look_back(table: Table[Any], base: Snapshot[Any], reports: str, *, now_ms: int) -> Watch | None:
+    """The commits up to `base` that nobody was told of; None for a format without such commits."""
+    if not isinstance(table, Watched):
+        return None
+    last = last_look(reports, table.address.name)
+    found = table.watch(base, None if last is None else Seen(last.version, last.identity), now_ms=now_ms)
+    if found is None or last is None:
+        return found
+    return replace(found, undone=tuple(each for each in found.undone if _name(each.commit) not in last.told))
+
+
+def facts(table: Table[Any], watch: Watch, *, dry_run: bool) -> dict[str, Any]:
+    """What a document says of `watch.undone`: the first of them is the one to go back before."""
+    first = watch.undone[0]
+    parent = first.commit.version - 1
+    told = [_told(each) for each in watch.undone]
+    more = "" if len(told) == 1 else f"; so do {len(told) - 1} later versions"
+    end = "a run puts the table on hold" if dry_run else "on hold"
+    return {
+        "outcome": Outcome.MISMATCH,
+        "reason": (
+            f"version {first.commit.version}, a compaction by {first.author!r:.80}, shows rows again which version "
+            f"{parent} hides: {first.details[0]}{more}; {end}; going back drops what was committed since"
+        ),
+        "base_version": parent,
+        "go_back": table.go_back(parent),
+        "extra": {"undone": told},
+    }
+
+
+def settle(watch: Watch, document: RunDocument | None, *, reports: str, table: str) -> None:
+    """Hold the table because of `document`, if there is one, and remember up to where it was looked at."""
+    if document is not None:
+        hold(reports, table, document)
+    last = last_look(reports, table)
+    told = [*(() if last is None else last.told), *(_name(each.commit) for each in watch.undone)]
+    keep_look(reports, Look(table=table, version=watch.head.version, identity=watch.head.identity,
+                            told=tuple(told[-_TOLD:])))  # fmt: skip
+
+
+def _told(undone: Undone) -> dict[str, object]:
+    version = undone.commit.version
+    return {
+        "version": version, "parent_version": version - 1, "commit_user": f"{undone.author:.80}",
+        "details": list(undone.details[:_DETAILS]), "details_total": len(undone.details),
+    }  # fmt: skip
+
+
+def _name(seen: Seen) -> str:
+    return f"{seen.version} {seen.identity}"
