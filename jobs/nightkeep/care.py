@@ -5,7 +5,6 @@ Expected endings are outcomes in the document. Only what the caller must mend, o
 
 from __future__ import annotations
 
-import shlex
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,7 +30,6 @@ from nightkeep.report import (
     Verification,
     document_path,
     ending,
-    held,
     load_document,
 )  # fmt: skip
 from nightkeep.rows.keys import key_condition
@@ -41,6 +39,7 @@ from nightkeep.tally import Batch, measured, mismatched, share, sizes, unfinishe
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.undone import facts, look_back, settle
 from nightkeep.verify import verify
+from nightkeep.waiting import not_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +117,6 @@ def care(
 def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
     """The document of an operation that a surprise ended."""
     return _Log(policy, order).document(Outcome.FAILED, reason)
-
-
-def not_now(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
-    """Why the policy, or a hold, says to leave the table alone."""
-    settings, name = policy.settings, policy.address.name
-    try:
-        hold = held(reports, name)
-    except CorruptMetadata as failure:
-        # In doubt a table is held; whoever looks into it can lift it all the same.
-        return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
-    if hold is not None:
-        return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {shlex.quote(name)} lifts it"
-    if settings.window is not None and not settings.window.contains(now):
-        return f"outside its window {settings.window}"
-    return None
 
 
 def _care(log: _Log, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:

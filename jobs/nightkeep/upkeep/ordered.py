@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from nightkeep.care import not_now
 from nightkeep.engine import Engine
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
@@ -19,6 +18,7 @@ from nightkeep.upkeep.expiring import expired
 from nightkeep.upkeep.order import Log, UpkeepOrder
 from nightkeep.upkeep.restoring import restored
 from nightkeep.upkeep.sweeping import swept
+from nightkeep.waiting import not_now
 
 
 def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:

@@ -1,0 +1,25 @@
+"""A table's policy and its hold -> why it is to be left alone now."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.policy import EffectivePolicy
+from nightkeep.report import held
+
+
+def not_now(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
+    """Why the policy, or a hold, says to leave the table alone."""
+    settings, name = policy.settings, policy.address.name
+    try:
+        hold = held(reports, name)
+    except CorruptMetadata as failure:
+        # In doubt a table is held; whoever looks into it can lift it all the same.
+        return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
+    if hold is not None:
+        return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {shlex.quote(name)} lifts it"
+    if settings.window is not None and not settings.window.contains(now):
+        return f"outside its window {settings.window}"
+    return None
