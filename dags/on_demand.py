@@ -13,7 +13,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from nightkeep.model import Operation
-from nightkeep.policy import load
+from nightkeep.policy import load_usable
 from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.tasks import care_for
@@ -25,9 +25,8 @@ PARAMS = {
         type="string",
         title="Table",
         description="A name of tables.yaml, or an address such as paimon:/warehouse/shop.db/orders",
-        examples=[table.name for table in load(SETTINGS.policy).tables],
+        examples=[table.name for table in load_usable(SETTINGS.policy).tables],
         minLength=1,
-        pattern="^[^,]+$",
     ),
     "operation": Param(
         None,
@@ -78,7 +77,7 @@ OPTIONS = (
 @task(retries=0)
 def asked(policy: str, *, params: Any = None) -> list[list[str]]:
     """The table of the form, as a group of one, by the name that reports have for it."""
-    return [[load(policy).effective(params["table"]).address.name]]
+    return [[load_usable(policy).effective(params["table"]).address.name]]
 
 
 @dag(

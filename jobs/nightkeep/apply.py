@@ -22,7 +22,7 @@ from nightkeep.formats.iceberg.upsert.batch import Batch, Distribution, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.formats.iceberg.upsert.writer import Target, Written
 from nightkeep.model import Address, Run
-from nightkeep.policy import load
+from nightkeep.policy import load_usable
 from nightkeep.tasks import Exchange, Mapper, Piece, inline, inline_exchange
 
 
@@ -86,9 +86,8 @@ def apply_job(argv: Sequence[str]) -> int:
     arguments = _parse(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        address = (
-            load(arguments.policy, text=None if arguments.policy else "version: 1").effective(arguments.table).address
-        )
+        policy = load_usable(arguments.policy, text=None if arguments.policy else "version: 1")
+        address = policy.effective(arguments.table).address
         batch = _batch(arguments)
         with _engine(batch) as engine:
             applied = apply_batch(address, batch, Workers(engine.mapper(), engine.exchange()) if engine else Workers())

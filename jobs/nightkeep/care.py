@@ -31,6 +31,7 @@ from nightkeep.report import (
     document_path,
     ending,
     load_document,
+    secure,
 )  # fmt: skip
 from nightkeep.rows.keys import key_condition
 from nightkeep.rows.parse import shortened
@@ -40,6 +41,9 @@ from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.undone import facts, look_back, settle
 from nightkeep.verify import verify
 from nightkeep.waiting import not_now
+
+UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
+"""What a document says that is stored before anything is staged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,7 @@ def _work(
     """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
     ended: list[Batch] = []
     log.facts["units"] = unfinished(found, ())
+    secure(log.document(Outcome.FAILED, UNFINISHED), log.order.reports)
     # Rows that are to go go at once.
     for batch in batches(found, log.policy.settings.commit_size) if found.rows is None else (found,):
         # What the batch before it staged is published: names are taken.

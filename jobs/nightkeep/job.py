@@ -11,12 +11,14 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from nightkeep.engine import Engine
+from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.night import Group, Reported, care_for_group, check_group, sweep_group
-from nightkeep.policy import Overrides, load
+from nightkeep.policy import EffectivePolicy, Overrides, load_usable
 
 
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
@@ -60,7 +62,8 @@ def _arguments() -> argparse.ArgumentParser:
     """What every script is told."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--policy", required=True, help="tables.yaml")
-    parser.add_argument("--tables", required=True, help="names or addresses, separated by commas")
+    parser.add_argument("--tables", default="", help="names or addresses, separated by commas")
+    parser.add_argument("--table", action="append", default=[], help="one more, which may have a comma in it")
     parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
     parser.add_argument("--reports", required=True, help="folder of the documents")
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
@@ -80,25 +83,39 @@ def _group(arguments: argparse.Namespace) -> Group:
 
 
 def _tables(arguments: argparse.Namespace, said: Overrides) -> Group:
-    tables = tuple(filter(None, arguments.tables.split(",")))
-    return Group(
-        load(arguments.policy), tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run
-    )
+    tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
+    if not tables:
+        raise UsageError("--tables, --table: expected the name or address of a table, found none")
+    policy = load_usable(arguments.policy)
+    return Group(policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run)
 
 
 def _engine(group: Group) -> Engine:
-    memory = max((group.effective(table).settings.task_memory for table in group.tables), default=2 << 30)
+    policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
+    memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
     # Under spark-submit the session is there already and its master stands.
     return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)
 
 
 def _write(result: Path | None, reported: Iterable[Reported]) -> int:
-    entries = []
+    """Every entry as soon as there is one. Raises UsageError, before any work, for a place that cannot be written."""
+    entries: list[dict[str, object]] = []
+    _put(result, entries)
     for one in reported:
         entries.append(one.to_json())
         logging.info(
             "%s %s: %s %s", one.document.table, one.document.operation, one.document.outcome, one.document.reason or ""
         )
-    if result is not None:
-        result.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+        with suppress(UsageError):  # the last one tells
+            _put(result, entries)
+    _put(result, entries)
     return 0
+
+
+def _put(result: Path | None, entries: Sequence[dict[str, object]]) -> None:
+    if result is None:
+        return
+    try:
+        result.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    except OSError as failure:
+        raise UsageError(f"--result: expected a file that can be written, found {failure}") from failure

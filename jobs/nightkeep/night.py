@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nightkeep.care import Order, care, failed
@@ -17,8 +18,9 @@ from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
-from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile
-from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store
+from nightkeep.policy import OPERATIONS, EffectivePolicy, Overrides, PolicyFile, Settings, format_of
+from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
+from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, awaits_judging, judged, upkeep
 from nightkeep.upkeep import failed as upkeep_failed
@@ -45,33 +47,59 @@ class Group:
         found = self.policy.effective(table)
         return replace(found, settings=self.said.over(found.settings))
 
+    def policies(self) -> dict[str, EffectivePolicy | Unusable]:
+        """The policy of each table, or why it has none. Raises UsageError for what was said, whatever the table."""
+        self.said.over(Settings())
+        return {table: self._policy(table) for table in self.tables}
+
+    def run_id(self, table: str) -> str:
+        return f"{self.prefix}:{table}"
+
+    def _policy(self, table: str) -> EffectivePolicy | Unusable:
+        try:
+            return self.effective(table)
+        except UsageError as failure:
+            return Unusable(str(failure))
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why a table has no policy: it is no longer in the file, say, or its address asks for an unset variable."""
+
+    why: str
+
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """One document and where it is stored."""
+    """One document and where it is stored, None where it could not be."""
 
     document: RunDocument
-    path: Path
+    path: Path | None
 
     def to_json(self) -> dict[str, object]:
         found = self.document
         return {
             "table": found.table, "operation": found.operation, "outcome": found.outcome, "reason": found.reason,
-            "committed_version": found.committed_version, "document": str(self.path),
+            "committed_version": found.committed_version, "checked": not found.awaits_check,
+            "document": None if self.path is None else str(self.path),
         }  # fmt: skip
 
 
 def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
     """Each table's operations in turn, checked: these, else what its policy asks for, else what suits its format.
 
-    Raises UsageError only before any table was worked on.
+    Raises UsageError, before any table was worked on, for what was said of all of them.
     """
-    policies = [group.effective(table) for table in group.tables]
-    for policy in policies:
-        group.said.require_use(operations or policy.operations)
-    for policy in policies:
+    policies = group.policies()
+    for policy in policies.values():
+        if isinstance(policy, EffectivePolicy):
+            group.said.require_use(operations or policy.operations)
+    for table, policy in policies.items():
+        if isinstance(policy, Unusable):
+            yield _stored(_unusable(group, table, policy.why, operations), group.reports)
+            continue
         for operation in operations or policy.operations:
-            order = Order(operation, f"{group.prefix}:{policy.address.name}", group.reports, group.dry_run)
+            order = Order(operation, group.run_id(policy.address.name), group.reports, group.dry_run)
             document = _care(policy, order, engine)
             _log.info("plan of %s", plan_text(document))
             yield _checked(document, policy, group.reports, engine=engine)
@@ -79,28 +107,42 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
 
 def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
     """A second opinion on whatever this run published and no check has judged, per table; every document of the run."""
-    for table in group.tables:
-        policy = group.effective(table)
-        run_id = f"{group.prefix}:{policy.address.name}"
-        for document in read_history(group.reports, policy.address.name).documents:
-            if document.run_id == run_id:
+    for table, policy in group.policies().items():
+        name = table if isinstance(policy, Unusable) else policy.address.name
+        for document in read_history(group.reports, name).documents:
+            if document.run_id != group.run_id(name):
+                continue
+            if isinstance(policy, EffectivePolicy):
                 yield _checked(document, policy, group.reports, engine=engine)
+            elif document.awaits_check:
+                why = f"{UNFINISHED}{policy.why}"
+                yield _stored(replace(document, outcome=Outcome.FAILED, reason=why), group.reports)
 
 
 def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
-    """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time.
-
-    Raises UsageError only before any table was worked on.
-    """
-    policies = [group.effective(table) for table in group.tables]
-    for policy in policies:
+    """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time."""
+    for table, policy in group.policies().items():
+        if isinstance(policy, Unusable):
+            yield _stored(_unusable(group, table, policy.why, (Operation.SWEEP,)), group.reports)
+            continue
         wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
         for operation in wanted:
             order = UpkeepOrder(
-                operation=operation, run_id=f"{group.prefix}:{policy.address.name}", reports=group.reports,
+                operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
                 mode=Mode.DRY_RUN if group.dry_run else None,
             )  # fmt: skip
             yield _upkept(policy, order, engine)
+
+
+def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
+    """The document of a table that has no policy: nobody can say more than what was to be done first."""
+    known = {each.name: each.format for each in group.policy.unusable}
+    kind, now = known.get(table, format_of(table)), datetime.now(UTC)
+    first = (*operations, *OPERATIONS.get(kind, (Operation.OPTIMIZE,)))[0]
+    return RunDocument(
+        run_id=group.run_id(table), table=table, format=kind, operation=first, outcome=Outcome.FAILED, reason=why,
+        started_at=now, finished_at=now, versions=versions(),
+    )  # fmt: skip
 
 
 def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Reported:
@@ -119,12 +161,18 @@ def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Repo
 
 
 def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
-    def surprised(reason: str) -> RunDocument:
-        return failed(policy, order, reason)
+    try:
+        return care_for_table(policy, order, engine)
+    except UsageError as failure:
+        return failed(policy, order, str(failure))
 
-    return _or_failed(
-        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange), surprised, policy.address.name
-    )
+
+def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
+    """One operation on one table; nothing is checked or stored. Raises UsageError for what cannot be understood."""
+    return _no_surprise(
+        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange),
+        lambda reason: failed(policy, order, reason), policy.address.name,
+    )  # fmt: skip
 
 
 def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> Reported:
@@ -134,10 +182,12 @@ def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, en
     if not policy.settings.check.enabled:
         off = Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
         return _stored(replace(document, expectations=off), reports)
-    return _stored(_check(document, policy, reports, engine=engine), reports)
+    return _stored(check_table(document, policy, reports, engine=engine), reports)
 
 
-def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+    """The document with the second opinion on what it published, also of one that a surprise ended; not stored."""
+
     def surprised(reason: str) -> RunDocument:
         return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
 
@@ -148,15 +198,22 @@ def _check(document: RunDocument, policy: EffectivePolicy, reports: str, *, engi
 
 
 def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
+    try:
+        return _no_surprise(work, surprised, table)
+    except UsageError as failure:
+        return surprised(str(failure))
+
+
+def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
     """The one place that catches everything: a bug met in one table must not cost the others their night."""
     try:
         return work()
-    except UsageError as failure:
-        return surprised(str(failure))
+    except UsageError:
+        raise
     except Exception as failure:  # noqa: BLE001 -- see above
         _log.exception("%s failed", table)
         return surprised(f"{type(failure).__name__}: {failure}")
 
 
 def _stored(document: RunDocument, reports: str) -> Reported:
-    return Reported(document, store(document, reports))
+    return Reported(*store_or_say(document, reports))

@@ -10,7 +10,7 @@ from nightkeep.engine import Engine
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold
+from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
 # What was not looked at is not proven, whatever else passed.
@@ -111,8 +111,7 @@ def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions
         reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
         go_back=None if before is None else table.go_back(before),
     )
-    hold(reports, document.table, held)
-    return held
+    return hold_or_say(reports, held)
 
 
 def _named(opinions: Sequence[_Opinion]) -> str:

@@ -104,7 +104,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
     def _arguments(self, tables: Sequence[str], context: Context) -> list[str]:
         run = context["dag_run"]
         return [
-            *("--policy", self.policy, "--reports", self.reports, "--tables", ",".join(tables)),
+            *("--policy", self.policy, "--reports", self.reports, *_named(tables)),
             *("--run-id-prefix", run_prefix(run.dag_id, run.run_id)),
             *(option for option in self.options if option.strip()),
         ]
@@ -155,6 +155,13 @@ class CheckOperator(NightkeepSparkOperator):
             self.submit(CHECK_JOB, list(unchecked), context)
         _try_again([retold(entry) for entry in published if awaits_check(entry)], context)
         return [as_json(retold(entry)) for entry in published]
+
+
+def _named(tables: Sequence[str]) -> list[str]:
+    """A name with a comma is given on its own."""
+    apart = [table for table in tables if "," in table]
+    together = [table for table in tables if "," not in table]
+    return [*(["--tables", ",".join(together)] if together else []), *(f"--table={table}" for table in apart)]
 
 
 def _try_again(entries: Sequence[Reported], context: Context) -> None:

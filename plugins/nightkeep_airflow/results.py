@@ -17,7 +17,10 @@ from nightkeep.report import RunDocument, load_document
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """One entry of a job's result file; `document` is the path of what was written about it, if anything."""
+    """One entry of a job's result file; `document` is the path of what was written about it, if anything.
+
+    `checked` is whether the job itself knows of a check of what it published, where no document tells.
+    """
 
     table: str
     operation: str
@@ -25,6 +28,7 @@ class Reported:
     reason: str
     document: str | None
     committed_version: int | None = None
+    checked: bool = False
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -57,6 +61,7 @@ def reported(entry: Mapping[str, Any]) -> Reported:
         reason=entry.get("reason") or "",
         document=entry.get("document"),
         committed_version=entry.get("committed_version"),
+        checked=entry.get("checked") is True,
     )
 
 
@@ -68,7 +73,9 @@ def settled_result(entry: Mapping[str, Any]) -> Settled:
 def awaits_check(entry: Reported) -> bool:
     """Whether a version was published that, by its document, no check has judged; in doubt one has not."""
     document = _document(entry)
-    return entry.committed_version is not None if document is None else document.awaits_check
+    if document is None:
+        return entry.committed_version is not None and not entry.checked
+    return document.awaits_check
 
 
 def retold(entry: Reported) -> Reported:

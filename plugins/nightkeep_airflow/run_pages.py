@@ -5,15 +5,15 @@ Every table of the run is on its page, also one that no document tells of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
-from nightkeep.policy import PolicyFile
+from nightkeep.policy import OPERATIONS, PolicyFile, format_of
 from nightkeep.report import (
     RunDocument,
     load_document,
@@ -70,18 +70,28 @@ def _stored(result: Settled) -> Iterator[RunDocument]:
 
 
 def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocument:
-    found = policy.effective(result.table)
+    kind, operations = _known(result.table, policy)
     return RunDocument(
         run_id=f"{run.prefix}:{result.table}",
         table=result.table,
-        format=found.address.format,
+        format=kind,
         # Nobody lived to say what was done: this was to be done first.
-        operation=run.operation or found.operations[0],
+        operation=run.operation or operations[0],
         outcome=result.outcome,
         reason=result.reason,
         started_at=run.now,
         finished_at=run.now,
     )
+
+
+def _known(table: str, policy: PolicyFile) -> tuple[str, Sequence[Operation]]:
+    """Format and operations, as far as they are known of a table that may have left the policy meanwhile."""
+    try:
+        found = policy.effective(table)
+    except UsageError:
+        kind = {each.name: each.format for each in policy.unusable}.get(table, format_of(table))
+        return kind, OPERATIONS.get(kind, (Operation.OPTIMIZE,))
+    return found.address.format, found.operations
 
 
 def _index(reports: str, now: datetime) -> str:

@@ -41,7 +41,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
-from nightkeep.policy import load
+from nightkeep.policy import load_usable
 from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.results import Settled, as_json, reported, retold, settled, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
@@ -128,7 +128,7 @@ def _submit(settings: Settings) -> dict[str, Any]:
 @task(retries=0)
 def policy_groups(policy: str) -> list[list[str]]:
     """Tables that share a Spark session, from the policy as it is when the run starts."""
-    return [list(group) for group in groups_of(load(policy))]
+    return [list(group) for group in groups_of(load_usable(policy))]
 
 
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
@@ -176,6 +176,6 @@ def page(results: Any, policy: str, reports: str, *, operation: str | None = Non
         now=datetime.now(UTC),
         operation=Operation(operation) if operation else None,
     )
-    written = write_run(reports, run, [settled_result(result) for result in results], policy=load(policy))
+    written = write_run(reports, run, [settled_result(result) for result in results], policy=load_usable(policy))
     _log.info("The report of this run is %s", written)
     return str(written)

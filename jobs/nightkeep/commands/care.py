@@ -16,9 +16,9 @@ from nightkeep.commands.place import Place, find_place, show
 from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation
-from nightkeep.opinion import second_opinion
+from nightkeep.night import care_for_table, check_table
 from nightkeep.policy import EffectivePolicy, Overrides
-from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, store, summary_text
+from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, store_or_say, summary_text
 from nightkeep.statement import Statement, parse_statement
 
 
@@ -134,14 +134,13 @@ def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation],
 
 def run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
     """Care for one table and store the document, then again with what the second opinion said."""
-    document = care(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
-    store(document, order.reports)
+    document = care_for_table(chosen, order, engine)
+    told, _ = store_or_say(document, order.reports)
     if checks and document.committed_version is not None:
-        document = second_opinion(document, chosen, order.reports, engine=engine)
-        store(document, order.reports)
+        told, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)
     elif document.awaits_check and document.expectations.status is CheckStatus.NOT_RUN:
         # Nobody is to wait for it: versions that are to be checked do not expire.
         why = "left out by --no-check" if chosen.settings.check.enabled else "the policy turns the check off"
-        document = replace(document, expectations=Expectations(CheckStatus.SKIPPED, reason=why))
-        store(document, order.reports)
-    return document
+        skipped = Expectations(CheckStatus.SKIPPED, reason=why)
+        told, _ = store_or_say(replace(document, expectations=skipped), order.reports)
+    return told

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from nightkeep.model import Outcome
-from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
 from nightkeep.report import RunDocument
 
 POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
@@ -35,7 +35,7 @@ def find_place(policy: Path | None, reports: str | None) -> Place:
     """What the options name, else the environment, else what is nearby; without any file an empty policy."""
     named = policy or os.environ.get("NIGHTKEEP_POLICY")
     file = Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
-    loaded = load(file) if file else load("tables.yaml", text="version: 1")
+    loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
     beside = (file.parent if file else Path.cwd()) / "reports"
     return Place(loaded, reports or os.environ.get("NIGHTKEEP_REPORTS") or str(beside))
 

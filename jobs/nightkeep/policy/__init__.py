@@ -1,12 +1,15 @@
 """tables.yaml -> the policy in force for each table. Imports nothing heavy: DAGs read it while they parse."""
 
+from nightkeep.policy.address import format_of
 from nightkeep.policy.explain import explain_text
-from nightkeep.policy.layers import EffectivePolicy, Origin, PolicyFile, TablePolicy, groups, load
+from nightkeep.policy.grouping import groups
+from nightkeep.policy.layers import EffectivePolicy, Origin, PolicyFile, TablePolicy, UnusableTable, load, load_usable
 from nightkeep.policy.overrides import Overrides
-from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, json_schema
+from nightkeep.policy.settings import OPERATIONS, Check, Expire, Preset, Settings, Sweep, json_schema
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
 
 __all__ = [
+    "OPERATIONS",
     "Check",
     "EffectivePolicy",
     "Expire",
@@ -17,13 +20,16 @@ __all__ = [
     "Settings",
     "Sweep",
     "TablePolicy",
+    "UnusableTable",
     "Window",
     "explain_text",
     "format_duration",
+    "format_of",
     "format_size",
     "groups",
     "json_schema",
     "load",
+    "load_usable",
     "parse_duration",
     "parse_size",
     "parse_window",

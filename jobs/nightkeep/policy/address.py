@@ -41,6 +41,11 @@ def is_address(text: str) -> bool:
     return text.partition(":")[0] in FORMATS and ":" in text
 
 
+def format_of(text: str) -> str:
+    """The format an address or its template begins with, `unknown` where it begins with none."""
+    return text.partition(":")[0] if is_address(text) else "unknown"
+
+
 def parse_address(text: str, folder: str, *, name: str | None = None) -> Address:
     """The Address `text` spells, its location without trailing slashes and absolute where it is a local path.
 

@@ -6,11 +6,10 @@ Layers merge field by field, nested blocks too: built-in < preset < defaults < p
 from __future__ import annotations
 
 import difflib
-import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
-from nightkeep.policy.address import is_address, names_of, parse_address, same_place, substitute
+from nightkeep.policy.address import format_of, is_address, names_of, parse_address, same_place, substitute
 from nightkeep.policy.faults import explained
 from nightkeep.policy.settings import OPERATIONS, PRESETS, Document, Preset, Settings, TableEntry, floor_ms
 from nightkeep.policy.source import Location, Source, parse
@@ -74,6 +73,15 @@ class TablePolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class UnusableTable:
+    """An entry of `tables` that has no policy here, as `fault` says; `format` is what its address begins with."""
+
+    name: str
+    format: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     """What holds for one table; `origins` has an entry for every dotted key of `settings`."""
 
@@ -90,13 +98,17 @@ class EffectivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """A loaded tables.yaml; tables in the order of the file, patterns from least to most specific."""
+    """A loaded tables.yaml; tables in the order of the file, patterns from least to most specific.
+
+    `unusable` are tables of which no work can begin; asking for their policy raises.
+    """
 
     file: str
     tables: tuple[TablePolicy, ...]
     tables_per_session: int
     defaults: Layer
     patterns: tuple[Pattern, ...]
+    unusable: tuple[UnusableTable, ...] = ()
 
     def effective(self, table: str) -> EffectivePolicy:
         """The policy for a name of this file or an address, relative to the working folder.
@@ -108,6 +120,9 @@ class PolicyFile:
         listed = {entry.name: entry for entry in self.tables}
         if table in listed:
             return self._effective(listed[table].address, (table,), listed[table].layer)
+        for each in self.unusable:
+            if each.name == table:
+                raise PolicyError(each.fault)
         if not is_address(table):
             raise AddressError(self._unknown(table, listed))
         try:
@@ -139,13 +154,22 @@ def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str
     `environ` is what addresses are filled from: the process environment if None. Every layer is checked,
     used or not. Raises PolicyError with one line per fault, each starting with file:line.
     """
+    policy = load_usable(path, text=text, environ=environ)
+    if policy.unusable:
+        raise PolicyError("\n".join(each.fault for each in policy.unusable))
+    return policy
+
+
+def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
+    """As `load`, but a table that has no policy here, such as one whose address asks for an unset variable, is set
+    apart: it concerns nobody who works on another. Raises PolicyError for faults of the file as a whole."""
     file = str(path)
     source = parse(_read(file) if text is None else text, file)
     try:
         document = Document.model_validate({k: v for k, v in source.values.items() if v is not None})
     except ValidationError as error:
         raise PolicyError(explained(error, source)) from error
-    tables = _tables(document, source, os.environ if environ is None else environ)
+    tables, unusable = _tables(document, source, os.environ if environ is None else environ)
     patterns = [
         Pattern(entry.match, _layer(f"pattern {entry.match}", entry, ("patterns", i), source))
         for i, entry in enumerate(document.patterns)
@@ -156,22 +180,21 @@ def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str
         tables_per_session=document.defaults.tables_per_session,
         defaults=_layer("defaults", document.defaults, ("defaults",), source),
         patterns=tuple(sorted(patterns, key=lambda pattern: pattern.specificity)),
+        unusable=unusable,
     )
-    for table in tables:
-        policy.effective(table.name)
-    return policy
+    return _without_misfits(policy)
 
 
-def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]:
-    """Names of all tables for one Spark session each: of one format, at most `size`, as even as can be.
-
-    `size` is the file's `tables_per_session` if None. Formats and names are in file order; paused tables are
-    included: their outcome says why.
-    """
-    by_format: dict[str, list[str]] = {}
+def _without_misfits(policy: PolicyFile) -> PolicyFile:
+    """Tables whose merged settings do not fit their format are unusable too."""
+    fitting, misfits = list[TablePolicy](), list[UnusableTable]()
     for table in policy.tables:
-        by_format.setdefault(table.address.format, []).append(table.name)
-    return [group for names in by_format.values() for group in _even(names, size or policy.tables_per_session)]
+        try:
+            policy.effective(table.name)
+            fitting.append(table)
+        except PolicyError as error:
+            misfits.append(UnusableTable(table.name, table.address.format, str(error)))
+    return replace(policy, tables=tuple(fitting), unusable=(*policy.unusable, *misfits))
 
 
 def flat(block: BaseModel, prefix: str = "") -> dict[str, object]:
@@ -184,12 +207,6 @@ def flat(block: BaseModel, prefix: str = "") -> dict[str, object]:
 
 
 _BUILT_IN = flat(Settings())
-
-
-def _even(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
-    count = -(-len(names) // size)
-    cuts = [len(names) * i // count for i in range(count + 1)]
-    return [tuple(names[start:end]) for start, end in itertools.pairwise(cuts)]
 
 
 def _read(file: str) -> str:
@@ -228,21 +245,24 @@ def _built(values: Mapping[str, object]) -> Settings:
     return top.model_copy(update=nested[""] | blocks)
 
 
-def _tables(document: Document, source: Source, environ: Mapping[str, str]) -> tuple[TablePolicy, ...]:
-    tables, faults = [], []
+def _tables(
+    document: Document, source: Source, environ: Mapping[str, str]
+) -> tuple[tuple[TablePolicy, ...], tuple[UnusableTable, ...]]:
+    tables, unusable = list[TablePolicy](), list[UnusableTable]()
     for i, entry in enumerate(document.tables):
         here: Location = ("tables", i)
         try:
             address = _address(entry, source, environ)
         except AddressError as error:
-            faults.append(f"{source.at((*here, 'table'))}: tables[{i}].table: expected {error}")
+            fault = f"{source.at((*here, 'table'))}: tables[{i}].table: expected {error}"
+            unusable.append(UnusableTable(entry.name, format_of(entry.table), fault))
             continue
         layer = _layer(f"table {entry.name}", entry, here, source)
         tables.append(TablePolicy(address, layer, source.line((*here, "name"))))
-    faults += _repeated(tables, source.file)
-    if faults:
-        raise PolicyError("\n".join(faults))
-    return tuple(tables)
+    repeated = _repeated(tables, source.file)
+    if repeated:
+        raise PolicyError("\n".join([*(each.fault for each in unusable), *repeated]))
+    return tuple(tables), tuple(unusable)
 
 
 def _require_age(address: Address, settings: Settings, origin: Origin) -> None:

@@ -12,8 +12,9 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -28,6 +29,8 @@ _HOLDS, _PAGES = "holds", "pages"
 _UNSAFE = re.compile(rb"^\.|[^a-z0-9._-]")
 # File names hold 255 bytes on common file systems; the rest is for the operation and suffixes.
 _LONGEST = 160
+# Larger than most documents are.
+_PROBED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +65,46 @@ def store(document: RunDocument, reports_dir: str | Path) -> Path:
     return _replace(path, to_text(document))
 
 
+def secure(document: RunDocument, reports_dir: str | Path) -> None:
+    """Store a first version of a document, before what it tells of is done, and make a place for a hold.
+
+    Raises EvidenceError where it cannot be written: then what it would tell of must not be done.
+    """
+    try:
+        store(document, reports_dir)
+        _hold_path(reports_dir, document.table).parent.mkdir(exist_ok=True)
+    except OSError as failure:
+        raise _unwritable(failure, document_folder(reports_dir, document.table)) from failure
+
+
+def require_writable(reports_dir: str | Path, table: str) -> None:
+    """Raise EvidenceError where no document of `table` could be written."""
+    folder = document_folder(reports_dir, table)
+    try:
+        _replace(folder / ".probe", " " * _PROBED).unlink()
+    except OSError as failure:
+        raise _unwritable(failure, folder) from failure
+
+
+def store_or_say(document: RunDocument, reports_dir: str | Path) -> tuple[RunDocument, Path | None]:
+    """Store a document of what was done. Where it cannot be written the document says so, and has no path."""
+    try:
+        return document, store(document, reports_dir)
+    except OSError as failure:
+        why = f"its document cannot be written: {_why(failure)}"
+        if document.committed_version is not None:
+            why = f"version {document.committed_version} was published, but {why}"
+        return replace(document, reason=_also(document.reason, why)), None
+
+
+def document_folder(reports_dir: str | Path, table: str) -> Path:
+    """Where the documents of a table are."""
+    return Path(reports_dir) / _folder(table)
+
+
 def document_path(reports_dir: str | Path, table: str, *, run_id: str, operation: Operation) -> Path:
     """Where the document of a run, table and operation is stored, if it is."""
-    return Path(reports_dir) / _folder(table) / f"{slug(run_id)}-{operation}.json"
+    return document_folder(reports_dir, table) / f"{slug(run_id)}-{operation}.json"
 
 
 def read_history(reports_dir: str | Path, table: str | None = None) -> History:
@@ -96,6 +136,27 @@ def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
     )
     _replace(_hold_path(reports_dir, table), json.dumps(encode(reason), indent=2) + "\n")
     return reason
+
+
+def hold_or_say(reports_dir: str | Path, document: RunDocument) -> RunDocument:
+    """Put the document's table on hold because of it. Where no hold can be written the document says what is instead.
+
+    On a full disk the document itself is linked as the hold: that needs no space, and what is no hold holds too.
+    """
+    try:
+        hold(reports_dir, document.table, document)
+        return document
+    except OSError as failure:
+        why = f"the hold cannot be written: {_why(failure)}"
+    path = document_path(reports_dir, document.table, run_id=document.run_id, operation=document.operation)
+    try:
+        os.link(path, _hold_path(reports_dir, document.table))
+        why += f"; the run's document holds the table until nightkeep release {shlex.quote(document.table)}"
+    except FileExistsError:
+        why += "; an earlier hold stands"
+    except OSError:
+        why += "; NOTHING HOLDS THE TABLE: stop what works on it"
+    return replace(document, reason=_also(document.reason, why))
 
 
 def held(reports_dir: str | Path, table: str) -> Hold | None:
@@ -147,8 +208,12 @@ def last_look(reports_dir: str | Path, table: str) -> Look | None:
 
 
 def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
-    """Write or replace a page; its path."""
-    return _replace(Path(reports_dir) / _PAGES / f"{slug(name)}.html", html)
+    """Write or replace a page; its path. Raises EvidenceError where it cannot be written."""
+    path = Path(reports_dir) / _PAGES / f"{slug(name)}.html"
+    try:
+        return _replace(path, html)
+    except OSError as failure:
+        raise EvidenceError(str(path), "a page that can be written", _why(failure)) from failure
 
 
 def slug(text: str) -> str:
@@ -162,6 +227,20 @@ def slug(text: str) -> str:
     if raw and len(escaped) <= _LONGEST:
         return escaped
     return f"{escaped[: _LONGEST - 66]}~~{hashlib.sha256(raw).hexdigest()}"
+
+
+def _unwritable(failure: OSError, folder: Path) -> EvidenceError:
+    return EvidenceError(
+        str(folder), "a place where the run's document can be written", f"{_why(failure)}; nothing was done"
+    )
+
+
+def _why(failure: OSError) -> str:
+    return failure.strerror or str(failure)
+
+
+def _also(reason: str | None, why: str) -> str:
+    return f"{reason}; {why}" if reason else why
 
 
 def _folder(table: str) -> str:

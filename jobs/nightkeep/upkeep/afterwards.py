@@ -14,7 +14,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.policy import EffectivePolicy
 from nightkeep.presence import Presence, presence
-from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold
+from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold_or_say
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import Retention, Sweeps
 from nightkeep.upkeep.order import Log, UpkeepOrder, unchecked_versions
@@ -176,9 +176,7 @@ def _held(document: RunDocument, found: _Opinion, reports: str) -> RunDocument:
     reason += f" ({'; '.join(wrong)})" if wrong else ""
     back = _way_back(document)
     reason += "; on hold" if back is None else f"; on hold; {back} brings back what was put aside"
-    held = replace(document, outcome=Outcome.MISMATCH, reason=reason, go_back=back)
-    hold(reports, document.table, held)
-    return held
+    return hold_or_say(reports, replace(document, outcome=Outcome.MISMATCH, reason=reason, go_back=back))
 
 
 def _way_back(document: RunDocument) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import Metrics, RunDocument, read_history, store
+from nightkeep.report import Metrics, RunDocument, read_history, secure
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import DAY_MS
@@ -103,7 +103,8 @@ class Log:
         return {"mode": mode, "orphans": [], **none}
 
     def stored(self, outcome: Outcome, reason: str) -> None:
-        store(self.document(outcome, reason), self.order.reports)
+        """Raises EvidenceError where that cannot be: then nothing goes."""
+        secure(self.document(outcome, reason), self.order.reports)
 
 
 def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) -> frozenset[int]:

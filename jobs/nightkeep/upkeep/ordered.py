@@ -10,7 +10,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
-from nightkeep.report import RunDocument, document_path, ending, load_document, store
+from nightkeep.report import RunDocument, document_path, ending, load_document, store_or_say
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import Expires, Sweeps
 from nightkeep.upkeep.afterwards import awaits_judging, judged
@@ -24,11 +24,10 @@ from nightkeep.waiting import not_now
 def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:
     """Do what was ordered and store the document, then again with what was found afterwards."""
     document = upkeep(policy, order, engine=engine)
-    store(document, order.reports)
+    told, _ = store_or_say(document, order.reports)
     if order.checked(policy) and awaits_judging(document):
-        document = judged(document, policy, order, engine=engine)
-        store(document, order.reports)
-    return document
+        told, _ = store_or_say(judged(document, policy, order, engine=engine), order.reports)
+    return told
 
 
 def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> RunDocument:

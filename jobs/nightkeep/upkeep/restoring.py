@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Run
-from nightkeep.report import RunDocument, document_path, load_document
+from nightkeep.report import RunDocument, document_path, load_document, require_writable
 from nightkeep.sweep.quarantine import restore
 from nightkeep.territory import Sweeps
 from nightkeep.upkeep.order import Log
@@ -15,8 +15,10 @@ from nightkeep.upkeep.sweeping import failures
 
 
 def restored(log: Log, table: Sweeps, run: Run) -> RunDocument:
-    """Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list that is damaged."""
+    """Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list that is damaged,
+    EvidenceError, before anything is moved, where a document could not be written."""
     territory = table.territory()
+    require_writable(log.order.reports, log.policy.address.name)
     with log.stage("restore"):
         told = [*_told(log, territory.storage.root)]
         found = restore(territory, run.run_id, now_ms=run.now_ms, told=told)

@@ -1,0 +1,28 @@
+"""PolicyFile -> the tables that share one Spark session."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from nightkeep.policy.layers import PolicyFile
+
+
+def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]:
+    """Names of all tables for one Spark session each: of one format, at most `size`, as even as can be.
+
+    `size` is the file's `tables_per_session` if None. Formats and names are in file order; paused tables are
+    included, and unusable ones: their outcome says why.
+    """
+    by_format: dict[str, list[str]] = {}
+    for table in policy.tables:
+        by_format.setdefault(table.address.format, []).append(table.name)
+    for unusable in policy.unusable:
+        by_format.setdefault(unusable.format, []).append(unusable.name)
+    return [group for names in by_format.values() for group in _even(names, size or policy.tables_per_session)]
+
+
+def _even(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    count = -(-len(names) // size)
+    cuts = [len(names) * i // count for i in range(count + 1)]
+    return [tuple(names[start:end]) for start, end in itertools.pairwise(cuts)]
