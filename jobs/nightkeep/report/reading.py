@@ -59,6 +59,8 @@ def read_json(path: Path) -> object:
         return json.loads(_bytes(path), parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
     except FileNotFoundError:
         raise
+    except NotADirectoryError as error:
+        raise FileNotFoundError(error.errno, error.strerror, str(path)) from error
     except RecursionError as error:
         raise CorruptMetadata(str(path), "JSON", "values nested too deeply") from error
     except OSError as error:
