@@ -18,7 +18,7 @@ from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
-from nightkeep.policy import OPERATIONS, EffectivePolicy, Overrides, PolicyFile, Settings, format_of
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
 from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
@@ -138,7 +138,7 @@ def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation
     """The document of a table that has no policy: nobody can say more than what was to be done first."""
     known = {each.name: each.format for each in group.policy.unusable}
     kind, now = known.get(table, format_of(table)), datetime.now(UTC)
-    first = (*operations, *OPERATIONS.get(kind, (Operation.OPTIMIZE,)))[0]
+    first = (*operations, *suited(kind))[0]
     return RunDocument(
         run_id=group.run_id(table), table=table, format=kind, operation=first, outcome=Outcome.FAILED, reason=why,
         started_at=now, finished_at=now, versions=versions(),

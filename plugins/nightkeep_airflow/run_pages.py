@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
-from nightkeep.policy import OPERATIONS, PolicyFile, format_of
+from nightkeep.policy import PolicyFile, format_of, suited
 from nightkeep.report import (
     RunDocument,
     load_document,
@@ -90,7 +90,7 @@ def _known(table: str, policy: PolicyFile) -> tuple[str, Sequence[Operation]]:
         found = policy.effective(table)
     except UsageError:
         kind = {each.name: each.format for each in policy.unusable}.get(table, format_of(table))
-        return kind, OPERATIONS.get(kind, (Operation.OPTIMIZE,))
+        return kind, suited(kind)
     return found.address.format, found.operations
 
 

@@ -5,11 +5,10 @@ from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
 from nightkeep.policy.layers import EffectivePolicy, Origin, PolicyFile, TablePolicy, UnusableTable, load, load_usable
 from nightkeep.policy.overrides import Overrides
-from nightkeep.policy.settings import OPERATIONS, Check, Expire, Preset, Settings, Sweep, json_schema
+from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, json_schema, suited
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
 
 __all__ = [
-    "OPERATIONS",
     "Check",
     "EffectivePolicy",
     "Expire",
@@ -33,4 +32,5 @@ __all__ = [
     "parse_duration",
     "parse_size",
     "parse_window",
+    "suited",
 ]

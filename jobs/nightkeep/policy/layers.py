@@ -20,7 +20,7 @@ from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.policy.address import format_of, is_address, names_of, parse_address, same_place, substitute
 from nightkeep.policy.faults import explained
-from nightkeep.policy.settings import OPERATIONS, PRESETS, Document, Preset, Settings, TableEntry, floor_ms
+from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry, floor_ms, suited
 from nightkeep.policy.source import Location, Source, parse
 from nightkeep.policy.units import format_duration
 
@@ -93,7 +93,7 @@ class EffectivePolicy:
     def operations(self) -> tuple[Operation, ...]:
         """What to run, in order: what the policy asks for, else what suits a table of this format."""
         asked = tuple(map(Operation, self.settings.operations or ()))
-        return asked or OPERATIONS.get(self.address.format, (Operation.OPTIMIZE,))
+        return asked or suited(self.address.format)
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,6 +273,11 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
 """What a table is cared for with, by format, where no layer says: no table has to be opened to know it."""
 
 
+def suited(table_format: str) -> tuple[Operation, ...]:
+    """What suits a table of this format, also one that we do not know."""
+    return OPERATIONS.get(table_format, (Operation.OPTIMIZE,))
+
+
 def json_schema() -> dict[str, object]:
     """JSON Schema (2020-12) of tables.yaml, for editors."""
     schema = Document.model_json_schema()
