@@ -67,8 +67,25 @@ def by_id(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | Non
 
 
 def by_place(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
-    """The field at the same place: both types are ours."""
-    return place
+    """The field at the same place: both types are ours. `wanted` is of a type `without_void`."""
+    held = [at for at, field in enumerate(fields) if not pa.types.is_null(field.type)]
+    return held[place] if held else place
+
+
+def without_void(kind: pa.DataType) -> pa.DataType:
+    """The type as data files have it: no field of type void (PROTOCOL.md, "Void Type").
+
+    A struct of nothing else keeps them, as Parquet has no struct without fields.
+    """
+    if isinstance(kind, pa.StructType):
+        held = [field for field in kind if not pa.types.is_null(field.type)]
+        return pa.struct([field.with_type(without_void(field.type)) for field in held or kind])
+    if isinstance(kind, pa.ListType):
+        return pa.list_(kind.value_field.with_type(without_void(kind.value_type)))
+    if isinstance(kind, pa.MapType):
+        parts: Any = (kind.key_type, without_void(kind.item_type))
+        return cast(pa.DataType, pa.map_(*parts))
+    return kind
 
 
 def field_id(field: ArrowField) -> int | None:

@@ -38,9 +38,12 @@ class FileStats:
         self.rows = 0
 
     def add(self, chunk: pa.Table) -> None:
-        """Raises KeyError where a column with statistics is not in the chunk."""
+        """Raises KeyError where a column with statistics is not in the chunk; one of type void need not be."""
         for seen in self._seen:
-            seen.add(_values(chunk, seen.leaf.path))
+            if pa.types.is_null(seen.leaf.type):
+                seen.nulls += chunk.num_rows
+            else:
+                seen.add(_values(chunk, seen.leaf.path))
         self.rows += chunk.num_rows
 
     def json(self) -> str:

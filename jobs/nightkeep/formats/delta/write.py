@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.columns import COMMIT_VERSION, ROW_ID
-from nightkeep.formats.delta.conform import ArrowField, by_place, conform
+from nightkeep.formats.delta.conform import ArrowField, by_place, conform, without_void
 from nightkeep.formats.delta.naming import Naming
 from nightkeep.formats.delta.partition import folder
 from nightkeep.formats.delta.paths import log_path
@@ -148,7 +148,7 @@ def _columns(schema: TableSchema) -> list[_StoredColumn]:
     for column in schema.fields if schema.stores_partitions else schema.data_fields:
         if not pa.types.is_null(column.type):
             metadata = None if column.id is None else {"PARQUET:field_id": str(column.id)}
-            stored = pa.field(column.physical, column.stored, nullable=column.nullable, metadata=metadata)
+            stored = pa.field(column.physical, without_void(column.stored), nullable=column.nullable, metadata=metadata)
             found.append(_StoredColumn(column.name, stored))
     if schema.row_tracking is not None:
         found.append(_StoredColumn(ROW_ID, pa.field(schema.row_tracking.row_id, pa.int64())))
