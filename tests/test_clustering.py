@@ -274,6 +274,24 @@ def test_a_column_of_that_very_name_goes_before_one_of_another_case() -> None:
     assert columns.paths(Clustering(("a", "A"), Curve.Z)) == (("a",), ("A",))
 
 
+def test_a_column_of_another_case_than_a_partition_column_is_another_column() -> None:
+    leaves = tuple(Column((name,)) for name in ("p", "P", "n"))
+    columns = Columns(leaves, leaves, ("p",), "")
+    assert columns.paths(Clustering(("P",), Curve.HILBERT)) == (("P",),)
+    with pytest.raises(UsageError, match=r"cluster by p: it is a partition column, .*; P, n would work"):
+        columns.paths(Clustering(("p",), Curve.HILBERT))
+
+
+def test_a_name_in_another_case_is_the_one_column_that_it_may_mean() -> None:
+    leaves = tuple(Column((name,)) for name in ("Id", "aB", "Ab"))
+    columns = Columns(leaves, leaves, ("Day",), "")
+    assert columns.paths(Clustering(("ID",), Curve.HILBERT)) == (("Id",),)
+    with pytest.raises(UsageError, match=r"cluster by ab: expected one column of that name, found aB, Ab"):
+        columns.paths(Clustering(("ab",), Curve.HILBERT))
+    with pytest.raises(UsageError, match=r"cluster by DAY: it is a partition column"):
+        columns.paths(Clustering(("DAY",), Curve.HILBERT))
+
+
 def test_advice_of_the_format_is_told() -> None:
     columns = Columns((Column(("a",)), Column(("b",))), (Column(("b",)),), (), "set this and that")
     with pytest.raises(UsageError, match=r"cluster by a: it has no statistics, .*; set this and that; b would work"):

@@ -215,3 +215,10 @@ def test_refuses_any_filter_on_an_unpartitioned_table() -> None:
 def test_refuses_a_literal_that_is_no_value_of_the_column(condition: str, value: object) -> None:
     with pytest.raises(UsageError, match="c"):
         partition_filter(condition, ("c",))({"c": value})
+
+
+def test_a_column_is_found_in_any_case_that_leaves_no_doubt() -> None:
+    assert partition_filter("DT = 'a'", ("dt", "region"))({"dt": "a", "region": "b"})
+    assert partition_filter("P = 1", ("p", "P"))({"p": 2, "P": 1})
+    with pytest.raises(UsageError, match="expected a partition column"):
+        partition_filter("dT = 'a'", ("dt", "DT"))

@@ -188,11 +188,12 @@ def of_columns(queries: Iterable[Query], columns: Iterable[str]) -> tuple[Query,
     A query may qualify a column by its table (`t.a`) and spell it in another case, as Spark allows.
     """
     known = list(columns)
-    spelled = {name.lower(): name for name in known}
+    # A name that is spelled as a column's is that column's, whatever others differ from it by case alone.
+    spelled = {**{name.lower(): name for name in reversed(known)}, **{name: name for name in known}}
 
     def named(name: str) -> str | None:
-        parts = name.lower().split(".")
-        return next((found for i in range(len(parts)) if (found := spelled.get(".".join(parts[i:])))), None)
+        ends = [name.split(".", i)[i] for i in range(name.count(".") + 1)]
+        return next((spelled[end] for own in ends for end in (own, own.lower()) if end in spelled), None)
 
     return tuple(
         replace(query, ranges={found: r for name, r in query.ranges.items() if (found := named(name))})

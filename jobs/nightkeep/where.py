@@ -70,9 +70,13 @@ class _Filter:
         return _negation(test) if node.args.get("negate") else test
 
     def column(self, node: object) -> str:
-        if not isinstance(node, exp.Column) or len(node.parts) != 1 or node.name not in self.columns:
+        """In any case that leaves no doubt, as in Spark."""
+        if not isinstance(node, exp.Column) or len(node.parts) != 1:
             raise self.wrong(node, "a partition column")
-        return str(node.name)
+        near = [name for name in self.columns if name.lower() == node.name.lower()]
+        if node.name not in near and len(near) != 1:
+            raise self.wrong(node, "a partition column")
+        return str(node.name) if node.name in near else near[0]
 
     def literal(self, node: object) -> Literal:
         try:

@@ -41,7 +41,8 @@ class Columns:
     advice: str
 
     def resolved(self, clustering: Clustering) -> Clustering:
-        """The same by the table's own names: a name is a column's in any case, or the path a.b of a leaf in a struct.
+        """The same by the table's own names: a name is a column's, or the path a.b of a leaf in a struct, in any case
+        that leaves no doubt, as in Spark.
 
         Raises UsageError unless each is a column of the data with an order and with statistics, and named once.
         """
@@ -56,19 +57,27 @@ class Columns:
         return tuple(self._leaf(name).path for name in clustering.columns)
 
     def _leaf(self, name: str) -> Leaf:
-        if any(_same(column, name) for column in self.constant):
+        called = self._called(name)
+        if called in self.constant:
             text = "it is a partition column, one value in every file"
             raise UsageError(f"cluster by {name}: {text}; {self._usable()} would work")
-        found = [leaf for leaf in self.leaves if _same(".".join(leaf.path), name)]
-        if not found:
-            raise UsageError(f"cluster by {name}: {self._missing(name)}")
-        leaf = next((leaf for leaf in found if ".".join(leaf.path) == name), found[0])
+        leaf = next(leaf for leaf in self.leaves if ".".join(leaf.path) == called)
         if isinstance(leaf.type, pa.ListType | pa.MapType) or pa.types.is_null(leaf.type):
             raise UsageError(f"cluster by {name}: its type {leaf.type} has no order; {self._usable()} would work")
         if leaf not in self.indexed:
             text = "it has no statistics, so that no reader could skip files by it"
             raise UsageError(f"cluster by {name}: {text}; {self.advice}; {self._usable()} would work")
         return leaf
+
+    def _called(self, name: str) -> str:
+        """The table's own name of what is asked for: the very same, else the one that differs by case alone."""
+        names = dict.fromkeys((*self.constant, *(".".join(leaf.path) for leaf in self.leaves)))
+        near = [own for own in names if _same(own, name)]
+        if not near:
+            raise UsageError(f"cluster by {name}: {self._missing(name)}")
+        if name not in names and len(near) > 1:
+            raise UsageError(f"cluster by {name}: expected one column of that name, found {', '.join(near)}")
+        return name if name in names else near[0]
 
     def _missing(self, name: str) -> str:
         inside = [".".join(leaf.path) for leaf in self.leaves if _same(leaf.path[0], name.split(".")[0])]
@@ -78,7 +87,7 @@ class Columns:
 
     def _usable(self) -> str:
         names = [".".join(leaf.path) for leaf in self.indexed if leaf.ordered]
-        return ", ".join(names) or "none of its columns"
+        return ", ".join(name for name in names if name not in self.constant) or "none of its columns"
 
 
 def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
