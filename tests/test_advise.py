@@ -152,3 +152,4 @@ def test_columns_are_found_whatever_their_case_and_qualification() -> None:
     queries = read_queries("S.t.A = 1 AND other = 2 AND t.point.x > 3", subject="f")
     assert of_columns(queries, ["a", "point.X"])[0].ranges.keys() == {"a", "point.X"}
     assert of_columns([Query("q", {"z": Range()})], ["a"])[0].ranges == {}
+    assert of_columns(queries, ["a", "A", "x"])[0].ranges.keys() == {"A", "x"}

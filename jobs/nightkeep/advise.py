@@ -92,12 +92,16 @@ class Advice:
 def advise(table: Advisable, snapshot: Snapshot[Any], queries: Sequence[Query], *, target_bytes: int) -> Advice:
     """The clustering with which the queries read least; without queries, ranges of 1 % over each column.
 
-    Conditions on partition columns skip the same partitions either way and are left out. Raises RefusedTable for a
-    table without statistics.
+    Conditions on partition columns skip the same partitions either way and are left out. A table without statistics
+    is judged by its sample: a query opens every file of it now. Raises RefusedTable where no file would have any.
     """
     found = table.layout(snapshot)
     if not found.bounds:
-        raise RefusedTable(table.address.name, "no file has statistics", "let its engine collect them first")
+        raise RefusedTable(
+            table.address.name,
+            "no file has statistics, and new ones would have none",
+            "set properties that ask for them",
+        )
     asked = [query for query in of_columns(queries, found.bounds) if query.ranges]
     columns = _candidates(found, asked)
     samples = dict(table.sample(snapshot, columns, SAMPLE_ROWS))
@@ -115,7 +119,8 @@ def _judged(name: str, version: int, found: Layout, before: Sequence[float], opt
     best = options[0] if options else None
     gain = now - best.read_share if best else 0.0
     is_worth = best is not None and gain >= LEAST_GAIN
-    reason = f"queries read {now:.0%} of the table now"
+    reason = "" if found.is_bounded else "no file has statistics, so that no query skips any; "
+    reason += f"queries read {now:.0%} of the table now"
     if best is not None:
         reason += f", {best.read_share:.0%} if clustered by {', '.join(best.columns)}"
     return Advice(

@@ -19,12 +19,18 @@ from nightkeep.protocol import Snapshot
 class Layout:
     """The files of a version as skipping sees them: of each its unit's place in the snapshot and its bytes.
 
-    `bounds` has every column with statistics, by the name that conditions use (a nested field by its path).
+    `bounds` has every column with statistics, by the name that conditions use (a nested field by its path); where no
+    file has any, every column of which new files would have some.
     """
 
     unit: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
     bounds: Mapping[str, FileBounds]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether any file has statistics."""
+        return any(each.bounded.any() for each in self.bounds.values())
 
 
 class Advisable(Protocol):

@@ -13,6 +13,7 @@ from tests.delta.lake import Lake, request
 
 from nightkeep.advise import advise
 from nightkeep.cli import main
+from nightkeep.errors import RefusedTable
 from nightkeep.model import Clustering, Curve
 from nightkeep.queries import read_queries
 
@@ -56,6 +57,36 @@ def test_advice_comes_true(lake: Lake) -> None:
     assert after.read_share_before == pytest.approx(found.read_share_after, abs=0.1)
     assert after.read_share_before < 0.6
     assert after.clustering is None
+
+
+def without_statistics(folder: Path) -> None:
+    for path in (folder / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in actions:
+            action.get("add", {}).pop("stats", None)
+        path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def test_a_table_without_statistics_is_sampled_and_gains_most(lake: Lake) -> None:
+    queries, target = "b between 100 and 150\nc like 'shop/item/0003%'", file_bytes(lake)
+    expected = told(lake, queries, target)
+    without_statistics(lake.folder)
+
+    found = told(lake, queries, target)
+
+    assert (found.clustering, found.read_share_after) == (expected.clustering, expected.read_share_after)
+    assert found.read_share_before == 1.0 and "no file has statistics" in found.reason
+    lake.run(request(clustering=found.clustering, target_bytes=target))
+    after = told(lake, queries, target)
+    assert after.read_share_before == pytest.approx(found.read_share_after, abs=0.1)
+
+
+def test_a_table_whose_files_shall_have_no_statistics_is_refused(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "t", SCHEMA, ["day"], {"delta.dataSkippingNumIndexedCols": "0"})
+    rows = pa.table({"a": [1], "b": pa.array([1], pa.int32()), "c": ["x"], "day": ["d"]}, schema=SCHEMA)
+    lake.append(rows, partition={"day": "d"})
+    with pytest.raises(RefusedTable, match="no file has statistics, and new ones would have none"):
+        told(lake, "a = 1", 1 << 20)
 
 
 def test_bounds_and_samples_are_of_live_rows_by_partition(lake: Lake) -> None:

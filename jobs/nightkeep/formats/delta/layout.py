@@ -23,10 +23,12 @@ def layout(snapshot: DeltaSnapshot) -> Layout:
     files = [file for _, file in placed]
     wanted = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
     found = file_bounds(snapshot.schema, files, wanted)
+    named = {".".join(path): each for path, each in found.items()}
+    bounded = {name: each for name, each in named.items() if each.bounded.any()}
     return Layout(
         np.array([place for place, _ in placed], np.int64),
         np.array([file.bytes for file in files], np.int64),
-        {".".join(path): each for path, each in found.items() if each.bounded.any()},
+        bounded or named,
     )
 
 

@@ -25,10 +25,12 @@ def layout(snapshot: IcebergSnapshot) -> Layout:
     placed = [(place, file) for place, unit in enumerate(snapshot.units) for file in unit.files]
     files = [file for _, file in placed]
     found = file_bounds(files, indexed_leaves(snapshot.schema))
+    named = {".".join(path): each for path, each in found.items()}
+    bounded = {name: each for name, each in named.items() if each.bounded.any()}
     return Layout(
         np.array([place for place, _ in placed], np.int64),
         np.array([file.bytes for file in files], np.int64),
-        {".".join(path): each for path, each in found.items() if each.bounded.any()},
+        bounded or named,
     )
 
 
