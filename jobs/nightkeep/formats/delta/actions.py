@@ -23,8 +23,8 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
     """The known actions of newline-delimited JSON, in order, checked (PROTOCOL.md, "Actions").
 
-    A line is an object with one action; kinds we do not know are passed over, empty lines too. Raises CorruptMetadata
-    that names `subject` and the line.
+    A line is an object with one action; kinds we do not know are passed over, also beside one that we know, empty lines
+    too. Raises CorruptMetadata that names `subject` and the line.
     """
     require_lines(data, subject=subject)
     try:
@@ -84,6 +84,16 @@ def line(kind: str, body: Raw) -> str:
     return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def in_force(single: Mapping[str, Raw], *, subject: str) -> tuple[Raw, Raw]:
+    """The protocol and the metadata of a version, of the last action of each kind. Raises CorruptMetadata."""
+    for kind, name in (("protocol", "minReaderVersion"), ("metaData", "schemaString")):
+        if kind not in single:
+            raise CorruptMetadata(subject, f"a {kind} action", "none up to this version")
+        if name not in single[kind]:
+            raise CorruptMetadata(f"{subject}: {kind}", f"the field {name}", ", ".join(single[kind]) or "none")
+    return single["protocol"], single["metaData"]
+
+
 def vector_id(body: Raw) -> str | None:
     """What tells deletion vectors of one file apart in an add or remove (PROTOCOL.md, "Derived Fields")."""
     vector = body.get("deletionVector")
@@ -105,8 +115,8 @@ def _action(text: str, subject: str) -> Iterator[Action]:
     # Null says that the line holds no such action: some writers list every kind.
     found = [(kind, body) for kind, body in parse_object(text, subject=subject).items() if body is not None]
     known = [(kind, body) for kind, body in found if kind in _FIELDS]
-    if len(found) > 1 and known:
-        raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in found))
+    if len(known) > 1:
+        raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in known))
     for kind, body in known:
         yield check(kind, _without_nulls(body), subject=subject)
 
@@ -214,7 +224,8 @@ _REQUIRED: Final[Mapping[str, frozenset[str]]] = {
     "add": frozenset({"path", "partitionValues", "size"}),
     "remove": frozenset({"path"}),
     "cdc": frozenset({"path"}),
-    "metaData": frozenset({"schemaString"}),
+    # Only the one in force needs its schema (in_force): logs of Delta Live Tables begin with one without.
+    "metaData": frozenset(),
     "protocol": frozenset({"minReaderVersion", "minWriterVersion"}),
     "txn": frozenset({"appId", "version"}),
     "domainMetadata": frozenset({"domain"}),

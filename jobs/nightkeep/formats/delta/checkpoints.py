@@ -19,6 +19,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.actions import Action, check, parse_lines
 from nightkeep.formats.delta.log_segment import Checkpoint
 from nightkeep.formats.delta.naming import LOG
+from nightkeep.formats.delta.paths import is_absolute, own_name
 from nightkeep.formats.delta.struct_stats import stats_texts
 from nightkeep.limits import RECORDS, UNPACKED, require_memory
 from nightkeep.storage import Storage
@@ -87,9 +88,9 @@ def _sidecar_name(path: str, root: str) -> str:
     """A sidecar is named by its file, or by its whole path in this table's log."""
     if len(path) > MAX_NAME_BYTES:
         raise CorruptMetadata("path of a sidecar", "the name of a Parquet file", path)
-    folder, _, base = unquote(path).rpartition("/")
-    known = ("", SIDECARS, "_sidecars", f"{root}/{SIDECARS}", f"file:{root}/{SIDECARS}", f"file://{root}/{SIDECARS}")
-    if folder not in known:
+    name = own_name(path, root) if is_absolute(path) else unquote(path)
+    folder, _, base = (name or path).rpartition("/")
+    if folder not in ("", SIDECARS, "_sidecars"):
         raise RefusedTable(
             path, "a checkpoint's sidecar outside the table's log is not handled", "write a new checkpoint"
         )

@@ -23,6 +23,7 @@ MAX_WRITER: Final = 7
 class Feature:
     """Either `handled` says what we do, or `refused` what would work instead.
 
+    `is_of_values`: only who reads values must know it, so that a sweep and an expiry need not.
     `reader`, `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice.
     `test`: the test that holds us to it.
     """
@@ -30,6 +31,7 @@ class Feature:
     test: str
     handled: str = ""
     refused: str = ""
+    is_of_values: bool = False
     reader: int | None = None
     writer: int | None = None
     refuses: Mapping[Operation, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -52,8 +54,13 @@ def supported(protocol: Raw) -> frozenset[str]:
     return named | implied
 
 
-def refuse_features(table: str, protocol: Raw, metadata: Raw, operation: Operation | None) -> None:
-    """Raises RefusedTable for the first feature that we do not handle, or with which `operation` cannot be done."""
+def refuse_features(
+    table: str, protocol: Raw, metadata: Raw, operation: Operation | None, *, reads_values: bool = True
+) -> None:
+    """Raises RefusedTable for the first feature that we do not handle, or with which `operation` cannot be done.
+
+    Who does not read values need not know those that are of values alone.
+    """
     reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
     if reader > MAX_READER or writer > MAX_WRITER:
         feature = f"protocol version ({reader}, {writer}) is unknown"
@@ -65,6 +72,8 @@ def refuse_features(table: str, protocol: Raw, metadata: Raw, operation: Operati
         known = FEATURES.get(name)
         if known is None:
             raise RefusedTable(table, f"table feature {name} is unknown", "use the engine that added it")
+        if known.is_of_values and not reads_values:
+            continue
         advice = known.refused or (known.refuses.get(operation) if operation else None)
         if advice:
             raise RefusedTable(table, f"table feature {name} is not handled", advice)
@@ -90,7 +99,8 @@ def document() -> str:
 
 def _verdict(known: Feature) -> str:
     refusals = (f"Refused for `{operation}`: {advice}" for operation, advice in known.refuses.items())
-    told = ". ".join((known.handled or f"Refused: {known.refused}", *refusals))
+    others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
+    told = ". ".join((known.handled or f"Refused: {known.refused}", *refusals, *others))
     return f"{told}."
 
 
@@ -174,10 +184,10 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "icebergWriterCompatV3": Feature(_NAME, refused=_ICEBERG),
     "redirectReaderWriter-preview": Feature(_NAME, refused="the rows are elsewhere: name the table they are in"),
     "redirectWriterOnly-preview": Feature(_NAME, refused="writes go elsewhere: name the table they go to"),
-    "variantShredding": Feature(_NAME, refused=_VARIANT),
-    "variantShredding-preview": Feature(_NAME, refused=_VARIANT),
-    "variantType": Feature(_NAME, refused=_VARIANT),
-    "variantType-preview": Feature(_NAME, refused=_VARIANT),
+    "variantShredding": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantShredding-preview": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantType": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantType-preview": Feature(_NAME, refused=_VARIANT, is_of_values=True),
 }
 
 _HEAD: Final = """# Features of Delta tables

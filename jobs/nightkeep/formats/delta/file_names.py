@@ -29,7 +29,7 @@ BATCH: Final = 20_000
 
 def data_names(path: str) -> tuple[str, ...]:
     """Of a data or change file, by its action's path. Raises CorruptMetadata."""
-    return _ends(path) if is_absolute(path) else (storage_name(path),)
+    return _ends(path) if is_absolute(path) else (storage_name(path, ""),)
 
 
 def vector_names(body: Raw) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.actions import Action, Raw, parse_lines, require_lines
+from nightkeep.formats.delta.actions import Action, Raw, in_force, parse_lines, require_lines
 from nightkeep.formats.delta.checkpoints import checkpoint_head
 from nightkeep.formats.delta.features import refuse_features, supported
 from nightkeep.formats.delta.log_segment import segment
@@ -36,7 +35,7 @@ class Head:
 
 
 def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
-    """The newest version, or that of `version`.
+    """The newest version, or that of `version`, for who reads no values.
 
     Raises RefusedTable for features we do not handle, MissingFile, CorruptMetadata.
     """
@@ -46,12 +45,10 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
         single |= dict(checkpoint_head(storage, found.checkpoint)[0])
     for _, name in found.commits:
         single |= {kind: body for kind, body in _told(storage, name) if kind != "commitInfo"}
-    for kind in ("protocol", "metaData"):
-        if kind not in single:
-            raise CorruptMetadata(f"{table}: log", f"a {kind} action", f"none up to version {found.version}")
+    protocol, metadata = in_force(single, subject=f"{table}: log")
     infos = [body for kind, body in _told(storage, found.own) if kind == "commitInfo"] if found.own else []
-    refuse_features(table, single["protocol"], single["metaData"], None)
-    return Head(found.version, single["protocol"], single["metaData"], infos[0] if infos else {})
+    refuse_features(table, protocol, metadata, None, reads_values=False)
+    return Head(found.version, protocol, metadata, infos[0] if infos else {})
 
 
 def _told(storage: Storage, name: str) -> Iterator[Action]:

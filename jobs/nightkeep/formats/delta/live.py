@@ -105,7 +105,7 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     """FILES of a Part."""
     assert isinstance(source, Part)
     for actions in checkpoint_files(storage, source.name):
-        yield from files(row for action in actions for row in _stored(action, source)).to_batches()
+        yield from files(row for action in actions for row in _stored(action, source, storage.root)).to_batches()
 
 
 def _versions(found: Listing, since_ms: int) -> Iterator[Root]:
@@ -131,7 +131,7 @@ def _state(storage: Storage, task: State) -> Reach:
         _apply(commit_actions(storage, name), added, gone)
     names = checkpoint_head(storage, found.checkpoint)[1] if found.checkpoint else ()
     log = [(name, None, task.needed) for name in (*names, *(name for _, name in found.commits))]
-    told = [row for body in added.values() for row in _live_rows(body, needed=task.needed)]
+    told = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
     parts = tuple(Part(name, shared, task.since_ms, task.needed) for name in names)
@@ -151,10 +151,10 @@ def _apply(actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileK
     added |= adds
 
 
-def _live_rows(body: Raw, *, needed: bool) -> Iterator[Row]:
+def _live_rows(body: Raw, root: str, *, needed: bool) -> Iterator[Row]:
     path = str(body["path"])
     # storage_name refuses what a shallow clone has elsewhere.
-    yield storage_name(path), long_value(body, "size", subject=path), needed
+    yield storage_name(path, root), long_value(body, "size", subject=path), needed
     names = vector_names(body)
     yield from ((name, None, needed and len(names) == 1) for name in names)
 
@@ -173,12 +173,12 @@ def protected(body: Raw) -> Iterator[Row]:
     yield from ((name, None, False) for name in (*data_names(str(body["path"])), *vector_names(body)))
 
 
-def _stored(action: Action, part: Part) -> Iterator[Row]:
+def _stored(action: Action, part: Part, root: str) -> Iterator[Row]:
     kind, body = action
     if kind == "remove":
         yield from protected(body) if removed_ms(body) >= part.since_ms else ()
     elif (str(body["path"]), vector_id(body)) not in part.gone:
-        yield from _live_rows(body, needed=part.needed)
+        yield from _live_rows(body, root, needed=part.needed)
 
 
 _SKEW_MS: Final = DAY_MS

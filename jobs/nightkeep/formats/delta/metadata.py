@@ -13,7 +13,7 @@ from nightkeep.formats.delta.checkpoints import checkpoint_actions
 from nightkeep.formats.delta.features import refuse_features, supported
 from nightkeep.formats.delta.log_segment import Segment, commits_newest_first, newest, segment
 from nightkeep.formats.delta.partition import key_text, stored, typed
-from nightkeep.formats.delta.paths import storage_name
+from nightkeep.formats.delta.paths import own_name, storage_name
 from nightkeep.formats.delta.replay import State, commit_time, high_water_mark, replay
 from nightkeep.formats.delta.schema import TableSchema, is_true, parse_schema
 from nightkeep.formats.delta.struct_stats import row_count
@@ -156,14 +156,14 @@ def load(address: Address, storage: Storage, version: int | None = None) -> Delt
     Raises MissingFile where the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
     """
     found = segment(storage, version)
-    return _snapshot(address, _state(storage, found), found.version)
+    return _snapshot(address, _state(storage, found), found.version, root=storage.root)
 
 
 def load_staged(address: Address, storage: Storage, parent_version: int, name: str) -> DeltaSnapshot:
     """The version after `parent_version` that readers will see once the staged commit `name` is published."""
     found = segment(storage, parent_version)
     state = _state(storage, found, staged=name)
-    return _snapshot(address, state, parent_version + 1, actions=state.commit)
+    return _snapshot(address, state, parent_version + 1, root=storage.root, actions=state.commit)
 
 
 def latest_version(storage: Storage) -> int:
@@ -190,7 +190,9 @@ def _state(storage: Storage, found: Segment, *, staged: str | None = None) -> St
     return replay(checkpoint, commits, own)
 
 
-def _snapshot(address: Address, state: State, version: int, *, actions: tuple[Action, ...] = ()) -> DeltaSnapshot:
+def _snapshot(
+    address: Address, state: State, version: int, *, root: str, actions: tuple[Action, ...] = ()
+) -> DeltaSnapshot:
     refuse_features(address.name, state.protocol, state.metadata, None)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
@@ -198,7 +200,7 @@ def _snapshot(address: Address, state: State, version: int, *, actions: tuple[Ac
         table=address,
         version=version,
         schema=schema,
-        units=_units(schema, state),
+        units=_units(schema, state, root),
         raw_protocol=state.protocol,
         raw_metadata=state.metadata,
         commit_info=info,
@@ -216,14 +218,16 @@ def _has_commit_times(schema: TableSchema, state: State) -> bool:
     )
 
 
-def _units(schema: TableSchema, state: State) -> tuple[DeltaUnit, ...]:
+def _units(schema: TableSchema, state: State, root: str) -> tuple[DeltaUnit, ...]:
     """By partition: values that are spelled differently and mean the same are one."""
     spelled: dict[tuple[str | None, ...], list[DataFile]] = {}
     for values in state.vacated:
         spelled.setdefault(_place(schema, values, "remove"), [])
     for raw in state.adds:
-        spelled.setdefault(_place(schema, raw["partitionValues"], str(raw["path"])), []).append(_data_file(raw, schema))
-    _require_one_name(file for files in spelled.values() for file in files)
+        spelled.setdefault(_place(schema, raw["partitionValues"], str(raw["path"])), []).append(
+            _data_file(raw, schema, root)
+        )
+    _require_one_name([file for files in spelled.values() for file in files], state.unmatched, root)
     units: dict[UnitKey, DeltaUnit] = {}
     for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
         unit = _unit(schema, place, spelled[place])
@@ -248,7 +252,7 @@ def _by_path(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
     return tuple(sorted(files, key=lambda file: file.path))
 
 
-def _data_file(raw: Raw, schema: TableSchema) -> DataFile:
+def _data_file(raw: Raw, schema: TableSchema, root: str) -> DataFile:
     path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
     vector = vector_of(raw.get("deletionVector"))
     if vector and not schema.has_vectors:
@@ -256,7 +260,7 @@ def _data_file(raw: Raw, schema: TableSchema) -> DataFile:
         raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
     return DataFile(
         path=path,
-        name=storage_name(path),
+        name=storage_name(path, root),
         bytes=long_value(raw, "size", subject=path),
         rows=row_count(str(stats), subject=path) if stats else None,
         vector=vector,
@@ -276,9 +280,14 @@ def vector_of(raw: object) -> Vector | None:
     return Vector(VectorKind(kind), raw["pathOrInlineDv"], raw.get("offset"), raw["sizeInBytes"], raw["cardinality"])
 
 
-def _require_one_name(files: Iterable[DataFile]) -> None:
-    """Two spellings of one file's path would be read as two files."""
+def _require_one_name(files: Iterable[DataFile], removed: Iterable[str], root: str) -> None:
+    """Two spellings of one file's path would be read as two files, and readers do not agree on whether a remove of one
+    is a remove of the other."""
     paths: dict[str, str] = {}
     for file in files:
         if paths.setdefault(file.name, file.path) != file.path:
             raise CorruptMetadata(f"data file {file.path}", "one spelling of its path", paths[file.name])
+    for path in removed:
+        live = paths.get(own_name(path, root) or "", path)
+        if live != path:
+            raise CorruptMetadata(f"data file {live}", "one spelling of its path", f"a remove of {path}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.delta.actions import Action, Raw, long_value, parse_object, vector_id
+from nightkeep.formats.delta.actions import Action, Raw, in_force, long_value, parse_object, vector_id
 
 ROW_TRACKING: Final = "delta.rowTracking"
 
@@ -27,7 +27,7 @@ class State:
     """One version. All actions are raw; `commit` are the actions of the version's own commit, none if it is gone.
 
     `vacated` are partition values, as the log has them, of files that the own commit removed; none where it also
-    changed the metadata.
+    changed the metadata. `unmatched` are paths that commits removed and that no file had then.
     """
 
     protocol: Raw
@@ -37,6 +37,7 @@ class State:
     domains: Mapping[str, Raw]
     commit: tuple[Action, ...]
     vacated: tuple[Mapping[str, str | None], ...]
+    unmatched: frozenset[str]
 
 
 def replay(
@@ -85,6 +86,7 @@ class _Log:
     single: dict[str, Raw] = field(default_factory=dict)
     named: dict[tuple[str, str], Raw] = field(default_factory=dict)
     files: dict[FileKey, Raw] = field(default_factory=dict)
+    unmatched: set[str] = field(default_factory=set)
 
     def restore(self, kind: str, body: Raw) -> None:
         """An action of a checkpoint, which holds each key once."""
@@ -103,6 +105,7 @@ class _Log:
         for path in removes.keys() & adds.keys():
             if vector_id(removes[path]) == vector_id(adds[path]):
                 raise CorruptMetadata(f"{subject}: {path}", "an add or a remove, or another vector", "both")
+        self.unmatched |= {path for path, body in removes.items() if _key(body) not in self.files}
         # A remove may tell no partition, or come after the file was gone.
         removed = [self.files.pop(_key(body), body) for body in removes.values()]
         for body in adds.values():
@@ -115,22 +118,21 @@ class _Log:
         return removed
 
     def state(self, last: tuple[Action, ...], removed: Iterable[Raw]) -> State:
-        for kind in _SINGLE:
-            if kind not in self.single:
-                raise CorruptMetadata("log", f"a {kind} action", "none up to this version")
+        protocol, metadata = in_force(self.single, subject="log")
         _require_one_vector(self.files)
         # Values of other partition columns than today's are no partitions of this version.
         repartitioned = any(kind == "metaData" for kind, _ in last)
         told = (body for body in removed if body.get("partitionValues") is not None)
         return State(
-            protocol=self.single["protocol"],
-            metadata=self.single["metaData"],
+            protocol=protocol,
+            metadata=metadata,
             adds=tuple(self.files.values()),
             transactions={n: _number(body, "version") for (k, n), body in self.named.items() if k == "txn"},
             domains={
                 n: b for (k, n), b in self.named.items() if k == "domainMetadata" and b.get("removed") is not True
             },
             commit=last,
+            unmatched=frozenset(self.unmatched),
             vacated=() if repartitioned else tuple(map(_stored_values, told)),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -118,6 +119,14 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
         stores_partitions="materializePartitionColumns" in features
         or is_true(configuration, "delta.writePartitionColumnsToParquet"),
     )
+
+
+def parse_partitions(raw_metadata: Raw, raw_protocol: Raw, *, table: str) -> TableSchema:
+    """As parse_schema, of the partition columns alone: what says where files are. Other columns may be of any type."""
+    wanted = {str(name).lower() for name in raw_metadata.get("partitionColumns") or ()}  # type: ignore[attr-defined]
+    columns = [column for column in _columns(raw_metadata, table) if str(column["name"]).lower() in wanted]
+    text = json.dumps({"type": "struct", "fields": columns})
+    return parse_schema({**raw_metadata, "schemaString": text}, raw_protocol, table=table)
 
 
 def _restore(

@@ -15,7 +15,7 @@ from nightkeep.formats.delta.actions import Raw
 from nightkeep.formats.delta.head import head
 from nightkeep.formats.delta.naming import LOG, MARK
 from nightkeep.formats.delta.partition import folder_names
-from nightkeep.formats.delta.schema import ColumnMapping, TableSchema, is_true, parse_schema
+from nightkeep.formats.delta.schema import ColumnMapping, TableSchema, is_true, parse_partitions
 from nightkeep.model import Address
 from nightkeep.storage import Storage, Stored
 from nightkeep.territory import DAY_MS, Kind, Place, Territory
@@ -31,7 +31,7 @@ def territory(address: Address, storage: Storage) -> Territory:
     """
     found = head(storage, table=address.name)
     _require_alone(address.name, storage, found.metadata)
-    schema = parse_schema(found.metadata, found.protocol, table=address.name)
+    schema = parse_partitions(found.metadata, found.protocol, table=address.name)
     return Territory(
         table=address,
         storage=storage,
