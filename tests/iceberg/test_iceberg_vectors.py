@@ -226,6 +226,62 @@ def test_no_entry_that_says_otherwise_gives_a_vector(
         read_vector(STORAGE, dataclasses.replace(file, **change), 100)
 
 
+@pytest.fixture
+def bare(tmp_path: Path) -> tuple[Path, ContentFile, BitMap64]:
+    """Two vectors without the Puffin wrapper, as older DuckDB wrote them: only the manifest says where they are."""
+    held = BitMap64([*range(40, 60), 99])
+    first, second = encode(BitMap64([1, 2])), encode(held)
+    path = tmp_path / "v.puffin"
+    path.write_bytes(first + second)
+    place = {"content_offset": len(first), "content_bytes": len(second), "bytes": len(first) + len(second)}
+    told = {"content": Content.POSITION_DELETES, "format": "puffin", "referenced": "/d/1.parquet", **place}
+    return path, a_file(str(path), 21, **told), held
+
+
+def test_a_vector_without_a_puffin_wrapper_is_read_by_its_place_and_checksum(
+    bare: tuple[Path, ContentFile, BitMap64],
+) -> None:
+    _, file, held = bare
+    assert read_vector(STORAGE, file, 100) == held
+
+
+def test_no_vector_without_a_wrapper_is_another_than_its_entry_says(
+    bare: tuple[Path, ContentFile, BitMap64],
+) -> None:
+    path, file, _ = bare
+    data, start = path.read_bytes(), file.content_offset or 0
+    changes: list[dict[str, Any]] = [
+        {"content_offset": 0}, {"content_offset": start + 1}, {"content_offset": -1}, {"content_offset": 10**9},
+        {"content_bytes": 8}, {"content_bytes": 10**9}, {"content_bytes": -1}, {"rows": 20}, {"bytes": 5},
+    ]  # fmt: skip
+    for change in changes:
+        with pytest.raises(CorruptMetadata):
+            read_vector(STORAGE, dataclasses.replace(file, **change), 100)
+    for bit in range(8 * start, 8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        with pytest.raises(CorruptMetadata):
+            read_vector(STORAGE, file, 100)
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        for size in (len(data), length):
+            with pytest.raises(CorruptMetadata):
+                read_vector(STORAGE, dataclasses.replace(file, bytes=size), 100)
+    path.write_bytes(data)
+    with pytest.raises(CorruptMetadata):
+        read_vector(STORAGE, file, 99)
+
+
+def test_a_file_that_lost_one_end_of_its_wrapper_is_no_bare_vector(stored: tuple[Path, ContentFile, BitMap64]) -> None:
+    path, file, _ = stored
+    data = path.read_bytes()
+    for changed in (b"XXXX" + data[4:], data[:-4] + b"XXXX"):
+        path.write_bytes(changed)
+        with pytest.raises(CorruptMetadata, match=r"PFA1|magic"):
+            read_vector(STORAGE, file, 100)
+
+
 def test_positions_beyond_the_file_are_refused(stored: tuple[Path, ContentFile, BitMap64]) -> None:
     _, file, held = stored
     assert read_vector(STORAGE, file, None) == held

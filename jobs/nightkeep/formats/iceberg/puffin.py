@@ -59,13 +59,17 @@ class NewBlob:
 class PuffinFile:
     """An open Puffin file of `file_bytes`: its footer is read once, and of its blobs those that are asked for.
 
+    `is_bare`: it has neither magic nor footer, as vectors of older DuckDB: only manifests say where its blobs are.
     Raises CorruptMetadata naming the file for another size and a footer that is none.
     """
 
     def __init__(self, name: str, source: pa.NativeFile, *, file_bytes: int) -> None:
         _require_size(name, source, file_bytes)
-        self._name, self._source = name, source
+        self._name, self._source, self._bytes = name, source, file_bytes
         self._by_offset: dict[int, Blob] = {}
+        self.is_bare = _is_bare(source, file_bytes)
+        if self.is_bare:
+            return
         # A blob without bytes begins where the next one does.
         for blob in sorted(_footer(name, source, file_bytes).blobs, key=lambda each: each.length, reverse=True):
             self._by_offset.setdefault(blob.offset, blob)
@@ -77,6 +81,13 @@ class PuffinFile:
             raise CorruptMetadata(self._name, f"a blob at offset {offset}", "none in the footer")
         self._source.seek(offset)
         return blob, self._source.read(blob.length)
+
+    def bare(self, offset: int, length: int) -> bytes:
+        """Bytes of a file without a footer. Raises CorruptMetadata where it has not that many."""
+        if min(offset, length) < 0 or offset + length > self._bytes:
+            raise CorruptMetadata(self._name, f"{length} bytes at offset {offset}", f"{self._bytes} bytes in all")
+        self._source.seek(offset)
+        return self._source.read(length)
 
 
 @contextmanager
@@ -117,6 +128,16 @@ def _require_size(name: str, source: pa.NativeFile, expected: int) -> None:
     found = source.size()
     if found != expected:
         raise CorruptMetadata(name, f"{expected} bytes as its manifest says", str(found))
+
+
+def _is_bare(source: pa.NativeFile, size: int) -> bool:
+    """A file that has lost one of its ends still has the other."""
+    if size < len(MAGIC):
+        return False
+    source.seek(size - len(MAGIC))
+    last = source.read(len(MAGIC))
+    source.seek(0)
+    return last != MAGIC and source.read(len(MAGIC)) != MAGIC
 
 
 def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:

@@ -29,7 +29,8 @@ def read_vectors(
 ) -> Iterator[tuple[ContentFile, BitMap64]]:
     """Each vector's entry with the deleted positions of the data file that it refers to; `wanted` has that one's rows.
 
-    In the order of where they lie: each Puffin file is opened once, and one vector is held at a time. Raises
+    In the order of where they lie: each Puffin file is opened once, and one vector is held at a time. Of a file that
+    is no Puffin file the manifest's entry and the vector's own size, magic and checksum have to do. Raises
     CorruptMetadata naming the Puffin file and offset for bytes that contradict the entry, the footer, themselves or
     the rows; MissingFile.
     """
@@ -39,7 +40,10 @@ def read_vectors(
     for (name, file_bytes), entries in sorted(by_file.items()):
         with open_puffin(storage, name, file_bytes=file_bytes) as puffin:
             for offset, file, rows in sorted(entries, key=lambda entry: entry[0]):
-                yield file, _positions(file, *puffin.blob(offset), rows=rows)
+                if puffin.is_bare:
+                    yield file, _decoded(file, puffin.bare(offset, file.content_bytes or 0), rows=rows)
+                else:
+                    yield file, _positions(file, *puffin.blob(offset), rows=rows)
 
 
 def encode(bitmap: BitMap64) -> bytes:
@@ -126,8 +130,12 @@ def _offset(file: ContentFile) -> int:
 
 
 def _positions(file: ContentFile, blob: Blob, content: bytes, *, rows: int | None) -> BitMap64:
+    _require_agreement(file, blob, _subject(file))
+    return _decoded(file, content, rows=rows)
+
+
+def _decoded(file: ContentFile, content: bytes, *, rows: int | None) -> BitMap64:
     subject = _subject(file)
-    _require_agreement(file, blob, subject)
     bitmap = decode(content, subject=subject)
     if len(bitmap) != file.rows:
         raise CorruptMetadata(subject, f"{file.rows} deleted rows", str(len(bitmap)))
