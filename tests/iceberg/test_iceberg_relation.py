@@ -1,5 +1,6 @@
 """What plain Spark makes of a snapshot, against what Iceberg's own readers show of it."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +16,16 @@ from tests.engines.lake_rows import Rows, rows_of
 from tests.iceberg.catalog_world import address_of, configure
 from tests.iceberg.content_made import equality_of, schema_of
 from tests.iceberg.golden_tables import KEPT, NOT_READ_BY_JAVA, RECIPES, known
+from tests.iceberg.iceberg_caring import care_for
 
+from nightkeep.check import CheckRequest, check
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg import relation_deletes
 from nightkeep.formats.iceberg.metadata import NO_SNAPSHOT
 from nightkeep.formats.iceberg.schema import TableSchema, parse
-from nightkeep.model import View
+from nightkeep.model import Operation, Outcome, View
 from nightkeep.relation import Relation, Side, column, open_relation
+from nightkeep.report.document import CheckStatus
 
 Made = Callable[[str], Table]
 REFUSED = {
@@ -147,6 +151,51 @@ def test_times_and_nanoseconds_are_compared_as_numbers(
     assert [field.dataType.simpleString() for field in relation.schema[:4]] == ["int", "bigint", "bigint", "bigint"]
     assert relation.version(NO_SNAPSHOT) and (version := relation.version(relation.latest()))
     assert relation.misstated(version.number, NO_SNAPSHOT, sorted(version.units)) == {}
+
+
+DEFAULTS: dict[str, Any] = {
+    "boolean": True, "int": -3, "long": 2**40, "float": 0.5, "double": 0.25, "decimal(9, 2)": "-1.25",
+    "decimal(38, 10)": "1.0000000000", "date": "1969-12-30", "time": "01:02:03.000004",
+    "timestamp": "1969-12-31T23:59:59.999999", "timestamptz": "2026-11-21T22:00:00.000001Z", "string": "a'b",
+    "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7", "fixed[3]": "0102ff", "binary": "00ff",
+}  # fmt: skip
+
+
+def test_columns_that_files_lack_have_the_defaults_that_java_reads(
+    iceberg_java: IcebergJava, spark: SparkSession, table: Table
+) -> None:
+    """Of every primitive type, at the top and in a struct; once a commit of ours has written them, too."""
+    iceberg_java.create(table, [("id", "int"), ("st", struct(("a", "int")))], Layout(format_version=3))
+    iceberg_java.append(table, [{"id": 1, "st": {"a": 1}}], rows_per_file=1)
+    iceberg_java.append(table, [{"id": 2}], rows_per_file=1)
+    for number, (kind, value) in enumerate(DEFAULTS.items()):
+        added = {"change": "add_column", "type": kind, "default": value}
+        iceberg_java.alter(table, {**added, "name": f"c{number}"}, {**added, "name": f"n{number}", "parent": "st"})
+    iceberg_java.append(table, [{"id": 3}], rows_per_file=1)
+    plain = [field.name for _, field in plain_columns(parse(table.document(), table=table.name))]
+    truth, nested = iceberg_java.read(table, columns=plain), nested_text(spark, table)
+    lacking = json.loads(next(text for text in nested[1] if text is not None))
+
+    found = spark_rows(spark, table)
+    document = care_for(table, operation=Operation.OPTIMIZE)
+    report = check(CheckRequest(address_of(table)), spark=spark)
+
+    at = [found.columns.index(name) for name in plain]
+    assert tuple(tuple(row[i] for i in at) for row in found.rows) == truth.rows
+    assert {name: lacking[name] for name in lacking if name.startswith("n")} == NESTED_DEFAULTS
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    assert report.status is CheckStatus.PASSED, report
+    assert nested_text(spark, table) == nested
+    assert iceberg_java.read(table, columns=plain).rows == truth.rows
+
+
+NESTED_DEFAULTS = {
+    "n0": True, "n1": -3, "n2": 2**40, "n3": "0.5", "n4": "0.25", "n5": "-1.25", "n6": "1.0000000000",
+    "n7": "1969-12-30", "n8": str(((1 * 60 + 2) * 60 + 3) * 1_000_000 + 4), "n9": "1969-12-31 23:59:59.999999",
+    "n10": "2026-11-21 22:00:00.000001", "n11": "a'b", "n12": "F79C3E09677C4BBDA4793F349CB785E7", "n13": "0102FF",
+    "n14": "00FF",
+}  # fmt: skip
+"""As the check's text has them."""
 
 
 def nested_text(spark: SparkSession, table: Table) -> dict[int, tuple[str | None, ...]]:

@@ -229,7 +229,7 @@ final class Tables {
             case "add_column" -> {
                 Type type = type(change.required("type"));
                 Object value = Values.toValue(change.path("default"), type);
-                Literal<?> literal = value == null ? null : literal(value);
+                Literal<?> literal = value == null ? null : literal(value instanceof byte[] bytes ? ByteBuffer.wrap(bytes) : value);
                 if (change.path("required").asBoolean()) {
                     update.addRequiredColumn(parent, name, type, null, literal);
                 } else {

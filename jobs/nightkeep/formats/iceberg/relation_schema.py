@@ -6,6 +6,7 @@ Our mapping to Arrow has no part in this. A time of day and a moment of nanoseco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -43,6 +44,8 @@ ROW_ID: Final = NestedField(2147483540, "_row_id", LongType())
 LAST_UPDATED: Final = NestedField(2147483539, "_last_updated_sequence_number", LongType())
 """Columns of row lineage, by their reserved ids (spec, "Reserved Field IDs")."""
 
+_EPOCH: Final = datetime(1970, 1, 1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _PARQUET_ID: Final = "parquet.field.id"
 _JSON: Final[Mapping[str, str]] = {"ignoreNullFields": "false"}
 
@@ -121,7 +124,17 @@ def values_array(values: Sequence[object], kind: IcebergType) -> pa.Array[Any]:
 
 
 def _plain(value: object) -> Any:
-    return value.bytes if isinstance(value, UUID) else value
+    """As manifests have it: pyiceberg reads defaults of dates and times as Python's, manifests hold numbers."""
+    match value:
+        case UUID():
+            return value.bytes
+        case datetime():
+            return (value - _EPOCH.replace(tzinfo=value.tzinfo and UTC)) // _MICROSECOND
+        case date():
+            return (value - _EPOCH.date()).days
+        case time():
+            return (datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND
+    return value
 
 
 def _type(kind: IcebergType, told: Callable[[NestedField], T.StructField]) -> T.DataType:
