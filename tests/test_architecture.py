@@ -94,6 +94,8 @@ BASES = {
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "protocol.py", "settings.py", "territory.py"}
 """Modules whose classes may inherit from each other."""
+RIMS = {"night.py", "check.py"}
+"""Where a surprise must not end more than it is of: a night, and what is known of a version that is published."""
 MANY_VERBS = {
     "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable", "Relation",
     "PaimonRelation", "ObjectStorage",
@@ -239,7 +241,7 @@ def test_only_the_rim_catches_everything(path: Path) -> None:
     """A handler that raises again is cleaning up, not catching."""
     handlers = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler)]
     broad = [h for h in handlers if h.type is None or ast.unparse(h.type) in ("Exception", "BaseException")]
-    assert path.name == "night.py" or all(isinstance(h.body[-1], ast.Raise) for h in broad)
+    assert path.name in RIMS or all(isinstance(h.body[-1], ast.Raise) for h in broad)
 
 
 def test_kernels_never_walk_rows() -> None:

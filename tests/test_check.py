@@ -22,7 +22,7 @@ from nightkeep import check as check_module
 from nightkeep import expectations
 from nightkeep.check import CheckReport, CheckRequest, check, sample
 from nightkeep.diff import diff
-from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.facts import Difference
 from nightkeep.formats.paimon.relation import PaimonRelation
 from nightkeep.model import Address, UnitKey
@@ -255,6 +255,28 @@ def test_a_version_of_someone_else_is_a_conflict(spark: SparkSession, orders: Pa
         "version 4: expected the commit of us, found shop-compactor",
     )
     assert not check(CheckRequest(address(orders), version=99), spark=spark).conflicted
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (CorruptMetadata("manifest m", "a count", "none"), "manifest m: expected a count, found none"),
+        (TypeError("unsupported operand\n\tat org.apache.spark"), "TypeError: unsupported operand"),
+        (RecursionError("too deep"), "RecursionError: too deep"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+@pytest.mark.parametrize("at", ["version", "rows", "misstated"])
+def test_whatever_a_check_meets_is_errored_and_no_judgement(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, at: str, broken: Exception, told: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise broken
+
+    monkeypatch.setattr(PaimonRelation, at, fail)
+    report = check(CheckRequest(address(SAMPLES / "untouched"), 2), spark=spark)
+    assert (report.status, report.results, report.differences) == (CheckStatus.ERRORED, (), ())
+    assert report.reason is not None and report.reason.startswith(told) and "\n" not in report.reason
 
 
 @pytest.mark.parametrize(

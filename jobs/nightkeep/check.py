@@ -6,13 +6,15 @@ whole version, merged, is its parent, merged. Units whose files did not change n
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pyspark.sql import SparkSession
 
-from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.expectations import ExpectationResult, FactRow, expect
 from nightkeep.facts import Difference, Facts, compare_rows, measure
 from nightkeep.model import Address, UnitKey, View
@@ -73,7 +75,9 @@ class CheckReport:
 
 
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
-    """Check one published version in Spark. Every way to end is a report; only broken metadata raises."""
+    """Check one published version in Spark. Every way to end is a report: the version is published, and whoever asked
+    has to store what is known of it. What could not be carried out is `errored`: it says nothing of the rows.
+    """
     started = time.perf_counter()
     try:
         report = _check(open_relation(request.address, spark), request, spark)
@@ -82,8 +86,20 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
     except UsageError as failure:
         # Of how Spark was started: the table is not at fault.
         report = CheckReport(CheckStatus.ERRORED, "nothing was read", str(failure))
+    except Exception as failure:  # noqa: BLE001 -- Spark's own errors have no common root, and none is to be lost
+        _log.debug("check of %s", request.address.name, exc_info=True)
+        report = CheckReport(CheckStatus.ERRORED, "no comparison was finished", _surprise(failure))
     return replace(report, seconds=time.perf_counter() - started)
 
+
+def _surprise(failure: Exception) -> str:
+    """In one line: Spark's messages have the plan and the stack after it."""
+    told = str(failure).strip().partition("\n")[0][:_LONGEST]
+    return told if isinstance(failure, NightkeepError) else f"{type(failure).__name__}: {told}"
+
+
+_log: Final = logging.getLogger(__name__)
+_LONGEST: Final = 500
 
 PUBLISHED, WHOLE = "published", "whole"
 
