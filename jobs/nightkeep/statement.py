@@ -16,6 +16,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
 from nightkeep.errors import UsageError
+from nightkeep.model.dotted import join_name
 from nightkeep.policy.address import FORMATS, is_address
 
 # sqlglot takes a statement that starts with OPTIMIZE for an opaque command; with a token before it, it does not.
@@ -112,7 +113,7 @@ def _table(words: _Words) -> str:
     if first.lower() not in FORMATS or not others:
         return ".".join(parts)
     if first.lower() == "iceberg" and len(others) > 1:
-        return f"iceberg:{others[0]}/{'.'.join(others[1:])}"
+        return f"iceberg:{others[0]}/{join_name(others[1:])}"
     # Three parts and more are a catalog that is called like a format.
     return f"{first.lower()}:{others[0]}" if len(others) == 1 else ".".join(parts)
 

@@ -22,6 +22,8 @@ from nightkeep.errors import AddressError, CorruptMetadata, RefusedTable, Unreac
 from nightkeep.formats.iceberg import catalog as catalogs
 from nightkeep.formats.iceberg import sql_commit, update_commit
 from nightkeep.formats.iceberg.catalog import open_catalog, parse_location
+from nightkeep.formats.iceberg.format import open_table
+from nightkeep.model import Address
 
 COLUMNS = (("id", "long"), ("name", "string"))
 ROWS = [[1, "a"], [2, "b"]]
@@ -53,7 +55,38 @@ def rewrite(table: Table, document: dict[str, Any]) -> None:
 # Names
 
 
-@pytest.mark.parametrize("location", ["", "lake", "lake/", "lake/t", "/db.t", "lake/.t", "lake/db.", "lake/a..t"])
+@pytest.mark.parametrize(
+    ("text", "identifier"),
+    [
+        ("db.t", ("db", "t")), ("a.b.t", ("a", "b", "t")), ("`a.b`.`c.d`", ("a.b", "c.d")), ("db.`t 1`", ("db", "t 1")),
+        ("db.t 1", ("db", "t 1")), ("`d``b`.t", ("d`b", "t")), ("a/b.t", ("a/b", "t")),
+    ],
+)  # fmt: skip
+def test_a_name_with_dots_is_in_backquotes(text: str, identifier: tuple[str, ...]) -> None:
+    handle = parse_location(f"lake/{text}", MACHINE)
+    assert handle.identifier == identifier
+    assert parse_location(f"lake/{str(handle).removeprefix('lake.')}", MACHINE) == handle
+
+
+def test_tables_with_dots_in_their_names_are_cared_for(iceberg_java: IcebergJava, lake: Warehouse) -> None:
+    table = made(iceberg_java, lake.table("db.events"))
+    dotted, version = "orders.v2", table.document()["current-snapshot-id"]
+    with closing(sqlite3.connect(lake.database)) as connection, connection:
+        connection.execute("UPDATE iceberg_tables SET table_name = ?", (dotted,))
+    found = open_table(Address("iceberg", f"{lake.name}/db.`{dotted}`", "orders"))
+    assert found.snapshot().version == version
+    assert found.go_back(7) == f"CALL `{lake.name}`.system.rollback_to_snapshot('`db`.`{dotted}`', 7)"
+    with pytest.raises(AddressError, match="found none of that name"):
+        open_table(Address("iceberg", f"{lake.name}/db.orders.v2", "orders"))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "", "lake", "lake/", "lake/t", "/db.t", "lake/.t", "lake/db.", "lake/a..t", "lake/`a.t`", "lake/`a.t",
+        "lake/db.`t", "lake/``.t", "lake/a`b`.t", "lake/`a`b.t", "lake/db.t`",
+    ],
+)  # fmt: skip
 def test_a_location_is_a_catalog_and_a_name_in_a_namespace(location: str) -> None:
     with pytest.raises(AddressError, match=r"expected iceberg:CATALOG/NAMESPACE.TABLE, found"):
         parse_location(location, MACHINE)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from nightkeep.errors import AddressError
 from nightkeep.model import Address
+from nightkeep.model.dotted import split_name
 
 FORMATS = ("paimon", "delta", "iceberg")
 
@@ -72,8 +73,17 @@ def same_place(address: Address) -> tuple[str, str]:
 
 def names_of(address: Address) -> tuple[str, ...]:
     """What patterns match on for a table without a name: `database.table`, then `table` alone."""
-    parts = [part for part in re.split(r"[/\\]", address.location) if part]
     if address.format == "iceberg":
-        return (parts[-1], parts[-1].rpartition(".")[2])
+        name = address.location.partition("/")[2]
+        return (name, _last(name))
+    parts = [part for part in re.split(r"[/\\]", address.location) if part]
     database = parts[-2].removesuffix(".db") if len(parts) > 1 else ""
     return (f"{database}.{parts[-1]}" if database else parts[-1], parts[-1])
+
+
+def _last(name: str) -> str:
+    """A table's own name; what is no name is found out when it is opened."""
+    try:
+        return split_name(name)[-1]
+    except ValueError:
+        return name

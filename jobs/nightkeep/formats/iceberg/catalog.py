@@ -35,6 +35,7 @@ from nightkeep.formats.iceberg.paths import MACHINE, name_in
 from nightkeep.formats.iceberg.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.table_metadata import Raw, content, decode, head
 from nightkeep.formats.iceberg.update_commit import SILENT
+from nightkeep.model.dotted import join_name, split_name
 from nightkeep.storage import LocalStorage, Storage, within
 
 _NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
@@ -59,7 +60,7 @@ class TableHandle:
     storage: Storage
 
     def __str__(self) -> str:
-        return ".".join((self.catalog, *self.identifier))
+        return f"{self.catalog}.{join_name(self.identifier)}"
 
     def load(self) -> tuple[Raw, str]:
         """The table's metadata as JSON has it, as of now, and where it is; "" where the catalog does not tell.
@@ -145,11 +146,16 @@ class TableHandle:
 
 
 def parse_location(location: str, storage: Storage) -> TableHandle:
-    """`CATALOG/NAMESPACE.TABLE`; levels of a namespace are separated by dots. Raises AddressError."""
+    """`CATALOG/NAMESPACE.TABLE`; levels of a namespace are separated by dots, and a level or a table whose own name has
+    dots is in backquotes. Raises AddressError."""
     catalog, _, identifier = location.partition("/")
-    levels = tuple(identifier.split("."))
-    if not catalog or len(levels) < 2 or not all(levels):
-        raise AddressError(f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}")
+    expected = f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}"
+    try:
+        levels = split_name(identifier)
+    except ValueError as failure:
+        raise AddressError(f"{expected}: {failure}") from failure
+    if not catalog or len(levels) < 2:
+        raise AddressError(expected)
     return TableHandle(catalog, levels, storage)
 
 

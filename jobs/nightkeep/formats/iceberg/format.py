@@ -29,6 +29,7 @@ from nightkeep.formats.iceberg.table_metadata import Raw, head
 from nightkeep.formats.iceberg.territory import territory
 from nightkeep.layout import Layout
 from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
+from nightkeep.model.dotted import quoted_part, split_name
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage
 from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
@@ -151,8 +152,9 @@ class IcebergTable:
     def go_back(self, version: int) -> str:
         """Of iceberg-spark; names that need it are in backticks."""
         catalog, _, name = self.address.location.partition("/")
-        quoted = ".".join(f"`{part}`" for part in name.split("."))
-        return f"CALL `{catalog}`.system.rollback_to_snapshot('{quoted}', {version})"
+        quoted = ".".join(map(quoted_part, split_name(name)))
+        text = quoted.replace("\\", "\\\\").replace("'", "\\'")
+        return f"CALL `{catalog}`.system.rollback_to_snapshot('{text}', {version})"
 
     def territory(self) -> Territory:
         return territory(self.address, self.storage, self.handle.whole(), claims_of(self.handle))

@@ -1,0 +1,32 @@
+"""Names of several parts <-> one text: dots between parts, backquotes around a part that has dots itself, as in SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^.`]+))(\.|$)")
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """`` `a.b`.c `` as ("a.b", "c"); within backquotes two of them are one. Raises ValueError for an empty part and for
+    a backquote that does not enclose one."""
+    parts: list[str] = []
+    at, more = 0, True
+    while more:
+        found = _PART.match(text, at)
+        if found is None:
+            raise ValueError(f"names and dots, with backquotes around a name that has dots, found {text!r}")
+        quoted, plain, dot = found.groups()
+        parts.append(plain if quoted is None else quoted.replace("``", "`"))
+        at, more = found.end(), bool(dot)
+    return tuple(parts)
+
+
+def join_name(parts: Iterable[str]) -> str:
+    """What `split_name` reads back; backquotes only where they are needed."""
+    return ".".join(quoted_part(part) if {".", "`"} & set(part) else part for part in parts)
+
+
+def quoted_part(part: str) -> str:
+    return f"`{part.replace('`', '``')}`"
