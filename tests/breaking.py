@@ -36,11 +36,12 @@ def die(work: Work, format_module: ModuleType, table: Path, run_id: str, *, at: 
 def pause(pipe: Connection, work: Callable[[], Any], format_module: ModuleType, stage: str) -> None:
     """For a process of its own: says the stage's name before it begins, waits for a word, sends the document.
 
-    Stages are those that `care` calls, and `link` for the moment before the commit becomes visible.
+    Stages are those that `care` calls, `commit` for the moment before the last look at what a commit is built on, and
+    `link` for the moment before it becomes visible.
     """
     with pytest.MonkeyPatch.context() as patch:
-        if stage == "link":
-            fuse = _PausingFuse(pipe)
+        if stage in _STEPS:
+            fuse = _PausingFuse(pipe, stage)
             patch.setattr(format_module, "open_storage", lambda location: FaultyStorage(location, fuse))
         else:
             patch.setattr(care, stage, _pausing(pipe, stage, getattr(care, stage)))
@@ -84,13 +85,20 @@ def _pausing(pipe: Connection, stage: str, work: Callable[..., object]) -> Calla
     return paused
 
 
+_STEPS = {
+    "commit": lambda point: (point.moment, point.step) == (Moment.BEFORE, "create") and point.name.endswith(".tmp"),
+    "link": lambda point: (point.moment, point.step) == (Moment.BEFORE, "link"),
+}
+
+
 class _PausingFuse(Fuse):
-    def __init__(self, pipe: Connection) -> None:
+    def __init__(self, pipe: Connection, stage: str) -> None:
         super().__init__()
         self._pipe: Connection | None = pipe
+        self._stage = stage
 
     def pass_on(self, point: Point) -> None:
-        if self._pipe is not None and (point.moment, point.step) == (Moment.BEFORE, "link"):
+        if self._pipe is not None and _STEPS[self._stage](point):
             pipe, self._pipe = self._pipe, None
-            pipe.send("link")
+            pipe.send(self._stage)
             pipe.recv()

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -14,6 +15,7 @@ from nightkeep.formats.paimon import format as paimon
 from nightkeep.model import Operation
 from nightkeep.policy import load
 from nightkeep.storage import LocalStorage, Stored
+from nightkeep.storage.verbs import always
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class RecordingStorage:
     def put(self, name: str, data: bytes) -> None:
         self.inner.put(name, data)
 
-    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
-        return self.inner.put_if_absent(name, data, temporary=temporary)
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
+        return self.inner.put_if_absent(name, data, temporary=temporary, may_go=may_go)
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         self.inner.replace(name, data, temporary=temporary)

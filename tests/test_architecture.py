@@ -37,10 +37,11 @@ EDGES = {
     "rows": "errors literals",
     "formats": "clustering encodings errors kernels layout limits model proof_parts protocol relation rows storage "
     "territory",
+    "standing": "model protocol",
     "plan": "errors model protocol where",
     "execute": "model protocol tasks",
-    "verify": "errors kernels model protocol rows tasks",
-    "publish": "errors model protocol",
+    "verify": "errors kernels model protocol rows standing tasks",
+    "publish": "errors model protocol standing",
     "facts": "model relation",
     "expectations": "report",
     "check": "diff errors expectations facts model relation report",
@@ -51,9 +52,11 @@ EDGES = {
     "software": "",
     "tally": "model protocol report",
     "waiting": "errors policy report",
-    "care": "errors execute formats model plan policy protocol publish report rows software tally tasks undone verify "
-    "waiting",
     "undone": "model protocol report",
+    "run_log": "model policy report software",
+    "outcomes": "errors model protocol report run_log tally",
+    "care": "errors execute formats model outcomes plan policy protocol publish report rows run_log standing tally "
+    "tasks undone verify waiting",
     "opinion": "engine formats model policy report",
     "expire": "errors model sweep territory",
     "presence": "errors storage sweep territory",

@@ -329,7 +329,8 @@ class TestBatches:
 
         opening(lambda table: Overtaken(table, again, after=1))
         document = self.care(night)
-        assert [commit.version for commit in document.commits] == [8]
+        # Whoever made it: what the run published is to be checked.
+        assert [commit.version for commit in document.commits] == [8, 9]
         assert [unit.reason for unit in document.units] == [None, "another attempt of this run committed version 9"]
 
     def test_a_mismatch_in_the_second_publishes_it_not_and_leaves_the_rest(
@@ -431,12 +432,12 @@ class TestDocument:
         assert list(document) == [
             "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
             "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations", "versions",
-            "address", "started_at", "finished_at", "go_back",
+            "address", "started_at", "finished_at", "go_back", "base_identity",
         ]  # fmt: skip
 
     def test_of_its_parts(self, document: dict[str, Any]) -> None:
         (commit,), planned, unit = document["commits"], document["plan"]["units"][0], document["units"][0]
-        assert commit.keys() == {"version", "parent_version", "units"}
+        assert commit.keys() == {"version", "parent_version", "units"} | {"identity", "parent_identity"}
         assert document["plan"].keys() == {"units"} | {"version", "notes", "clustering"}
         assert planned.keys() == {"partition", "bucket", "reason", "input_files", "input_bytes", "estimate"}
         assert unit.keys() == {

@@ -24,6 +24,7 @@ from nightkeep.model import (
     UnitProof,
     Verified,
     VerifyLevel,
+    VersionIdentity,
     run_token,
 )
 from nightkeep.publish import publish
@@ -32,8 +33,9 @@ TABLE = Address("paimon", "/warehouse/shop.db/orders", "shop.orders")
 ONE, TWO = UnitKey("day=1", 0), UnitKey("day=2", 0)
 ROWS = Fingerprint(3, 1, 2)
 COST = TaskCost(1.0, 1.0, 1, "here:1")
-PLAN = Plan(TABLE, Operation.UPGRADE, 7, ())
-CANDIDATE = Candidate(TABLE, 8, 7, "staged", ("staged",), (ONE, TWO))
+BASE = VersionIdentity(7, "0a", "1b")
+PLAN = Plan(TABLE, Operation.UPGRADE, BASE, ())
+CANDIDATE = Candidate(TABLE, 8, BASE, "staged", ("staged",), (ONE, TWO))
 
 
 def proof(key: UnitKey, candidate: Fingerprint = ROWS, *faults: str) -> UnitProof:

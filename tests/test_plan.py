@@ -141,7 +141,7 @@ def sized(*inputs: int) -> Plan:
     """A plan whose units read this much."""
     nothing = Estimate(0, 0, 0, "")
     units = tuple(PlannedUnit(UnitKey(f"day={n}"), "why", (), size, nothing, ()) for n, size in enumerate(inputs))
-    return Plan(TABLE.address, Operation.OPTIMIZE, 7, units, ("a note",))
+    return Plan(TABLE.address, Operation.OPTIMIZE, LAYOUT.identity, units, ("a note",))
 
 
 def test_a_batch_ends_before_the_unit_that_would_be_too_much() -> None:

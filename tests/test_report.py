@@ -33,6 +33,7 @@ from nightkeep.model import (
     UnitKey,
     UnitProof,
     VerifyLevel,
+    VersionIdentity,
 )
 from nightkeep.report import (
     AGES,
@@ -79,7 +80,7 @@ def document(table: str = "shop.orders", outcome: Outcome = Outcome.VERIFIED) ->
         base_version=41,
         parent_version=42,
         committed_version=43,
-        commits=(CommitResult(43, 42, (UnitKey("dt=1", 0), UnitKey("", None))),),
+        commits=(CommitResult(43, 42, (UnitKey("dt=1", 0), UnitKey("", None)), "43:0a:1b"),),
         plan=PlanSection(
             41,
             (PlanUnit("dt=1", 0, "2 L0 files", ("a.parquet", "b.parquet"), 2048, UnitEstimate(2048, 1024, 1, "less")),),
@@ -225,6 +226,8 @@ class TestDocument:
                 "version": 43,
                 "parent_version": 42,
                 "units": [{"partition": "dt=1", "bucket": 0}, {"partition": "", "bucket": None}],
+                "identity": "43:0a:1b",
+                "parent_identity": None,
             }
         ]
         plain = json.loads(json.dumps(found))
@@ -293,7 +296,7 @@ class TestDocument:
 
     def test_a_plan_becomes_its_section(self) -> None:
         unit = PlannedUnit(UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible"), tasks=(object(),))
-        plan = Plan(Address("paimon", "/w", "t"), Operation.UPGRADE, 4, (unit,), ("a note",))
+        plan = Plan(Address("paimon", "/w", "t"), Operation.UPGRADE, VersionIdentity(4, "0a"), (unit,), ("a note",))
         estimate = UnitEstimate(7, 5, 1, "visible")
         assert PlanSection.of(plan) == PlanSection(
             4, (PlanUnit("dt=1", 2, "3 L0 files", ("a",), 7, estimate),), ("a note",)

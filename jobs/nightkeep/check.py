@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.expectations import ExpectationResult, FactRow, expect
 from nightkeep.facts import Difference, Facts, compare_rows, measure
-from nightkeep.model import Address, UnitKey, View
+from nightkeep.model import Address, UnitKey, VersionIdentity, View
 from nightkeep.relation import Relation, Side, UnitState, Version, open_relation
 from nightkeep.report.codec import encode
 from nightkeep.report.document import CheckStatus
@@ -30,7 +30,8 @@ class CheckRequest:
     A format whose versions only their parents can be compared with has the parent for `base_version`, whatever it is.
 
     `byte_budget` bounds the data files that are read; above it a sample of units is.
-    `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced.
+    `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced. So it was
+    where a version that is read is another than the one that is `known` by its number.
     """
 
     address: Address
@@ -38,6 +39,7 @@ class CheckRequest:
     base_version: int | None = None
     byte_budget: int | None = None
     commit_user: str | None = None
+    known: tuple[VersionIdentity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ class UnitDifference:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was."""
+    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was.
+
+    `identity` tells the version that was looked at from others of its number.
+    """
 
     status: CheckStatus
     coverage: str
@@ -60,6 +65,7 @@ class CheckReport:
     differences: tuple[UnitDifference, ...] = ()
     conflicted: bool = False
     seconds: float = 0.0
+    identity: str | None = None
 
     def to_json(self) -> dict[str, object]:
         encoded: dict[str, object] = encode(self)
@@ -120,6 +126,22 @@ class _Comparison:
 
 
 def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> CheckReport:
+    loaded = _loaded(relation, request)
+    if isinstance(loaded, CheckReport):
+        return loaded
+    target, base, parent = loaded
+    touched = sorted(target.touched | _changed(parent, target))
+    chosen = sample(touched, base, target, request.byte_budget)
+    published, whole = _comparisons(relation, base, parent, target, chosen)
+    wrong = relation.misstated(target.number, parent.number, chosen)
+    report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
+    gone = _gone(relation, target) if report.status is CheckStatus.FAILED else None
+    told = None if target.identity is None else str(target.identity)
+    return gone or replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=told)
+
+
+def _loaded(relation: Relation, request: CheckRequest) -> tuple[Version, Version, Version] | CheckReport:
+    """The version, what it is compared with, and its parent; or why there is nothing to compare."""
     number = relation.latest() if request.version is None else request.version
     target = relation.version(number)
     if target is None:
@@ -134,13 +156,28 @@ def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> Ch
     base = parent if planned is None else relation.version(planned)
     if base is None or parent is None:
         gone = target.parent if parent is None else planned
-        return _skipped(f"version {gone}, to compare with, does not exist any more")
-    touched = sorted(target.touched | _changed(parent, target))
-    chosen = sample(touched, base, target, request.byte_budget)
-    published, whole = _comparisons(relation, base, parent, target, chosen)
-    wrong = relation.misstated(target.number, parent.number, chosen)
-    report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
-    return replace(report, coverage=_coverage(relation, base, target, touched, chosen))
+        return _other(request, target) or _skipped(f"version {gone}, to compare with, does not exist any more")
+    return _other(request, target, base, parent) or (target, base, parent)
+
+
+def _gone(relation: Relation, target: Version) -> CheckReport | None:
+    """Where a version went while it was read, its differences need not be ours: its files go with it."""
+    now = relation.digest(target.number)
+    if target.identity is None or now == target.identity.commit:
+        return None
+    reason = f"version {target.number} was {'replaced' if now else 'rolled back or expired'} while it was read"
+    return replace(_skipped(reason), conflicted=True)
+
+
+def _other(request: CheckRequest, *versions: Version) -> CheckReport | None:
+    """The report on a run's versions of which one has been replaced by another of its number; None where none was."""
+    known = {identity.version: identity for identity in request.known}
+    for version in versions:
+        expected, found = known.get(version.number), version.identity
+        if expected is not None and found is not None and not expected.agrees(found):
+            reason = f"version {version.number}: expected {expected}, found {found}"
+            return replace(_skipped(f"{reason}: it was replaced after a rollback"), conflicted=True)
+    return None
 
 
 def _skipped(reason: str) -> CheckReport:

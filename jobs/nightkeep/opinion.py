@@ -8,7 +8,7 @@ from typing import Any
 
 from nightkeep.engine import Engine
 from nightkeep.formats import open_table
-from nightkeep.model import Outcome, run_token
+from nightkeep.model import Outcome, VersionIdentity, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
 
@@ -61,8 +61,17 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         # The budget is the run's: what it lets a check read must not grow with the number of commits.
         byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
         commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
+        known=tuple(_known(version, document)),
     )  # fmt: skip
     return _Opinion(version, checker.check(request, spark=engine.spark()))
+
+
+def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdentity]:
+    """What the document tells of the version, its parent and the planned one."""
+    yield from (VersionIdentity.parse(text) for text in (document.base_identity,) if text)
+    for commit in document.commits:
+        told = (commit.identity, commit.parent_identity) if commit.version == version else ()
+        yield from (VersionIdentity.parse(text) for text in told if text)
 
 
 def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> RunDocument:

@@ -30,7 +30,7 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
     units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
     notes = (note(snapshot) for note in rules.notes) if units else ()
     told = tuple(filter(None, notes))
-    return Plan(table.address, request.operation, snapshot.version, tuple(units), told, request.rows)
+    return Plan(table.address, request.operation, snapshot.identity, tuple(units), told, request.rows)
 
 
 def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:

@@ -24,6 +24,7 @@ from nightkeep.model import (
     Rewrite,
     Run,
     UnitKey,
+    VersionIdentity,
     View,
 )  # fmt: skip
 
@@ -80,6 +81,10 @@ class Snapshot(Protocol[U_co]):
     def version(self) -> int: ...
 
     @property
+    def identity(self) -> VersionIdentity:
+        """What tells this version apart from every other one of its number, decoded from the bytes that were read."""
+
+    @property
     def units(self) -> Sequence[U_co]:
         """Every unit with a file, and those whose last file this very version removed: they are to be proven too."""
 
@@ -120,6 +125,12 @@ class Reads(Protocol[U]):
         """One version, the latest by default. Raises RefusedTable for a feature no operation of ours handles.
 
         `read_as`: with the columns of that version, where a format's schema can change without a new version.
+        """
+
+    def digest(self, version: int) -> str | None:
+        """`identity.commit` of what has this number now; None where the newest version is not it or built on it.
+
+        Reads little: what makes the version, not what that refers to.
         """
 
     def survivors(self, unit: U, view: View) -> Positions:
@@ -165,10 +176,15 @@ class Writes(Protocol[U]):
         """Units whose inputs are no longer what was planned on, each with the reason."""
 
     def commit(self, candidate: Candidate) -> bool:
-        """Make the candidate visible, atomically; False where its version exists already."""
+        """Make the candidate visible, atomically; False where its version exists already, or its parent is gone."""
 
     def visible(self, candidate: Candidate) -> bool:
         """Whether the candidate's version exists and is this very candidate, byte for byte."""
+
+    def undermined(self, candidate: Candidate) -> str | None:
+        """Of a candidate that was just committed: why its parent is not the version below it. None where it is, where
+        either is gone by now as versions go, and where a commit cannot succeed on another parent.
+        """
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
         """This run's own commits that readers can see, oldest first, whichever attempt made them."""

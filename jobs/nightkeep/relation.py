@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.model import Address, UnitKey, View
+from nightkeep.model import Address, UnitKey, VersionIdentity, View
 from nightkeep.storage import Storage
 from nightkeep.storage.hadoop import CONNECTORS, hadoop_root, hadoop_settings
 
@@ -43,6 +43,7 @@ class Version:
     `changes_rows` says why its commit may have changed rows, None for one that must not. `rows_told` is what the
     version says that its files hold, `rows_listed` what the files that were found in it hold, each by metadata.
     `deletes`: the condition, in Spark SQL, on the parent's rows that are gone; such a commit changes no other row.
+    `identity` tells it from others that had its number, or will.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Version:
     rows_told: int
     rows_listed: int
     deletes: str | None = None
+    identity: VersionIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,9 @@ class Relation(Protocol):
 
     def version(self, number: int) -> Version | None:
         """One version; None where it does not exist (any more)."""
+
+    def digest(self, number: int) -> str | None:
+        """`identity.commit` of what has this number now, as the protocol's `digest`."""
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         """A row for each row `side` shows: `unit` (its place in `units`), `sound`, then `payload` by name.

@@ -16,47 +16,82 @@ from nightkeep.model import (
     Plan,
     Rewrite,
     UnitKey,
+    UnitProof,
     Verified,
 )  # fmt: skip
 from nightkeep.protocol import Snapshot
-from nightkeep.report import Metrics, UnitResult
+from nightkeep.report import CommitResult, Metrics, UnitResult
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Units that were rewritten, proven and published together; `published` is None after a mismatch."""
+    """Units that were rewritten, proven and published together; `published` is None after a mismatch.
+
+    `checked` is None where what they were planned on was gone before anything could be proven.
+    """
 
     rewrites: tuple[Rewrite, ...]
-    checked: Verified | Mismatch
+    checked: Verified | Mismatch | None
     published: Committed | Conflicted | None
     staged: tuple[str, ...]
+
+    @property
+    def proofs(self) -> tuple[UnitProof, ...]:
+        return () if self.checked is None else self.checked.proofs
 
 
 def versions_of(ended: Sequence[Batch]) -> tuple[int, ...]:
     """The versions that were committed."""
-    return tuple(batch.published.version for batch in ended if isinstance(batch.published, Committed))
+    return tuple(commit.version for commit in published(ended))
 
 
 def unit_results(batch: Batch) -> tuple[UnitResult, ...]:
-    """One result for each unit of a batch that was published or lost its race."""
+    """One result for each unit of a batch that was published or lost its race, with its proof if it has one."""
     lost: Mapping[UnitKey, str] = {}
     if isinstance(batch.published, Committed):
         lost = dict(batch.published.conflicted)
     if isinstance(batch.published, Conflicted):
         lost = dict(batch.published.units)
-    return tuple(
-        UnitResult.of(proof, Outcome.CONFLICTED if proof.key in lost else Outcome.VERIFIED, lost.get(proof.key))
-        for proof in batch.checked.proofs
+    proven = {proof.key for proof in batch.proofs}
+    unproven = ((key, why) for key, why in lost.items() if key not in proven)
+    return (
+        *(
+            UnitResult.of(proof, Outcome.CONFLICTED if proof.key in lost else Outcome.VERIFIED, lost.get(proof.key))
+            for proof in batch.proofs
+        ),
+        *(UnitResult(key.partition, key.bucket, Outcome.CONFLICTED, why) for key, why in unproven),
     )
 
 
+def commits(done: Sequence[Committed]) -> dict[str, Any]:
+    """What a document says of versions, oldest first; nothing where none was published."""
+    if not done:
+        return {}
+    return {
+        "parent_version": done[-1].parent_version,
+        "committed_version": done[-1].version,
+        "commits": tuple(
+            CommitResult(
+                each.version, each.parent_version, each.units, identity=str(each.identity),
+                parent_identity=None if each.parent is None else str(each.parent),
+            )
+            for each in done
+        ),
+    }  # fmt: skip
+
+
+def published(ended: Sequence[Batch]) -> tuple[Committed, ...]:
+    """The commits of batches, in their order."""
+    return tuple(batch.published for batch in ended if isinstance(batch.published, Committed))
+
+
 def share(seconds: Mapping[str, float]) -> float | None:
-    return seconds["verify"] / seconds["rewrite"] if seconds.get("rewrite") else None
+    return seconds["verify"] / seconds["rewrite"] if seconds.get("rewrite") and "verify" in seconds else None
 
 
 def measured(metrics: Metrics, batch: Batch) -> Metrics:
     """`metrics` with the batch's rows and costs added."""
-    proofs = batch.checked.proofs
+    proofs = batch.proofs
     costs = [*(rewrite.cost for rewrite in batch.rewrites), *(proof.cost for proof in proofs)]
     peaks = [cost.peak_bytes for cost in costs]
     known: Mapping[str, Any] = metrics.extra

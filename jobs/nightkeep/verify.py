@@ -1,4 +1,4 @@
-"""Candidate -> Verified | Mismatch. Reads staged bytes only and shares no kernel with the rewrite."""
+"""Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes only and shares no kernel with the rewrite."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from nightkeep.errors import EvidenceError
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
     Candidate,
+    Conflicted,
     Fingerprint,
     Mismatch,
     Plan,
@@ -28,23 +29,27 @@ from nightkeep.model import (
 from nightkeep.protocol import Positions, Snapshot, Table, U
 from nightkeep.rows.parse import rows_where
 from nightkeep.rows.polars_truth import staying
+from nightkeep.standing import another
 from nightkeep.tasks import CostMeter, Mapper
 
 
 def verify(
     table: Table[U], plan: Plan, rewrites: Sequence[Rewrite], candidate: Candidate, *,
     level: VerifyLevel, mapper: Mapper,
-) -> Verified | Mismatch:  # fmt: skip
+) -> Verified | Mismatch | Conflicted:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
     Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version,
-    raw through its vectors.
+    raw through its vectors. Conflicted where another version has the planned one's number by now.
     """
     try:
         staged = table.staged(candidate)
     except EvidenceError as damage:
         return Mismatch((), (str(damage),))
     base = table.snapshot(plan.version, read_as=staged)
+    lost = another(plan.base, base.identity)
+    if lost is not None:
+        return Conflicted(tuple((key, lost) for key in candidate.units))
     pairs = _pairs(base, staged, candidate)
     faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
     parts = [part for pair in pairs for part in table.pieces(*pair)]
@@ -58,6 +63,8 @@ def _identity_faults(plan: Plan, candidate: Candidate, staged: Snapshot[U]) -> I
     """Rows of another version may well be equal: what is compared must be what is going to be replaced."""
     if candidate.parent_version != plan.version:
         yield f"candidate is on top of version {candidate.parent_version}, expected the planned {plan.version}"
+    elif candidate.parent != plan.base:
+        yield f"candidate is on top of version {candidate.parent}, expected the planned {plan.base}"
     if staged.version != candidate.version:
         yield f"candidate says it is version {staged.version}, expected {candidate.version}"
     if staged.changes_rows is not (plan.rows is not None):

@@ -38,7 +38,7 @@ def printed(snapshot: DeltaSnapshot, asked: Request) -> str:
     unit = PlannedUnit(KEY, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks)
     bins = " | ".join(" ".join(some) for some in bins_of(work))
     return (
-        f"{bins}\n{Plan(snapshot.table, asked.operation, snapshot.version, (unit,))}".split("\n", 2)[0]
+        f"{bins}\n{Plan(snapshot.table, asked.operation, snapshot.identity, (unit,))}".split("\n", 2)[0]
         + "\n"
         + str(unit)
     )

@@ -136,7 +136,7 @@ def rebuilt(made: HandMade) -> Candidate:
 
 
 def judged(made: HandMade, candidate: Candidate, level: VerifyLevel, version: int | None = None) -> Verified | Mismatch:
-    planned = candidate.parent_version if version is None else version
+    planned = candidate.parent if version is None else opened(made).snapshot(version).identity
     plan = Plan(candidate.table, Operation.OPTIMIZE, planned, ())
     return verify(opened(made), plan, (), candidate, level=level, mapper=inline)
 
@@ -188,7 +188,7 @@ def test_the_gate_catches_a_proof_against_another_version(made: HandMade, level:
     candidate = rewritten(made)
     checked = judged(made, candidate, level, candidate.parent_version - 1)
     assert_caught(checked, "on top of version 7, expected the planned 6")
-    claimed = replace(candidate, parent_version=6)
+    claimed = replace(candidate, parent=opened(made).snapshot(6).identity)
     checked = judged(made, claimed, level, 6)
     assert_caught(checked, "rows differ")
 

@@ -69,7 +69,7 @@ def rewritten(table: IcebergTable, keys: Sequence[UnitKey]) -> tuple[Plan, Candi
     """Every row of these units in a new file."""
     snapshot, run = table.snapshot(), a_run()
     candidate = table.stage(snapshot, [laid_anew(table, snapshot, snapshot.by_key[key], run) for key in keys], run)
-    return Plan(candidate.table, Operation.OPTIMIZE, snapshot.version, ()), candidate
+    return Plan(candidate.table, Operation.OPTIMIZE, snapshot.identity, ()), candidate
 
 
 def converted(table: IcebergTable, where: str | None = None) -> tuple[Plan, Candidate]:

@@ -79,8 +79,9 @@ def test_the_gate_catches_a_proof_against_another_version(orders: Path, parent_l
     verify = care.verify
 
     def older(table: Any, plan: Plan, rewrites: Any, candidate: Candidate, **options: Any) -> Any:
-        claimed = replace(candidate, parent_version=6) if parent_lies else candidate
-        return verify(table, replace(plan, version=6), rewrites, claimed, **options)
+        older = table.snapshot(6).identity
+        claimed = replace(candidate, parent=older) if parent_lies else candidate
+        return verify(table, replace(plan, base=older), rewrites, claimed, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(care, "verify", older)

@@ -12,7 +12,9 @@ from nightkeep.model.identity import (
     Outcome,
     UnitKey,
     VerifyLevel,
+    VersionIdentity,
     View,
+    digest_of,
 )
 from nightkeep.model.request import (
     Clustering,
@@ -61,7 +63,9 @@ __all__ = [
     "UnitProof",
     "Verified",
     "VerifyLevel",
+    "VersionIdentity",
     "View",
     "Writers",
+    "digest_of",
     "run_token",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from enum import Enum, StrEnum
 
 _U64 = (1 << 64) - 1
 _FINGERPRINT = re.compile(r"(\d+):([0-9a-f]{16}):([0-9a-f]{16})")
+_VERSION_IDENTITY = re.compile(r"(-?\d{1,20}):([0-9a-f]*):([0-9a-f]*)")
 
 
 class Operation(StrEnum):
@@ -99,6 +101,44 @@ class UnitKey:
         parts = [self.partition] if self.partition else []
         parts += [f"bucket-{self.bucket}"] if self.bucket is not None else []
         return "/".join(parts) or "table"
+
+
+def digest_of(*parts: bytes) -> str:
+    """A digest of these bytes in this order; where one part ends and the next begins counts."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        found.update(len(part).to_bytes(8, "big"))
+        found.update(part)
+    return found.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class VersionIdentity:
+    """What a version is, whoever else takes its number: a rollback, or a table created anew, gives numbers away again.
+
+    `commit` is a digest of the bytes that made the version, `content` one of what they refer to; empty where a format
+    has none, or where it was not read. Equal identities are one version.
+    """
+
+    version: int
+    commit: str
+    content: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.version}:{self.commit}:{self.content}"
+
+    def agrees(self, other: VersionIdentity) -> bool:
+        """Whether both may be one version: a content that only one of them knows decides nothing."""
+        same = (self.version, self.commit) == (other.version, other.commit)
+        return same and (self.content == other.content or "" in (self.content, other.content))
+
+    @staticmethod
+    def parse(text: str) -> VersionIdentity:
+        """The inverse of str(). Raises ValueError."""
+        match = _VERSION_IDENTITY.fullmatch(text)
+        if match is None:
+            raise ValueError(f"identity of a version {text!r:.80}, expected NUMBER:HEX:HEX")
+        return VersionIdentity(int(match[1]), match[2], match[3])
 
 
 @dataclass(frozen=True, slots=True)

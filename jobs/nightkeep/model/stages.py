@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nightkeep.model.identity import Address, Fingerprint, Operation, UnitKey, VerifyLevel
+from nightkeep.model.identity import Address, Fingerprint, Operation, UnitKey, VerifyLevel, VersionIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,21 @@ class PlannedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be done to one version of one table; printing it is the dry run.
+    """What would be done to one version of one table, `base`; printing it is the dry run.
 
     `rows`: a condition on rows that are to go; by all other plans no row does.
     """
 
     table: Address
     operation: Operation
-    version: int
+    base: VersionIdentity
     units: tuple[PlannedUnit, ...]
     notes: tuple[str, ...] = ()
     rows: str | None = None
+
+    @property
+    def version(self) -> int:
+        return self.base.version
 
     def __str__(self) -> str:
         head = f"{self.table.name}: {self.operation} of version {self.version}, {len(self.units)} units"
@@ -85,17 +89,21 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A complete version in storage that no reader can see: `version` on top of `parent_version`.
+    """A complete version in storage that no reader can see: `version` on top of `parent`, and of no other version.
 
     `metadata` names the staged root of its metadata; `staged` every file written for it, data included.
     """
 
     table: Address
     version: int
-    parent_version: int
+    parent: VersionIdentity
     metadata: str
     staged: tuple[str, ...]
     units: tuple[UnitKey, ...]
+
+    @property
+    def parent_version(self) -> int:
+        return self.parent.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +148,22 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Our version, visible to readers; `conflicted` units were left out of it, each with its reason."""
+    """Our version, visible to readers; `conflicted` units were left out of it, each with its reason.
 
-    version: int
+    `parent` is None where its parent is not known any more. `undermined` says that the table was rolled back, or
+    created anew, while the version was committed: what it shows is not what the table held.
+    """
+
+    identity: VersionIdentity
     parent_version: int
     units: tuple[UnitKey, ...]
     conflicted: tuple[tuple[UnitKey, str], ...] = ()
+    parent: VersionIdentity | None = None
+    undermined: str | None = None
+
+    @property
+    def version(self) -> int:
+        return self.identity.version
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,11 +114,16 @@ class UnitResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """One version we published and what it holds; `parent_version` is the one directly before it."""
+    """One version we published and what it holds; `parent_version` is the one directly before it.
+
+    Identities are the text of model.VersionIdentity; None where it is not known.
+    """
 
     version: int
     parent_version: int | None
     units: tuple[UnitKey, ...]
+    identity: str | None = None
+    parent_identity: str | None = None
     extra: Extra = field(default_factory=dict)
 
 
@@ -178,7 +183,7 @@ class RunDocument:
     """One operation on one table in one run. Times carry their zone; `versions` names software, by component.
 
     `go_back` is the engine's own statement that restores `base_version`, given when a published version
-    failed its check.
+    failed its check. `base_identity` tells that version from others of its number (model.VersionIdentity).
     """
 
     run_id: str
@@ -201,6 +206,7 @@ class RunDocument:
     started_at: datetime
     finished_at: datetime
     go_back: str | None = None
+    base_identity: str | None = None
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

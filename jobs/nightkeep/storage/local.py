@@ -80,9 +80,11 @@ class LocalStorage:
         with self.create(name) as sink:
             sink.write(data)
 
-    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
         self.put(temporary, data)
         try:
+            if not may_go():
+                return False
             self._link(temporary, name)
         except FileExistsError:
             return False

@@ -100,9 +100,9 @@ class ObjectStorage:
         if not self._created(name, data) and self.read(name) != data:
             raise FileExistsError(f"{self._subject(name)}: expected no such file")
 
-    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
         """One conditional request, so that there is nothing `temporary`."""
-        return self._created(name, data)
+        return may_go() and self._created(name, data)
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         with asking(self._subject(name)):

@@ -65,11 +65,12 @@ class Storage(Protocol):
         """Write a new file that nobody else would name. Raises FileExistsError, unless it is one of the same bytes
         and the store may have been asked twice."""
 
-    def put_if_absent(self, name: str, data: bytes, *, temporary: str) -> bool:
-        """Create `name` with `data` atomically; False, and nothing changed, where it exists already.
+    def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
+        """Create `name` with `data` atomically; False, and nothing changed, where it exists already, or where `may_go`,
+        which is asked right before, says no.
 
-        An OSError leaves open which of the two happened. False proves that the name exists, and not whose it is: where
-        an answer is lost on the way, some stores are asked again, and we meet our own file.
+        An OSError leaves open which of the two happened. If it may go, False proves that the name exists, and not whose
+        it is: where an answer is lost on the way, some stores are asked again, and we meet our own file.
         """
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:

@@ -14,10 +14,12 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.actions import Raw, line, parse_lines, parse_object
 from nightkeep.formats.delta.commit_info import commit_info
 from nightkeep.formats.delta.edits import DeltaEdit
+from nightkeep.formats.delta.log_segment import commits_newest_first
 from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, commit_infos
 from nightkeep.formats.delta.naming import commit_name, commit_user, staged_name, transaction_of
 from nightkeep.formats.delta.partition import key_text, stored, typed
 from nightkeep.formats.delta.schema import TableSchema
+from nightkeep.formats.delta.states import digest
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage, require_exclusive_create
 
@@ -42,7 +44,7 @@ def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], 
     return Candidate(
         table=parent.table,
         version=parent.version + 1,
-        parent_version=parent.version,
+        parent=parent.identity,
         metadata=name,
         staged=(*outputs, name),
         units=tuple(dict.fromkeys(rewrite.key for rewrite in rewrites)),
@@ -50,19 +52,37 @@ def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], 
 
 
 def commit(storage: Storage, candidate: Candidate) -> bool:
-    """Create <version>.json with the staged bytes, if nobody has.
+    """Create <version>.json with the staged bytes, if nobody has and the one before it is still the one staged on.
 
     No checksum file and no `_last_checkpoint`: both may be missing, and a wrong one stops readers.
     """
     name, temporary = commit_name(candidate.version), f"{candidate.metadata}.tmp"
     if storage.exists(name):
         return False
-    won = storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
+    parent = candidate.parent
+    won = storage.put_if_absent(
+        name, storage.read(candidate.metadata), temporary=temporary,
+        may_go=lambda: digest(storage, parent.version) == parent.commit,
+    )  # fmt: skip
     # The store may have been asked twice, as its first answer was lost.
     if not won and not visible(storage, candidate):
         return False
     storage.delete(candidate.metadata)
     return True
+
+
+def undermined(storage: Storage, candidate: Candidate) -> str | None:
+    """Whether the log was cut, or the table created anew, while the candidate was committed."""
+    parent = candidate.parent
+    found = digest(storage, parent.version)
+    if found == parent.commit or not visible(storage, candidate):
+        return None
+    staged = f"version {parent.version}, which it was staged on"
+    if found:
+        return f"{staged}, was replaced while it was committed"
+    # A cleanup of the log leaves nothing older, or a checkpoint.
+    is_older_left = any(number < parent.version for number, _ in commits_newest_first(storage))
+    return f"{staged}, was cut off the log while it was committed" if found is None and is_older_left else None
 
 
 def visible(storage: Storage, candidate: Candidate) -> bool:

@@ -22,9 +22,21 @@ from nightkeep.formats.delta.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.pieces import pieces
 from nightkeep.formats.delta.rewrite import rewrite
 from nightkeep.formats.delta.sizing import sizes_of
+from nightkeep.formats.delta.states import digest
 from nightkeep.formats.delta.writers import exclusive_writers
 from nightkeep.layout import Layout
-from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
+from nightkeep.model import (
+    Address,
+    Candidate,
+    Committed,
+    Operation,
+    Request,
+    Rewrite,
+    Run,
+    UnitKey,
+    VersionIdentity,
+    View,
+)
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage, open_storage
 from nightkeep.territory import ExpireRequest, Expiry, Reach, Removal, Retention, Root, Territory
@@ -60,6 +72,9 @@ class DeltaTable:
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
         """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
         return load(self.address, self.storage, version)
+
+    def digest(self, version: int) -> str | None:
+        return digest(self.storage, version)
 
     def staged(self, candidate: Candidate) -> DeltaSnapshot:
         return load_staged(self.address, self.storage, candidate.parent_version, candidate.metadata)
@@ -116,11 +131,25 @@ class DeltaTable:
     def visible(self, candidate: Candidate) -> bool:
         return commit.visible(self.storage, candidate)
 
+    def undermined(self, candidate: Candidate) -> str | None:
+        return commit.undermined(self.storage, candidate)
+
     def committed(self, run: Run) -> tuple[Committed, ...]:
         versions = commit.committed(self.storage, run)
         # What a run commits has one schema: a change of it in between is a conflict.
         schema = self.snapshot(versions[-1]).schema if versions else None
-        return tuple(Committed(v, v - 1, commit.units_of(self.storage, schema, v)) for v in versions if schema)
+        return tuple(
+            Committed(
+                VersionIdentity(v, self.digest(v) or ""), v - 1, commit.units_of(self.storage, schema, v),
+                parent=self._known(v - 1),
+            )
+            for v in versions
+            if schema
+        )  # fmt: skip
+
+    def _known(self, version: int) -> VersionIdentity | None:
+        found = self.digest(version)
+        return None if found is None else VersionIdentity(version, found)
 
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         return figures(before, after, touched)

@@ -9,16 +9,19 @@ from functools import cached_property
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.delta.actions import Action, Raw, long_value, parse_lines
-from nightkeep.formats.delta.checkpoints import checkpoint_actions
 from nightkeep.formats.delta.features import refuse_features, supported
-from nightkeep.formats.delta.log_segment import Segment, commits_newest_first, newest, segment
+from nightkeep.formats.delta.log_segment import commits_newest_first, newest, segment
 from nightkeep.formats.delta.partition import key_text, stored, typed
 from nightkeep.formats.delta.paths import own_name, storage_name
-from nightkeep.formats.delta.replay import State, commit_time, high_water_mark, replay
+from nightkeep.formats.delta.replay import State, commit_time, high_water_mark
 from nightkeep.formats.delta.schema import TableSchema, is_true, parse_schema
+from nightkeep.formats.delta.states import ReadState, read_state
 from nightkeep.formats.delta.struct_stats import row_count
-from nightkeep.model import Address, FileSizes, UnitKey
+from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
+
+_MOVED_ON = 20
+"""Cleanups of the log in a row that may overtake its reading."""
 
 
 class VectorKind(StrEnum):
@@ -111,7 +114,8 @@ class DeltaSnapshot:
     `row_id_high_water_mark` is the highest row id ever assigned, None before the first; `in_commit_timestamp` in
     epoch milliseconds where the table keeps one. `units` include partitions whose last file this commit removed.
     `actions` are those of a staged commit, in their order, for whoever audits it; a published version has none here.
-    `transactions` are the latest versions that applications recorded, by application.
+    `transactions` are the latest versions that applications recorded, by application. `commit_digest` is of the bytes
+    of its own commit, empty where only a checkpoint tells of it.
     """
 
     table: Address
@@ -126,6 +130,15 @@ class DeltaSnapshot:
     in_commit_timestamp: int | None
     actions: tuple[tuple[str, Mapping[str, object]], ...] = ()
     transactions: Mapping[str, int] = field(default_factory=dict)
+    commit_digest: str = ""
+
+    @cached_property
+    def identity(self) -> VersionIdentity:
+        """By its commit, and by the table's id and live files: those are the same read from a newer checkpoint."""
+        files = (file for unit in self.units for file in unit.files)
+        live = "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in files)
+        content = digest_of(str(self.raw_metadata.get("id")).encode(), live.encode(errors="surrogatepass"))
+        return VersionIdentity(self.version, self.commit_digest, content)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -155,15 +168,22 @@ def load(address: Address, storage: Storage, version: int | None = None) -> Delt
 
     Raises MissingFile where the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
     """
-    found = segment(storage, version)
-    return _snapshot(address, _state(storage, found), found.version, root=storage.root)
+    for _ in range(_MOVED_ON):
+        found = segment(storage, version)
+        try:
+            return _snapshot(address, read_state(storage, found), found.version, root=storage.root)
+        except MissingFile:
+            # Commits that a newer checkpoint covers are cleaned up while they are read.
+            if segment(storage, version) == found:
+                raise
+    raise MissingFile(f"{address.name}: log", "files of its newest version", f"{_MOVED_ON} in a row that went")
 
 
 def load_staged(address: Address, storage: Storage, parent_version: int, name: str) -> DeltaSnapshot:
     """The version after `parent_version` that readers will see once the staged commit `name` is published."""
     found = segment(storage, parent_version)
-    state = _state(storage, found, staged=name)
-    return _snapshot(address, state, parent_version + 1, root=storage.root, actions=state.commit)
+    read = read_state(storage, found, staged=name)
+    return _snapshot(address, read, parent_version + 1, root=storage.root, actions=read.state.commit)
 
 
 def latest_version(storage: Storage) -> int:
@@ -182,17 +202,10 @@ def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]
         yield from ((version, body) for kind, body in parse_lines(told, subject=name) if kind == "commitInfo")
 
 
-def _state(storage: Storage, found: Segment, *, staged: str | None = None) -> State:
-    names = [name for _, name in found.commits] + ([staged] if staged else [])
-    checkpoint = checkpoint_actions(storage, found.checkpoint) if found.checkpoint else ()
-    commits = ((name, parse_lines(storage.read(name), subject=name)) for name in names)
-    own = parse_lines(storage.read(found.own), subject=found.own) if found.own and not names else ()
-    return replay(checkpoint, commits, own)
-
-
 def _snapshot(
-    address: Address, state: State, version: int, *, root: str, actions: tuple[Action, ...] = ()
+    address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = ()
 ) -> DeltaSnapshot:
+    state = read.state
     refuse_features(address.name, state.protocol, state.metadata, None)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
@@ -209,6 +222,7 @@ def _snapshot(
         in_commit_timestamp=commit_time(state, version) if _has_commit_times(schema, state) else None,
         actions=actions,
         transactions=state.transactions,
+        commit_digest=read.digest,
     )
 
 

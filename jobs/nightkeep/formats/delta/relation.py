@@ -23,6 +23,7 @@ from nightkeep.formats.delta.relation_promises import misstated
 from nightkeep.formats.delta.relation_scan import Compared, StoredFile, stored_rows
 from nightkeep.formats.delta.relation_schema import Columns
 from nightkeep.formats.delta.relation_vectors import without_deleted
+from nightkeep.formats.delta.states import digest
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Side, UnitState, Version, column, connect
 from nightkeep.storage import open_storage
@@ -91,7 +92,11 @@ class DeltaRelation:
             rows_told=listed or 0 if told is None or listed is None else told,
             rows_listed=listed or 0,
             deletes=_deleted(snapshot),
+            identity=snapshot.identity,
         )
+
+    def digest(self, number: int) -> str | None:
+        return digest(self._storage, number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         snapshot = self._snapshots[side.version]

@@ -106,14 +106,16 @@ class TableHandle:
             raise AddressError(f"{self}: expected a table, found none of that name in catalog {self.catalog}")
         return None, location
 
-    def commit(self, snapshot: Raw, parent: int | None) -> bool:
-        """Add a snapshot, as an add-snapshot update has it, and point main to it if it still points to `parent`.
+    def commit(self, snapshot: Raw, parent: int | None, *, table_uuid: str | None = None) -> bool:
+        """Add a snapshot, as an add-snapshot update has it, and point main to it if it still points to `parent`, and
+        the table has this id, if one is asked for: one that was created anew has another.
 
         False where it does not, or where others took the sequence number or row ids. Raises OSError where the
         outcome is not known, and as `load`, then for sure without a commit.
         """
         raw, location = self.load()
-        if head(raw, subject=str(self)).current != parent:
+        found = head(raw, subject=str(self))
+        if found.current != parent or table_uuid not in (None, found.uuid):
             return False
         opened = open_catalog(self.catalog)
         if isinstance(opened, SqlCatalog):

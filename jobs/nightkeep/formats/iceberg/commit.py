@@ -23,7 +23,7 @@ from nightkeep.formats.iceberg.paths import name_in, storage_name
 from nightkeep.formats.iceberg.places import metadata_location
 from nightkeep.formats.iceberg.staging import Place, next_manifests
 from nightkeep.formats.iceberg.summary import OPERATIONS, change_summary, new_totals, own_keys
-from nightkeep.formats.iceberg.table_metadata import ancestors, decode, head, integer, summary_of
+from nightkeep.formats.iceberg.table_metadata import ancestors, decode, digest_on_main, head, integer, summary_of
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage
 
@@ -41,13 +41,13 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite]
     merges, intent = any(edit.rewrites_manifests for edit in edits.every), edits.every[0].intent
     if not (change.removed or change.added or merges):
         # All that was found is that keys hide nothing, in a scope of which other parts are still to be looked at.
-        return Candidate(parent.table, parent.version, parent.version, "", (), units=())
+        return Candidate(parent.table, parent.version, parent.identity, "", (), units=())
     told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
     name, written = _write(place, change, told, merges=merges)
     return Candidate(
         table=parent.table,
         version=place.snapshot_id,
-        parent_version=parent.version,
+        parent=parent.identity,
         metadata=name,
         staged=(*(output for rewrite in rewrites for output in rewrite.outputs), *written, name),
         units=edits.keys,
@@ -63,7 +63,7 @@ def stage_files(
     """
     place = _place(storage, parent, run)
     name, written = _write(place, Change((), tuple(added)), told, merges=False)
-    return Candidate(parent.table, place.snapshot_id, parent.version, name, (*written, name), units=())
+    return Candidate(parent.table, place.snapshot_id, parent.identity, name, (*written, name), units=())
 
 
 def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> Place:
@@ -119,13 +119,17 @@ def _change_summary(place: Place, change: Change) -> Mapping[str, str]:
 
 
 def commit(handle: TableHandle, candidate: Candidate) -> bool:
-    """Ask the catalog to make the staged snapshot the table's newest, if main is still at its parent."""
+    """Ask the catalog to make the staged snapshot the table's newest, if main of this very table is still at its
+    parent: the catalog's own condition, so that nothing can come in between."""
     parent, storage = _parent_id(candidate.parent_version), handle.storage
     metadata, location = handle.load()
+    table = head(metadata, subject=location)
     # Before the staged snapshot is looked for: of one that is committed nothing is left.
-    if head(metadata, subject=location).current != parent:
+    is_there = digest_on_main(metadata, candidate.parent_version, subject=location) == candidate.parent.commit
+    if table.current != parent or not is_there:
         return False
-    if not handle.commit(decode(storage.read(candidate.metadata), subject=candidate.metadata), parent):
+    staged = decode(storage.read(candidate.metadata), subject=candidate.metadata)
+    if not handle.commit(staged, parent, table_uuid=table.uuid):
         return False
     storage.delete(candidate.metadata)
     return True

@@ -25,10 +25,21 @@ from nightkeep.formats.iceberg.persist_plan import filter_note, persist_deletes,
 from nightkeep.formats.iceberg.pieces import pieces
 from nightkeep.formats.iceberg.rewrite import rewrite
 from nightkeep.formats.iceberg.sizing import sizes_of
-from nightkeep.formats.iceberg.table_metadata import Raw, head
+from nightkeep.formats.iceberg.table_metadata import Raw, digest_on_main, head
 from nightkeep.formats.iceberg.territory import territory
 from nightkeep.layout import Layout
-from nightkeep.model import Address, Candidate, Committed, Operation, Request, Rewrite, Run, UnitKey, View
+from nightkeep.model import (
+    Address,
+    Candidate,
+    Committed,
+    Operation,
+    Request,
+    Rewrite,
+    Run,
+    UnitKey,
+    VersionIdentity,
+    View,
+)
 from nightkeep.model.dotted import quoted_part, split_name
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.storage import Storage
@@ -61,6 +72,10 @@ class IcebergTable:
         """Columns may change without a new version: one that is read as another has the columns of that."""
         found = load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
         return found if read_as is None else _comparable(found, found.raw)
+
+    def digest(self, version: int) -> str | None:
+        metadata, location = self.handle.load()
+        return digest_on_main(metadata, version, subject=location)
 
     def staged(self, candidate: Candidate) -> IcebergSnapshot:
         found = load_staged(self.address, self.handle, candidate.metadata)
@@ -125,12 +140,20 @@ class IcebergTable:
     def visible(self, candidate: Candidate) -> bool:
         return self.handle.visible(candidate.version)
 
+    def undermined(self, candidate: Candidate) -> str | None:
+        """The catalog's own condition keeps a commit on the snapshot that it was staged on."""
+        return None
+
     def committed(self, run: Run) -> tuple[Committed, ...]:
         found = commit.committed(self.handle, run)
         return tuple(
-            Committed(version, parent, commit.units_of(self.storage, self.snapshot(version)))
-            for version, parent in found
+            Committed(ours.identity, parent, commit.units_of(self.storage, ours), parent=self._known(parent))
+            for ours, parent in ((self.snapshot(version), parent) for version, parent in found)
         )
+
+    def _known(self, version: int) -> VersionIdentity | None:
+        found = self.digest(version)
+        return None if found is None else VersionIdentity(version, found)
 
     def figures(
         self, before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]

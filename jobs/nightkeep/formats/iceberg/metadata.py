@@ -15,13 +15,14 @@ from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY
 from nightkeep.formats.iceberg.partition import typed, unit_key
 from nightkeep.formats.iceberg.schema import TableSchema, parse
-from nightkeep.formats.iceberg.table_metadata import Raw, decode, head, integer, summary_of
+from nightkeep.formats.iceberg.table_metadata import NO_SNAPSHOT, Raw, commit_digest, decode, head, integer, summary_of
 from nightkeep.formats.iceberg.units import Place, gather
-from nightkeep.model import Address, FileSizes, UnitKey
+from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
 
-NO_SNAPSHOT = -1
-"""The version of a table that nothing was ever written to (Java's value for no snapshot)."""
+__all__ = ["NO_SNAPSHOT", "IcebergSnapshot", "IcebergUnit", "load", "load_staged"]
+_MOVED_ON = 20
+"""Newest snapshots in a row that may be expired while they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,13 @@ class IcebergSnapshot:
     metadata_location: str
     next_row_id: int | None = None
     stray: tuple[ContentFile, ...] = field(default=())
+
+    @cached_property
+    def identity(self) -> VersionIdentity:
+        """By the table's id, its own, and its manifest list, as it is decoded. Not by the location of table metadata,
+        which changes with everything that others commit."""
+        content = digest_of(*(repr(manifest).encode() for manifest in self.manifests))
+        return VersionIdentity(self.version, commit_digest(self.metadata, self.raw), content)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -118,7 +126,23 @@ def load(
     columns change without a new snapshot. Raises AddressError, Unreachable, MissingFile where the table does not
     keep that snapshot any more, RefusedTable for what we do not handle, CorruptMetadata.
     """
-    table = _table(address, handle)
+    seen: str | None = None
+    for _ in range(_MOVED_ON):
+        try:
+            table = _table(address, handle)
+            seen = table.location
+            return _load(table, version, read_as)
+        except MissingFile:
+            # A snapshot that is expired while it is read, or metadata that is deleted after a commit.
+            now = handle.found()[1]
+            if now == seen:
+                raise
+            seen = now
+    raise MissingFile(address.name, "files of its newest version", f"{_MOVED_ON} in a row that went")
+
+
+def _load(table: _Table, version: int | None, read_as: TableSchema | None) -> IcebergSnapshot:
+    address = table.address
     found = head(table.metadata, subject=address.name)
     if version is None:
         return _snapshot(table, None if found.current is None else found.snapshots[found.current], None)

@@ -29,7 +29,7 @@ from nightkeep.formats.iceberg.relation_deletes import (
 from nightkeep.formats.iceberg.relation_promises import misstated
 from nightkeep.formats.iceberg.relation_scan import Columns, StoredFile, compared_schema, stored_rows
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.formats.iceberg.table_metadata import head
+from nightkeep.formats.iceberg.table_metadata import digest_on_main, head
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Side, UnitState, Version, column, connect
 
@@ -102,7 +102,12 @@ class IcebergRelation:
             touched=frozenset(self._touched(snapshot)),
             rows_told=self._told(snapshot),
             rows_listed=listed,
+            identity=snapshot.identity,
         )
+
+    def digest(self, number: int) -> str | None:
+        raw, location = self._handle.load()
+        return digest_on_main(raw, number, subject=location)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         snapshot = self._snapshots[side.version]
@@ -196,7 +201,9 @@ class IcebergRelation:
 
 
 def _nothing(snapshot: IcebergSnapshot) -> Version:
-    return Version(snapshot.version, NO_SNAPSHOT, "", "nothing was ever written", {}, frozenset(), 0, 0)
+    return Version(
+        snapshot.version, NO_SNAPSHOT, "", "nothing was ever written", {}, frozenset(), 0, 0, identity=snapshot.identity
+    )
 
 
 def _author(snapshot: IcebergSnapshot) -> str:

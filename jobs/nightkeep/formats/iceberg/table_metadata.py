@@ -12,8 +12,11 @@ from typing import Any, Final
 
 from nightkeep.encodings.documents import GZIP, gunzip, parse_object
 from nightkeep.errors import CorruptMetadata
+from nightkeep.model import digest_of
 
 MAIN: Final = "main"
+NO_SNAPSHOT: Final = -1
+"""The version of a table that nothing was ever written to (Java's value for no snapshot)."""
 _CLOCK_SKEW_MS: Final = 60_000
 """How far back in time an entry of a log may go; Java's readers refuse more (TableMetadata.java, ONE_MINUTE)."""
 _KEPT_VERSIONS: Final = "write.metadata.previous-versions-max"
@@ -78,6 +81,24 @@ def content(raw: Raw, *, subject: str) -> frozenset[tuple[str, str, int]]:
         {("table", told.uuid, 0)}
         | {("ref", name, number) for name, number in pointed.items()}
         | {("snapshot", "", number) for number in told.snapshots}
+    )
+
+
+def commit_digest(raw: Raw, snapshot: Raw) -> str:
+    """What tells a snapshot of this table from any other: the table's id, its own, and its manifest list's place."""
+    told = (raw.get("table-uuid"), snapshot.get("snapshot-id"), snapshot.get("manifest-list"))
+    return digest_of(*(str(each).lower().encode(errors="surrogatepass") for each in told))
+
+
+def digest_on_main(raw: Raw, version: int, *, subject: str) -> str | None:
+    """`commit_digest` of a snapshot that main is at or built on; None where it is not. Raises CorruptMetadata."""
+    table = head(raw, subject=subject)
+    if version == NO_SNAPSHOT:
+        return commit_digest(raw, {})
+    return (
+        commit_digest(raw, table.snapshots[version])
+        if version in ancestors(raw, table.current, subject=subject)
+        else None
     )
 
 

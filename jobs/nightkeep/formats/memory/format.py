@@ -60,6 +60,12 @@ class MemoryTable:
         """By the same code that decodes a published version: the two may not read one byte differently."""
         return self._load(candidate.metadata)
 
+    def digest(self, version: int) -> str | None:
+        """Numbers have no gaps: a version below the newest is one that the newest is built on."""
+        if version not in self._versions():
+            return None
+        return self._load(f"version-{version}.json").identity.commit
+
     def survivors(self, unit: MemoryUnit, view: View) -> Positions:
         """Both views show the same, as no key lets one row replace another: what is not deleted survives."""
         return {file.name: BitMap64(range(file.rows)) - deleted_positions(self.store, file) for file in unit.files}
@@ -100,7 +106,7 @@ class MemoryTable:
         )  # fmt: skip
         self.store.put(name, encode(after))
         outputs = [output for rewrite in rewrites for output in rewrite.outputs]
-        return Candidate(self.address, version, parent.version, name, (*outputs, name), tuple(edits))
+        return Candidate(self.address, version, parent.identity, name, (*outputs, name), tuple(edits))
 
     def faults(self, parent: MemorySnapshot, candidate: MemorySnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
         """`rows` is counted by edits, the files by addition: a lost or doubled file makes the two disagree."""
@@ -131,7 +137,8 @@ class MemoryTable:
 
     def commit(self, candidate: Candidate) -> bool:
         """One atomic step: before it nobody sees the version, after it everybody does."""
-        if candidate.version in self._versions():
+        parent = candidate.parent
+        if candidate.version in self._versions() or self.digest(parent.version) != parent.commit:
             return False
         won = self.store.put_if_absent(f"version-{candidate.version}.json", self.store.read(candidate.metadata))
         if won:
@@ -143,6 +150,15 @@ class MemoryTable:
         if candidate.version not in self._versions():
             return False
         return self._load(f"version-{candidate.version}.json").staged_as == candidate.metadata
+
+    def undermined(self, candidate: Candidate) -> str | None:
+        """No version of a table in memory expires: one that is gone was taken away."""
+        found = self.digest(candidate.parent_version)
+        if found == candidate.parent.commit or not self.visible(candidate):
+            return None
+        return (
+            f"version {candidate.parent_version}, which it was staged on, is {'gone' if found is None else 'another'}"
+        )
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
         """By the run's own name, which its attempts share; the units are what differs from the version before."""
@@ -166,9 +182,9 @@ class MemoryTable:
             self.store.files.pop(name, None)
 
     def _committed(self, found: MemorySnapshot) -> Committed:
-        before = self.snapshot(found.version - 1).by_key
-        mine = tuple(unit.key for unit in found.units if unit != before[unit.key])
-        return Committed(found.version, found.version - 1, mine)
+        before = self.snapshot(found.version - 1)
+        mine = tuple(unit.key for unit in found.units if unit != before.by_key[unit.key])
+        return Committed(found.identity, before.version, mine, parent=before.identity)
 
     def _versions(self) -> set[int]:
         names = [name for name in self.store.files if name.startswith("version-")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from threading import Lock
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.model import FileSizes, UnitKey
+from nightkeep.model import FileSizes, UnitKey, VersionIdentity, digest_of
 
 
 class Store:
@@ -96,6 +96,11 @@ class MemorySnapshot:
         files = [file for unit in self.units for file in unit.files]
         vectors = sum(file.deleted is not None for file in files)
         return FileSizes(tuple(file.bytes for file in files), tuple(None for _ in files), vectors)
+
+    @property
+    def identity(self) -> VersionIdentity:
+        ordered = replace(self, units=tuple(sorted(self.units, key=lambda unit: unit.key)))
+        return VersionIdentity(self.version, digest_of(encode(ordered)))
 
     @property
     def changes_rows(self) -> bool:

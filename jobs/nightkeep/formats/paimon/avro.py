@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import zstandard
@@ -26,19 +26,21 @@ from nightkeep.encodings.avro_container import (
     open_container,
     well_formed,
 )
+from nightkeep.model import digest_of
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
     """One object container file: the writer's schema as it stands in the header, and every record in order.
 
-    `metadata` is the rest of the header: what is neither the schema nor the codec.
+    `metadata` is the rest of the header: what is neither the schema nor the codec. `digest` is of the file's bytes.
     """
 
     schema: Schema
     codec: str
     records: tuple[Record, ...]
     metadata: Mapping[str, bytes]
+    digest: str = field(default="", compare=False)
 
 
 def read_container(data: bytes, *, subject: str) -> Container:
@@ -51,7 +53,7 @@ def read_container(data: bytes, *, subject: str) -> Container:
         container = open_container(data, _CODECS, subject=subject)
         schema = json.loads(container.schema)
         records = tuple(container.records(_items(schema)))
-    return Container(schema, container.codec.name, records, container.metadata)
+    return Container(schema, container.codec.name, records, container.metadata, digest_of(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.documents import parse_object
-from nightkeep.formats.paimon.entries import ADD, DELETE
+from nightkeep.errors import MissingFile
+from nightkeep.formats.paimon.entries import ADD, DELETE, read_list
 from nightkeep.formats.paimon.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata import VECTORS_INDEX, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.naming import Naming, commit_user
 from nightkeep.formats.paimon.rewrite import BucketEdit
 from nightkeep.formats.paimon.schema import TableSchema
-from nightkeep.formats.paimon.snapshots import newest_first, parse_snapshot
-from nightkeep.model import Candidate, Rewrite, Run, UnitKey
+from nightkeep.formats.paimon.snapshots import digest, newest_first, parse_snapshot, snapshot_ids
+from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage, require_exclusive_create
 
 BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
@@ -56,7 +57,7 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite],
     return Candidate(
         table=parent.table,
         version=parent.version + 1,
-        parent_version=parent.version,
+        parent=parent.identity,
         metadata=name,
         staged=(*outputs, *writer.written, name),
         units=tuple(rewrite.key for rewrite in rewrites),
@@ -64,18 +65,60 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite],
 
 
 def commit(storage: Storage, candidate: Candidate) -> bool:
-    """Create snapshot-<id> with the staged bytes, if nobody has; then move the LATEST hint, which may lag."""
+    """Create snapshot-<id> with the staged bytes, if nobody has and the one before it is still the one staged on;
+    then move the LATEST hint, which may lag, and does where that one was replaced in the same moment."""
     name, temporary = f"snapshot/snapshot-{candidate.version}", f"{candidate.metadata}.tmp"
     # Not snapshot-<id>.<anything>: Java takes every name that starts with snapshot- for a number when it lists.
     if storage.exists(name):
         return False
-    won = storage.put_if_absent(name, storage.read(candidate.metadata), temporary=temporary)
+    parent = candidate.parent
+    won = storage.put_if_absent(
+        name, storage.read(candidate.metadata), temporary=temporary,
+        may_go=lambda: digest(storage, parent.version) == parent.commit,
+    )  # fmt: skip
     # The store may have been asked twice, as its first answer was lost.
     if not won and not visible(storage, candidate):
         return False
-    storage.replace("snapshot/LATEST", str(candidate.version).encode(), temporary=temporary)
+    if undermined(storage, candidate) is None:
+        storage.replace("snapshot/LATEST", str(candidate.version).encode(), temporary=temporary)
     storage.delete(candidate.metadata)
     return True
+
+
+def undermined(storage: Storage, candidate: Candidate) -> str | None:
+    """Whether a rollback, or a table created anew, took the snapshot below from under a commit.
+
+    Expiry removes the oldest first: a snapshot that is gone while older ones are there did not expire.
+    """
+    parent = candidate.parent
+    found = digest(storage, parent.version)
+    if found == parent.commit or not visible(storage, candidate):
+        return None
+    staged = f"snapshot {parent.version}, which it was staged on"
+    if found is not None:
+        return f"{staged}, was replaced while it was committed"
+    is_older_left = any(number < parent.version for number in snapshot_ids(storage))
+    return f"{staged}, was rolled back while it was committed" if is_older_left else None
+
+
+def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity | None, str | None]:
+    """The snapshot below one of our commits, None where it is gone; and, if it is not what ours was staged on, why.
+
+    By what ours was staged with: its base list names the manifests of its parent, and no others.
+    """
+    number = ours.version - 1
+    name, staged = f"snapshot/snapshot-{number}", f"snapshot {number}, which it was staged on"
+    try:
+        data = storage.read(name)
+    except MissingFile:
+        is_older_left = any(older < number for older in snapshot_ids(storage))
+        return None, f"{staged}, was rolled back while it was committed" if is_older_left else None
+    raw = parse_snapshot(data, subject=name)
+    lists = (read_list(storage, str(raw[key])) for key in ("baseManifestList", "deltaManifestList"))
+    below = [record["_FILE_NAME"] for container in lists for record in container.records]
+    is_parent = below == [record["_FILE_NAME"] for record in ours.base_manifests]
+    why = None if is_parent else f"{staged}, was replaced while it was committed"
+    return VersionIdentity(number, digest_of(data)), why
 
 
 def visible(storage: Storage, candidate: Candidate) -> bool:

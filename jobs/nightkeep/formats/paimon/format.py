@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon import audit, commit, expire, history, live, roots, scan, territory
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.naming import commit_user
@@ -21,12 +21,15 @@ from nightkeep.formats.paimon.refusals import (
     refuse_without_vectors,
 )  # fmt: skip
 from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
-from nightkeep.formats.paimon.snapshots import latest_id, parse_snapshot
+from nightkeep.formats.paimon.snapshots import digest, latest_id, parse_snapshot
 from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Seen, Watch
 from nightkeep.storage import Storage, open_storage
 from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
+
+_MOVED_ON = 20
+"""Newest snapshots in a row that may expire while they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,27 @@ class PaimonTable:
 
     def snapshot(self, version: int | None = None, *, read_as: PaimonSnapshot | None = None) -> PaimonSnapshot:
         if version is None:
-            version = latest_id(self.storage)
+            return self._newest(read_as)
         found = self._load(f"snapshot/snapshot-{version}", None if read_as is None else read_as.schema.id)
         if found.version != version:
             raise CorruptMetadata(f"{self.address.name}/snapshot/snapshot-{version}", "its own id", str(found.version))
         return found
+
+    def _newest(self, read_as: PaimonSnapshot | None) -> PaimonSnapshot:
+        """One that expires while it is read is not the newest any more."""
+        for _ in range(_MOVED_ON):
+            version = latest_id(self.storage)
+            try:
+                return self.snapshot(version, read_as=read_as)
+            except MissingFile:
+                if self.digest(version) is not None:
+                    raise
+        raise MissingFile(
+            self.address.name, "a newest snapshot", f"{_MOVED_ON} in a row that were gone before they were read"
+        )
+
+    def digest(self, version: int) -> str | None:
+        return digest(self.storage, version)
 
     def staged(self, candidate: Candidate) -> PaimonSnapshot:
         raw = parse_snapshot(self.storage.read(candidate.metadata), subject=candidate.metadata)
@@ -108,6 +127,9 @@ class PaimonTable:
     def visible(self, candidate: Candidate) -> bool:
         return commit.visible(self.storage, candidate)
 
+    def undermined(self, candidate: Candidate) -> str | None:
+        return commit.undermined(self.storage, candidate)
+
     def committed(self, run: Run) -> tuple[Committed, ...]:
         return tuple(map(self._committed, commit.committed(self.storage, run)))
 
@@ -115,7 +137,8 @@ class PaimonTable:
         ours = self.snapshot(version)
         places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
         mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
-        return Committed(version, version - 1, tuple(mine))
+        parent, why = commit.parent_of(self.storage, ours)
+        return Committed(ours.identity, version - 1, tuple(mine), parent=parent, undermined=why)
 
     def figures(
         self, before: PaimonSnapshot, after: PaimonSnapshot, touched: Sequence[UnitKey]

@@ -22,7 +22,7 @@ from nightkeep.formats.paimon.snapshots import numbered, parse_snapshot
 from nightkeep.formats.paimon.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.values import Value
 from nightkeep.formats.paimon.vectors import VectorRange
-from nightkeep.model import Address, FileSizes, UnitKey
+from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
 
 MAX_LEVEL = 1 << 10
@@ -96,10 +96,12 @@ class Bucket:
 class PaimonSnapshot:
     """One version. `raw` is its JSON; `index_records` the whole index manifest; all records are raw.
 
-    The `*_schemas` are the distinct Avro schemas they were read with, the newest file's first.
+    The `*_schemas` are the distinct Avro schemas they were read with, the newest file's first. `identity` is of the
+    snapshot's JSON, and of its lists and all of their manifests.
     """
 
     table: Address
+    identity: VersionIdentity
     raw: Mapping[str, object]
     schemas: Schemas
     units: tuple[Bucket, ...]
@@ -153,7 +155,8 @@ def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> Pa
     Its rows are those of `schemas.current`, whatever schema it was committed under.
     """
     subject = f"{table.name}/{name}"
-    raw = parse_snapshot(storage.read(name), subject=subject)
+    data = storage.read(name)
+    raw = parse_snapshot(data, subject=subject)
     base, delta = (read_list(storage, str(raw[k])) for k in ("baseManifestList", "deltaManifestList"))
     earlier = [read_manifest(storage, meta) for meta in base.records]
     latest = [read_manifest(storage, meta) for meta in delta.records]
@@ -162,8 +165,11 @@ def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> Pa
     with decoding(subject, "entries of data files"):
         live = merge_entries(record for container in (*earlier, *latest) for record in container.records)
         units = tuple(_buckets(live, changed, index.records if index else (), schemas=schemas))
+    read = [base, delta, *earlier, *latest, *([index] if index else [])]
+    content = digest_of(*(container.digest.encode() for container in read))
     return PaimonSnapshot(
         table=table,
+        identity=VersionIdentity(int(str(raw["id"])), digest_of(data), content),
         raw=raw,
         schemas=schemas,
         units=units,

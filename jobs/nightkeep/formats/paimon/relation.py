@@ -27,7 +27,7 @@ from nightkeep.formats.paimon.relation_scan import (
 )
 from nightkeep.formats.paimon.relation_vectors import without_deleted
 from nightkeep.formats.paimon.schema import TableSchema, option_bool
-from nightkeep.formats.paimon.snapshots import snapshot_ids
+from nightkeep.formats.paimon.snapshots import digest, snapshot_ids
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.relation import Side, UnitState, Version, column, comparable, connect
 from nightkeep.storage import open_storage
@@ -108,7 +108,11 @@ class PaimonRelation:
             touched=frozenset(u.key for u in snapshot.units if (u.partition_bytes, u.key.bucket) in named),
             rows_told=int(str(snapshot.raw["totalRecordCount"])),
             rows_listed=sum(file.rows for unit in snapshot.units for file in unit.files),
+            identity=snapshot.identity,
         )
+
+    def digest(self, number: int) -> str | None:
+        return digest(self._storage, number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         held = self._snapshots[side.version].buckets

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.model import digest_of
 from nightkeep.storage import Storage
 
 MAX_SNAPSHOT_VERSION = 3
@@ -46,6 +47,18 @@ def numbered(name: str, prefix: str) -> int | None:
     """The number of a file called `<prefix><number>`, None for another one."""
     base = name.rpartition("/")[2]
     return _number(base.removeprefix(prefix)) if base.startswith(prefix) else None
+
+
+def digest(storage: Storage, version: int) -> str | None:
+    """Of the bytes of a snapshot's JSON; None where there is none of this id.
+
+    Its lists have names that nobody else gives. While an id has the same bytes, no rollback went below it: newer
+    snapshots are built on it.
+    """
+    try:
+        return digest_of(storage.read(f"snapshot/snapshot-{version}"))
+    except MissingFile:
+        return None
 
 
 def newest_first(storage: Storage) -> Iterator[Mapping[str, object]]:

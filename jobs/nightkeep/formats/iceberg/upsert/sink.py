@@ -62,7 +62,7 @@ def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: Batch) -> T
     if keys:
         _require_partitions_of_keys(schema, keys)
         _require_reach(snapshot)
-    operation = uuid.uuid5(_NAMESPACE, f"{snapshot.metadata.get('table-uuid')}\n{batch.batch_id}")
+    operation = _operation(snapshot, batch)
     # What a batch writes is written anew before long: where the table asks for no level, speed counts.
     quick = replace(schema, properties={"write.parquet.compression-level": "1", **schema.properties})
     return Target(table.storage, quick, batch.mode, keys, operation)
@@ -81,6 +81,8 @@ def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Seq
             return earlier
         parent = table.snapshot()
         _require_same(target, parent)
+        if _operation(parent, batch) != target.operation:
+            raise RefusedTable(table.address.name, "it was created anew meanwhile", "apply the batch again")
         if not files:
             return Applied(parent.version, replayed=False)
         candidate = commit.stage_files(table.storage, parent, files, run, told=_told(files, batch))
@@ -95,6 +97,11 @@ def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Seq
             return _done(candidate.version, files, written)
         table.discard(candidate.staged)
     raise EvidenceError(f"{table.address.name}: batch {batch.batch_id}", "a commit", f"{MAX_ATTEMPTS} lost races")
+
+
+def _operation(snapshot: IcebergSnapshot, batch: Batch) -> uuid.UUID:
+    """The same for this very table and batch, whoever applies it and whenever."""
+    return uuid.uuid5(_NAMESPACE, f"{snapshot.metadata.get('table-uuid')}\n{batch.batch_id}")
 
 
 def _done(version: int, files: Sequence[NewFile], written: Sequence[Written]) -> Applied:
