@@ -13,20 +13,23 @@ from tests.unlucky_tables import Lossy, Overtaken, Unanswered, Wrapped
 
 from nightkeep import care as care_module
 from nightkeep.care import Order, care, failed
-from nightkeep.errors import UsageError
+from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.formats.memory.optimize import SORTED
 from nightkeep.model import (
     Address,
+    Candidate,
     Clustering,
     Committed,
     Curve,
     Operation,
     Outcome,
     Request,
+    Rewrite,
     Run,
     UnitKey,
     VerifyLevel,
+    run_token,
 )  # fmt: skip
 from nightkeep.opinion import published_outcome
 from nightkeep.policy import EffectivePolicy, Settings, Window
@@ -398,6 +401,133 @@ class TestBatches:
         store(first, night.reports)
         opening(Expired)
         assert self.care(night) == first
+
+
+class Late(Wrapped):
+    """A commit of the run that is on its way when it is looked for first."""
+
+    def __init__(self, table: Table[Any]) -> None:
+        super().__init__(table)
+        self._is_late = True
+
+    def committed(self, run: Run) -> tuple[Committed, ...]:
+        found: tuple[Committed, ...] = () if self._is_late else self._table.committed(run)
+        self._is_late = False
+        return found
+
+
+class TestALateCommitOfTheRun:
+    """An earlier attempt's request was still under way when its retry looked for it."""
+
+    def assert_found(self, document: RunDocument) -> None:
+        assert (document.outcome, document.committed_version) == (Outcome.VERIFIED, 7)
+        assert document.reason == "version 7 was published by an earlier attempt of this run"
+        assert (document.units, document.awaits_check) == ((), True)
+
+    def test_is_why_there_is_nothing_to_do(self, night: Night, opening: Opening) -> None:
+        night.care()
+        opening(Late)
+        self.assert_found(night.care())
+
+    def test_is_looked_for_before_a_table_is_refused(self, night: Night, opening: Opening) -> None:
+        def refuse(found: Snapshot[Any], request: Request) -> None:
+            raise RefusedTable(night.engine.address.name, "feature x is not handled", "wait")
+
+        class Refusing(Late):
+            operations = {Operation.OPTIMIZE: OperationRules((refuse,), ())}  # noqa: RUF012
+
+        night.care()
+        opening(Refusing)
+        self.assert_found(night.care())
+        assert night.care("another").outcome is Outcome.REFUSED
+
+    def test_is_looked_for_before_a_race_is_called_lost(self, night: Night, opening: Opening) -> None:
+        files, done = night.engine.store.files, []
+
+        def arrive() -> None:
+            files.update(done)
+
+        before = night.contents
+        night.care()
+        done += [(name, data) for name, data in files.items() if name not in before]
+        for name, _ in done:
+            del files[name]
+        opening(lambda table: Overtaken(table, arrive))
+        self.assert_found(night.care())
+
+
+class TestAVersionThatIsReplaced:
+    """Somebody goes back to version 5, and what comes next has number 6 again."""
+
+    def roll_back(self, night: Night, commits: int) -> None:
+        del night.engine.store.files["version-6.json"]
+        for number in range(commits):
+            night.engine.append(DAYS[0], range(500 + number, 510 + number))
+
+    @pytest.mark.parametrize("stage", ["execute", "verify", "publish"])
+    @pytest.mark.parametrize("commits", [0, 1, 2, 5])
+    def test_is_a_conflict(self, night: Night, monkeypatch: pytest.MonkeyPatch, stage: str, commits: int) -> None:
+        work = getattr(care_module, stage)
+
+        def late(*arguments: Any, **named: Any) -> Any:
+            self.roll_back(night, commits)
+            return work(*arguments, **named)
+
+        monkeypatch.setattr(care_module, stage, late)
+        document = night.care()
+        assert (document.outcome, document.committed_version) == (Outcome.CONFLICTED, None), document.reason
+        reasons = {unit.reason for unit in document.units}
+        expected = "which was planned on, is gone" if commits == 0 else "not the one that was planned on"
+        assert len(reasons) == 1 and expected in str(reasons)
+        assert not [
+            name for name in night.contents if "staged-" in name or f"-{run_token('night', 'optimize')}-" in name
+        ]
+
+    def test_a_rest_of_batches_is_not_begun(self, night: Night, opening: Opening) -> None:
+        begun = []
+
+        class Counting(Overtaken):
+            def rewrite(self, task: object, run: Run) -> Rewrite:
+                begun.append(task)
+                done: Rewrite = self._table.rewrite(task, run)
+                return done
+
+        opening(lambda table: Counting(table, lambda: self.roll_back(night, 1)))
+        document = night.care(commit_size=1)
+        assert document.outcome is Outcome.CONFLICTED
+        assert (len(begun), len(document.units)) == (1, 2)
+
+    def test_in_the_moment_of_the_commit_holds_the_table(self, night: Night, opening: Opening) -> None:
+        class Replaced(Wrapped):
+            def commit(self, candidate: Candidate) -> bool:
+                won = self._table.commit(candidate)
+                files = night.engine.store.files
+                files["version-6.json"] = files["version-5.json"].replace(b'"version": 5', b'"version": 6')
+                return won
+
+        opening(Replaced)
+        document = night.care()
+        assert (document.outcome, document.committed_version) == (Outcome.MISMATCH, 7)
+        assert "version 6, which it was staged on, is another; nothing was deleted; on hold" in str(document.reason)
+        assert str(document.go_back).endswith("to version 6") and not document.awaits_check
+        assert {unit.outcome for unit in document.units} == {Outcome.MISMATCH}
+        opening(lambda table: table)
+        assert night.care("next").outcome is Outcome.SKIPPED
+
+    def test_after_the_commit_is_told(self, night: Night, opening: Opening) -> None:
+        class Undone(Wrapped):
+            def commit(self, candidate: Candidate) -> bool:
+                won = self._table.commit(candidate)
+                del night.engine.store.files[f"version-{candidate.version}.json"]
+                return won
+
+            def visible(self, candidate: Candidate) -> bool:
+                return True
+
+        opening(Undone)
+        document = night.care()
+        assert (document.outcome, document.committed_version) == (Outcome.VERIFIED, 7)
+        assert document.reason == "published version 7 is gone already: expired or rolled back"
 
 
 @pytest.mark.parametrize(
