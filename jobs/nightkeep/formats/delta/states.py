@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.actions import Action, parse_lines
 from nightkeep.formats.delta.checkpoints import checkpoint_actions
-from nightkeep.formats.delta.log_segment import Segment, listing
+from nightkeep.formats.delta.log_segment import Segment, segment
 from nightkeep.formats.delta.naming import commit_name
 from nightkeep.formats.delta.replay import State, replay
 from nightkeep.model import digest_of
@@ -47,13 +47,12 @@ def digest(storage: Storage, version: int) -> str | None:
     try:
         return digest_of(storage.read(commit_name(version)))
     except MissingFile:
-        return "" if version in _known(storage) else None
+        return "" if _is_told(storage, version) else None
 
 
-def _known(storage: Storage) -> Container[int]:
-    """Versions whose state the log can tell."""
+def _is_told(storage: Storage, version: int) -> bool:
     try:
-        found = listing(storage)
+        segment(storage, version)
     except MissingFile:
-        return ()
-    return range(found.oldest, found.newest + 1)
+        return False
+    return True
