@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from nightkeep.diff import diff
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.facts import Difference
 from nightkeep.formats.paimon.relation import PaimonRelation
-from nightkeep.model import Address, UnitKey
+from nightkeep.model import Address, UnitKey, VersionIdentity
 from nightkeep.relation import UnitState, Version
 from nightkeep.report.document import CheckStatus
 
@@ -306,6 +307,19 @@ def test_an_expectation_that_cannot_be_evaluated_is_an_error_and_no_failure(
     assert report.status is CheckStatus.ERRORED
     assert [r.status for r in report.results] == [CheckStatus.PASSED, CheckStatus.PASSED, CheckStatus.ERRORED]
     assert "dragons" in report.results[-1].detail
+
+
+def test_a_version_that_took_the_number_of_ours_is_not_judged(spark: SparkSession, orders: Path) -> None:
+    """Whose commit it is does not tell: a retry, or a table put back from a backup, has our name too."""
+    report = check(CheckRequest(address(orders), version=4), spark=spark)
+    found = VersionIdentity.parse(str(report.identity))
+    assert found.version == 4
+    ours = CheckRequest(address(orders), version=4, known=(found,))
+    assert not check(ours, spark=spark).conflicted
+    for known in (replace(found, commit="00"), VersionIdentity(3, "00")):
+        report = check(replace(ours, known=(known,)), spark=spark)
+        assert (report.status, report.conflicted) == (CheckStatus.SKIPPED, True)
+        assert f"version {known.version}: expected {known}, found" in str(report.reason)
 
 
 # ---- how much is read ----

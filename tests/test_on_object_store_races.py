@@ -1,6 +1,8 @@
 """Publishing in a bucket: one wins, a lost answer is no lost commit, and beside writers who overwrite we do not try."""
 
+import json
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from tests.object_store.in_bucket import InBucket, another_process
 from nightkeep.care import Order, care
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
+from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline
 
 
@@ -86,6 +89,52 @@ def test_a_run_that_is_killed_while_it_commits_has_one_commit_after_its_retry(
     assert (found.outcome, found.committed_version) == (Outcome.VERIFIED, base + 1)
     assert table.committed("killed") == [table.latest()] == [base + 1]
     assert rows() == before and before
+
+
+def _go_back(table: InBucket) -> None:
+    """The newest version goes, and one that changes nothing of the version before it takes its number."""
+    storage, latest = ObjectStorage(table.location), table.latest()
+    newest, older = (f"{table.commits}/{table.name(number)}" for number in (latest, latest - 1))
+    storage.delete(newest)
+    if table.format == "delta":
+        told = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "engineInfo": "another"}}
+    else:
+        told = json.loads(storage.read(older)) | {"id": latest, "uuid": str(uuid.uuid4())}
+        storage.replace("snapshot/LATEST", str(latest).encode(), temporary="none")
+    storage.put(newest, json.dumps(told).encode())
+
+
+def test_a_version_that_is_replaced_before_the_gate_is_a_conflict(
+    faults: S3Faults, table: InBucket, rows: Callable[[], object], before: object
+) -> None:
+    base, found = table.latest(), []
+    with faults.paused(request=f"PUT .*/{table.commits}/.*staged-.*") as staging:
+        ours = threading.Thread(target=lambda: found.append(table.care("ours")))
+        ours.start()
+        staging.wait()
+        _go_back(table)
+        truth = rows()
+    ours.join(60)
+    (document,) = found
+    assert truth != before
+    assert (document.outcome, document.committed_version) == (Outcome.CONFLICTED, None), document.reason
+    assert f"version {base} is not the one that was planned on" in str(document.reason)
+    assert (table.latest(), rows()) == (base, truth)
+    assert not table.files_of("ours")
+
+
+def test_a_version_that_is_replaced_while_a_commit_is_on_its_way_is_told(faults: S3Faults, table: InBucket) -> None:
+    base, found = table.latest(), []
+    with faults.paused(request=table.put(base + 1)) as commit:
+        ours = threading.Thread(target=lambda: found.append(table.care("ours")))
+        ours.start()
+        commit.wait()
+        _go_back(table)
+    ours.join(60)
+    (document,) = found
+    assert (document.outcome, document.committed_version) == (Outcome.MISMATCH, base + 1), document.reason
+    assert "was replaced while it was committed; nothing was deleted; on hold" in str(document.reason)
+    assert table.care("next").outcome is Outcome.SKIPPED
 
 
 def test_a_lost_answer_to_a_commit_is_found_by_reading(faults: S3Faults, table: InBucket) -> None:
