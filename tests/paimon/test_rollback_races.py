@@ -5,6 +5,7 @@ Paimon's Java is the one that rolls back and commits; the run waits between two 
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.engines.paimon_java import PaimonJava
@@ -14,6 +15,7 @@ from tests.paimon.contents import files, opened
 from tests.paimon.test_races import assert_clean_loss, merged, shown
 from tests.paimon.upgrade import upgrade
 
+from nightkeep.formats.paimon import format as paimon_format
 from nightkeep.model import Outcome, VersionIdentity
 
 PLANNED = 4
@@ -140,6 +142,23 @@ def test_a_base_that_expires_during_a_run_is_a_conflict(paimon_java: PaimonJava,
     assert_clean_loss(table, document, at_start)
     assert f"version {PLANNED}, which was planned on, is gone" in document["reason"]
     assert merged(paimon_java, table) == truth
+
+
+def test_a_newest_snapshot_that_expires_while_it_is_read_is_followed_by_another(
+    paimon_java: PaimonJava, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, pending = paimon_format.load, [True]
+
+    def late(*arguments: Any, **named: Any) -> Any:
+        while pending:
+            pending.pop()
+            _write(paimon_java, table, range(300, 310), "new")
+            paimon_java.expire(table, retain_max=1)
+        return load(*arguments, **named)
+
+    monkeypatch.setattr(paimon_format, "load", late)
+    document = upgrade(table)
+    assert (document.outcome, document.base_version) == (Outcome.VERIFIED, PLANNED + 1), document.reason
 
 
 def test_identities_are_told_and_are_those_of_what_is_there(paimon_java: PaimonJava, table: Path) -> None:

@@ -86,8 +86,8 @@ def content(raw: Raw, *, subject: str) -> frozenset[tuple[str, str, int]]:
 
 def commit_digest(raw: Raw, snapshot: Raw) -> str:
     """What tells a snapshot of this table from any other: the table's id, its own, and its manifest list's place."""
-    told = (raw.get("table-uuid"), snapshot.get("snapshot-id"), snapshot.get("manifest-list"))
-    return digest_of(*(str(each).lower().encode(errors="surrogatepass") for each in told))
+    told = (str(raw.get("table-uuid")).lower(), str(snapshot.get("snapshot-id")), str(snapshot.get("manifest-list")))
+    return digest_of(*(each.encode(errors="surrogatepass") for each in told))
 
 
 def digest_on_main(raw: Raw, version: int, *, subject: str) -> str | None:
