@@ -100,8 +100,8 @@ TREES = {"errors.py", "operators.py", "protocol.py", "settings.py", "territory.p
 RIMS = {"night.py", "check.py"}
 """Where a surprise must not end more than it is of: a night, and what is known of a version that is published."""
 MANY_VERBS = {
-    "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable", "Relation",
-    "PaimonRelation", "ObjectStorage",
+    "Reads", "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable",
+    "Relation", "PaimonRelation", "DeltaRelation", "IcebergRelation", "ObjectStorage",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 
