@@ -52,16 +52,18 @@ EDGES = {
     "software": "",
     "tally": "model protocol report",
     "waiting": "errors policy report",
+    "run_ids": "errors model report",
     "undone": "model protocol report",
-    "run_log": "model policy report software",
+    "run_log": "model policy report run_ids software",
     "outcomes": "errors model protocol report run_log tally",
-    "care": "errors execute formats model outcomes plan policy protocol publish report rows run_log standing tally "
+    "care": "errors execute formats model outcomes plan policy protocol publish report rows run_ids run_log standing tally "
     "tasks undone verify waiting",
     "opinion": "engine formats model policy report",
     "expire": "errors model sweep territory",
     "presence": "errors storage sweep territory",
     "contents": "check errors expectations facts model relation",
-    "upkeep": "engine errors expire formats model policy presence protocol report software sweep territory waiting",
+    "upkeep": "engine errors expire formats model policy presence protocol report run_ids software sweep territory "
+    "waiting",
     "night": "care engine errors model opinion policy report software sweep upkeep",
     "apply": "engine errors formats model policy tasks",
     "job": "engine errors model night policy",

@@ -447,3 +447,33 @@ def test_nobody_waits_for_a_check_that_is_turned_off_or_left_out(place: Place, p
     assert unchecked(place, policy=without_checks(place.policy)) == frozenset()
     store(replace(published, expectations=Expectations(CheckStatus.SKIPPED, reason="left out")), place.reports)
     assert unchecked(place) == frozenset()
+
+
+@pytest.mark.parametrize("others", [{"mode": Mode.DELETE}, {"older_than_ms": 30 * DAY * 1000}, {"below_floor": True}])
+def test_a_run_id_belongs_to_its_options(place: Place, others: dict[str, Any]) -> None:
+    assert place.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    (path,) = place.reports.glob("*/*-sweep.json")
+    told = path.read_bytes()
+    planted(place.folder, OLD[place.kind].replace("left", "new"), 40)
+    with pytest.raises(UsageError, match=r"run id 'run/1': expected the options of its first attempt, mode = 'quar"):
+        place.swept(**{"mode": Mode.QUARANTINE} | others)
+    assert path.read_bytes() == told
+    # The same again is a retry, and another id another run.
+    assert place.swept(Mode.QUARANTINE).to_json() == load_document(path).to_json()
+    assert place.swept(Mode.DELETE, run_id="run/2").extra["acted"] == {"files": 1, "bytes": place_bytes(place)}
+
+
+def test_a_dry_run_does_not_take_the_place_of_what_its_run_did(place: Place) -> None:
+    assert place.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    with pytest.raises(UsageError, match="found mode = 'dry-run'"):
+        place.swept(Mode.DRY_RUN)
+    assert place.restored().outcome is Outcome.VERIFIED
+
+
+def test_a_run_id_of_a_dry_run_may_act(place: Place) -> None:
+    assert place.swept(Mode.DRY_RUN).outcome is Outcome.SKIPPED
+    assert place.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+
+
+def place_bytes(place: Place) -> int:
+    return len(b"PAR1 " + OLD[place.kind].replace("left", "new").encode())

@@ -42,6 +42,7 @@ from nightkeep.report import (
 )  # fmt: skip
 from nightkeep.rows.keys import key_condition
 from nightkeep.rows.parse import shortened
+from nightkeep.run_ids import require_same
 from nightkeep.run_log import Order, RunLog
 from nightkeep.standing import replaced
 from nightkeep.tally import (
@@ -102,6 +103,7 @@ def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> Ru
     run = _run(log.order)
     # Before anything may skip the table: what this run published earlier is still to be checked and reported.
     earlier = () if log.order.dry_run else table.committed(run)
+    require_same(log.order, log.policy.address.name, published=bool(earlier))
     if earlier:
         return outcomes.found(log, table, earlier)
     waiting = None if log.order.dry_run else not_now(log.policy, log.order.reports, log.started)

@@ -8,6 +8,8 @@ NightkeepError
 `-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
     |-- CorruptMetadata    bytes that do not parse as what they claim to be
     |-- MissingFile        a file that metadata names is not there
+    |   `-- BeingCreated     somebody is about to write it: run again
+    |-- NotCreated         a name that the store certainly did not create: nothing was published
     |-- Unreachable        a catalog that gives no answer now
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
 """
@@ -76,6 +78,14 @@ class CorruptMetadata(EvidenceError):
 
 class MissingFile(EvidenceError):
     """A file that metadata names is not in storage."""
+
+
+class BeingCreated(MissingFile):
+    """A file that whoever creates what needs it writes last: nothing is damaged, and a later run may find it."""
+
+
+class NotCreated(EvidenceError):
+    """A name that was asked for once and certainly not created, as its bytes could not be written."""
 
 
 class Unreachable(EvidenceError):

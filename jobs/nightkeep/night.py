@@ -99,7 +99,8 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
             yield _stored(_unusable(group, table, policy.why, operations), group.reports)
             continue
         for operation in operations or policy.operations:
-            order = Order(operation, group.run_id(policy.address.name), group.reports, group.dry_run)
+            run_id, asked = group.run_id(policy.address.name), group.said.asked()
+            order = Order(operation, run_id, group.reports, group.dry_run, asked=asked)
             document = _care(policy, order, engine)
             _log.info("plan of %s", plan_text(document))
             yield _checked(document, policy, group.reports, engine=engine)

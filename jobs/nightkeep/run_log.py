@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Any
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import Metrics, RunDocument
+from nightkeep.run_ids import ASKED
 from nightkeep.software import versions
 
 
@@ -20,7 +21,8 @@ from nightkeep.software import versions
 class Order:
     """What a caller asks of one table, beyond its policy. `reports` is where holds are kept.
 
-    `rows`, a condition, or `keys`, a file of keys, tell the rows to delete, without which no row is.
+    `rows`, a condition, or `keys`, a file of keys, tell the rows to delete, without which no row is. `asked` are the
+    options that the run id belongs to, as they were said.
     """
 
     operation: Operation
@@ -29,6 +31,7 @@ class Order:
     dry_run: bool = False
     rows: str | None = None
     keys: Path | None = None
+    asked: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass
@@ -52,7 +55,9 @@ class RunLog:
     def document(self, outcome: Outcome, reason: str | None = None, **facts: Any) -> RunDocument:
         known = {**self.facts, **facts}
         metrics = replace(known.pop("metrics", Metrics()), seconds=dict(self.seconds))
-        address = self.policy.address
+        address, asked = self.policy.address, dict(self.order.asked)
+        if asked:
+            known["extra"] = {**known.get("extra", {}), ASKED: asked}
         return RunDocument(
             run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
             outcome=outcome, reason=reason, address=str(address), started_at=self.started,

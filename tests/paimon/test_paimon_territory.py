@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.paimon.contents import SAMPLES, opened
-from tests.paimon.keeping import names
+from tests.paimon.keeping import names, retention
 
-from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.errors import BeingCreated, RefusedTable
 from nightkeep.sweep.places import classified
 
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
@@ -139,8 +139,14 @@ def test_data_in_a_folder_of_its_own(table: Path) -> None:
 
 def test_a_branch_without_schema_tells_nothing(table: Path) -> None:
     (table / "branch/branch-dev").mkdir(parents=True)
-    with pytest.raises(MissingFile, match="branch-dev/schema"):
+    with pytest.raises(BeingCreated, match=r"branch-dev/schema.*its creation has not ended"):
         opened(table).territory()
+    # So far does Java get before it copies schemas.
+    for folder, name in (("tag", "tag-t"), ("snapshot", "snapshot-1")):
+        (table / "branch/branch-dev" / folder).mkdir()
+        shutil.copy(next((table / "snapshot").glob("snapshot-*")), table / "branch/branch-dev" / folder / name)
+    with pytest.raises(BeingCreated):
+        opened(table).roots(retention())
 
 
 @pytest.mark.parametrize(

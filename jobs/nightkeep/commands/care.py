@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -65,7 +65,7 @@ def run(
         verify=verify, task_memory=task_memory,
     )  # fmt: skip
     chosen = place.effective(table, said)
-    how = _How(master, run_id, no_check=no_check, as_json=as_json)
+    how = _How(master, run_id, no_check=no_check, as_json=as_json, asked=said.asked())
     _run(place, chosen, _operations(chosen, operation, said), how)
 
 
@@ -88,7 +88,10 @@ def sql(
         allow_compacting_writers=allow_compacting_writers, writers=writers, verify=verify, task_memory=task_memory,
     )  # fmt: skip
     chosen = _as_stated(place.effective(asked.table, said), asked)
-    _run(place, chosen, (Operation.OPTIMIZE,), _How(master, run_id, no_check=no_check, as_json=as_json))
+    stated = {"where": asked.where, "zorder": ",".join(asked.columns), "full": asked.full}
+    wanted = {**said.asked(), **{name: value for name, value in stated.items() if value}}
+    how = _How(master, run_id, no_check=no_check, as_json=as_json, asked=wanted)
+    _run(place, chosen, (Operation.OPTIMIZE,), how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class _How:
     run_id: str | None
     no_check: bool
     as_json: bool
+    asked: Mapping[str, object]
 
 
 def _operations(chosen: EffectivePolicy, asked: Sequence[Operation] | None, said: Overrides) -> tuple[Operation, ...]:
@@ -128,7 +132,8 @@ def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation],
     name = how.run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     checks = chosen.settings.check.enabled and not how.no_check
     with Engine(master=how.master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        documents = [run_one(chosen, Order(each, name, place.reports), engine, checks=checks) for each in operations]
+        orders = [Order(each, name, place.reports, asked=how.asked) for each in operations]
+        documents = [run_one(chosen, order, engine, checks=checks) for order in orders]
     show(documents, as_json=how.as_json, text=summary_text(documents))
 
 

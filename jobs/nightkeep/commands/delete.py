@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,8 +44,18 @@ def delete(
     place = find_place(policy, reports)
     chosen = place.effective(table, Overrides(task_memory=task_memory, writers=writers))
     name = run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    order = Order(Operation.DELETE, name, place.reports, rows=rows_where, keys=keys)
+    asked = {"rows_where": rows_where} if keys is None else {"keys": _digest(keys)}
+    order = Order(Operation.DELETE, name, place.reports, rows=rows_where, keys=keys, asked=asked)
     checks = chosen.settings.check.enabled and not no_check
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
         document = run_one(chosen, order, engine, checks=checks)
     show([document], as_json=as_json, text=summary_text([document]))
+
+
+def _digest(keys: Path) -> str:
+    """What stands for the content of a file of keys; its path where it cannot be read, which is told later."""
+    try:
+        with keys.open("rb") as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+    except OSError:
+        return str(keys)

@@ -14,6 +14,8 @@ from nightkeep.policy.units import parse_size
 
 T = TypeVar("T")
 
+_OF_WORK = ("where", "full", "zorder", "hilbert", "target_size", "min_file_size", "max_deleted_ratio")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrides:
@@ -50,6 +52,11 @@ class Overrides:
         }
         said = {name: value for name, value in changes.items() if value is not None and value is not False}
         return settings.model_copy(update=said)
+
+    def asked(self) -> dict[str, object]:
+        """What was said of which work is to be done, as it was typed; not of how it is done."""
+        said = {name: getattr(self, name) for name in _OF_WORK}
+        return {name: value for name, value in said.items() if value is not None and value is not False}
 
     def require_use(self, operations: Collection[Operation]) -> None:
         """Raise UsageError for columns to cluster by where no operation is going to cluster."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.report import Metrics, RunDocument, read_history, secure
+from nightkeep.run_ids import ASKED
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import DAY_MS
@@ -43,6 +44,14 @@ class UpkeepOrder:
         """An expiry deletes unless told otherwise: what it removes was let go by rule, not found by chance."""
         wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else Mode.DELETE
         return Mode(self.mode or wanted)
+
+    def asked(self, policy: EffectivePolicy) -> dict[str, object]:
+        """The options that the run id belongs to."""
+        said = {
+            "older_than_ms": self.older_than_ms, "max_share": self.max_share, "retain_last": self.retain_last,
+            "below_floor": self.below_floor or None, "of_run": self.of_run,
+        }  # fmt: skip
+        return {"mode": str(self.mode_for(policy)), **{k: v for k, v in said.items() if v is not None}}
 
     def checked(self, policy: EffectivePolicy) -> bool:
         return self.checks and policy.settings.check.enabled
@@ -94,13 +103,13 @@ class Log:
     @property
     def _promised(self) -> dict[str, object]:
         """What every document of an expiry or a sweep has, also of one that ended before anything was found."""
-        mode = str(self.order.mode_for(self.policy))
+        promised = {"mode": str(self.order.mode_for(self.policy)), ASKED: self.order.asked(self.policy)}
         if self.order.operation is Operation.EXPIRE:
-            return {"mode": mode, "expired": [], "kept": []}
+            return {**promised, "expired": [], "kept": []}
         if self.order.operation is not Operation.SWEEP:
             return {}
         none = {"orphans_total": 0, "orphans_bytes": 0, "orphans_file": None, "live_files": None, "young_files": None}
-        return {"mode": mode, "orphans": [], **none}
+        return {**promised, "orphans": [], **none}
 
     def stored(self, outcome: Outcome, reason: str) -> None:
         """Raises EvidenceError where that cannot be: then nothing goes."""

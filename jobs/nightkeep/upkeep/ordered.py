@@ -11,6 +11,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
 from nightkeep.report import RunDocument, document_path, ending, load_document, store_or_say
+from nightkeep.run_ids import ASKED, other_options
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import Expires, Sweeps
 from nightkeep.upkeep.afterwards import awaits_judging, judged
@@ -87,11 +88,17 @@ def _work(log: Log, engine: Engine) -> RunDocument:
 def _told(log: Log) -> RunDocument | None:
     """What an earlier attempt of this run did: to its end, then it is told again, or not, then this one goes on.
 
-    None for one that changed nothing.
+    None for one that changed nothing. Raises UsageError for one that was asked for something else.
     """
     order = log.order
     path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
-    if order.operation is Operation.RESTORE or order.mode_for(log.policy) is Mode.DRY_RUN or not path.exists():
+    if order.operation is Operation.RESTORE or not path.exists():
         return None
     told = load_document(path)
-    return told if told.extra.get("changed") else None
+    if not told.extra.get("changed"):
+        return None
+    # Documents from before options were kept tell the mode.
+    before, now = told.extra.get(ASKED, {"mode": told.extra.get("mode")}), order.asked(log.policy)
+    if before != (now if ASKED in told.extra else {"mode": now["mode"]}):
+        raise UsageError(other_options(order.run_id, before, now))
+    return told

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.errors import BeingCreated, MissingFile, RefusedTable
 from nightkeep.formats.paimon.binary_row import decode_row
 from nightkeep.formats.paimon.paths import DEFAULT_PARTITION_NAME, bucket_directory, partition_path
 from nightkeep.formats.paimon.schema import Field, TableSchema, option_bool, parse_schema
@@ -105,9 +105,14 @@ def branches(storage: Storage) -> tuple[str, ...]:
 
 
 def branch_schemas(storage: Storage, branch: str) -> tuple[TableSchema, ...]:
-    """Every schema of a branch, by id. Raises MissingFile for a branch without: nothing is known of its files then."""
+    """Every schema of a branch, by id. Raises MissingFile for a branch without: nothing is known of its files then.
+
+    BeingCreated for another one than main: Java copies tag and snapshot first (C/utils/FileSystemBranchManager).
+    """
     stored = storage.list(f"{branch}schema")
     names = [one.name for one in stored if numbered(one.name, "schema-") is not None]
     if not names:
-        raise MissingFile(f"{storage.root}/{branch}schema", "schema-<n> files of a branch", "none")
+        missing = MissingFile if branch == MAIN else BeingCreated
+        found = "none" if branch == MAIN else "none: its creation has not ended"
+        raise missing(f"{storage.root}/{branch}schema", "schema-<n> files of a branch", found)
     return tuple(sorted((parse_schema(storage.read(n), subject=n) for n in names), key=lambda schema: schema.id))

@@ -1,0 +1,57 @@
+"""A run id belongs to one operation and the options it was first asked with: with others it is a slip of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, Protocol
+
+from nightkeep.errors import CorruptMetadata, UsageError
+from nightkeep.model import Operation
+from nightkeep.report import document_path, load_document
+
+ASKED: Final = "asked"
+"""The key of a document that keeps the options."""
+
+
+class Asked(Protocol):
+    """What of an order a run id belongs to."""
+
+    @property
+    def operation(self) -> Operation: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def reports(self) -> str: ...
+
+    @property
+    def asked(self) -> Mapping[str, object]: ...
+
+
+def require_same(order: Asked, table: str, *, published: bool) -> None:
+    """Raise UsageError where the run's document tells of work that was asked for in other words.
+
+    `published`: the table itself tells of such work. Nothing is known where there is no document that can be read.
+    """
+    path = document_path(order.reports, table, run_id=order.run_id, operation=order.operation)
+    with suppress(FileNotFoundError, CorruptMetadata):
+        told = load_document(path)
+        before = told.extra.get(ASKED, {})
+        if (published or told.commits) and before != dict(order.asked):
+            raise UsageError(other_options(order.run_id, before, order.asked))
+
+
+def other_options(run_id: str, before: object, now: object) -> str:
+    """The message for a run id that comes again with other options."""
+    return (
+        f"run id {run_id!r:.200}: expected the options of its first attempt, {_text(before)}, found {_text(now)}; "
+        f"a run id belongs to one operation and its options"
+    )
+
+
+def _text(options: object) -> str:
+    if not isinstance(options, Mapping) or not options:
+        return "none"
+    return ", ".join(f"{name} = {value!r:.200}" for name, value in sorted(options.items()))
