@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tests.delta.delta_damaged import delta_worlds
+from tests.iceberg.iceberg_damaged import iceberg_worlds
 from tests.paimon.damaged import paimon_worlds
 from tests.sweep.damage import World, fuzz
 
@@ -12,7 +14,7 @@ COUNT = int(os.environ.get("NIGHTKEEP_DAMAGES", "0"))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("worlds", [paimon_worlds], ids=["paimon"])
+@pytest.mark.parametrize("worlds", [paimon_worlds, delta_worlds, iceberg_worlds], ids=["paimon", "delta", "iceberg"])
 def test_no_damage_makes_a_live_file_an_orphan(worlds: Callable[[Path], Sequence[World]], tmp_path: Path) -> None:
     found = fuzz(worlds(tmp_path), count=COUNT, seed=1)
     print(f"{COUNT:,} damaged tables: {found}")

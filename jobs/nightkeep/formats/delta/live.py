@@ -15,6 +15,7 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.actions import Action, Raw, long_value, vector_id
 from nightkeep.formats.delta.checkpoints import checkpoint_head
+from nightkeep.formats.delta.evidence import Commit
 from nightkeep.formats.delta.expire import Removed, removed
 from nightkeep.formats.delta.file_names import (
     checkpoint_files,
@@ -28,6 +29,7 @@ from nightkeep.formats.delta.file_names import (
 from nightkeep.formats.delta.head import head
 from nightkeep.formats.delta.log_segment import Listing, listing, segment
 from nightkeep.formats.delta.paths import storage_name
+from nightkeep.formats.delta.proof import Proof
 from nightkeep.formats.delta.replay import FileKey
 from nightkeep.formats.delta.retention import threshold_ms
 from nightkeep.model import Address
@@ -127,15 +129,18 @@ def _state(storage: Storage, task: State) -> Reach:
     found = segment(storage, task.version)
     added: dict[FileKey, Raw] = {}
     gone: set[FileKey] = set()
-    for _, name in found.commits:
-        _apply(commit_actions(storage, name), added, gone)
     names = checkpoint_head(storage, found.checkpoint)[1] if found.checkpoint else ()
+    proof = Proof.of(storage, found, names)
+    for version, name in found.commits:
+        commit = Commit(version, name)
+        _apply(commit.watched(commit_actions(storage, name)), added, gone)
+        proof.reached(commit, added.values(), gone)
     log = [(name, None, task.needed) for name in (*names, *(name for _, name in found.commits))]
     told = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
     parts = tuple(Part(name, shared, task.since_ms, task.needed) for name in names)
-    return Reach(files([*log, *told, *changed]), parts)
+    return Reach(files([*log, *told, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
 
 
 def _apply(actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:

@@ -50,6 +50,12 @@ def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]
         yield from container.records(items)
 
 
+def read_metadata(data: bytes, *, subject: str) -> Mapping[str, bytes]:
+    """What the header of a container says beside schema and codec. Raises CorruptMetadata as `read_records`."""
+    with well_formed(subject):
+        return open_container(data, CODECS, subject=subject).metadata
+
+
 def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | None:
     """The same records as columns, by Polars' own reader; None for what it cannot read, which says nothing of the file.
 

@@ -20,39 +20,48 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.content_files import Manifest, Status
+from nightkeep.formats.iceberg.evidence import Totals, digest, require_owner, unproven, unproven_version
 from nightkeep.formats.iceberg.features import manifest_list_of, refuse_manifests
-from nightkeep.formats.iceberg.manifest_list import read_manifest_list
-from nightkeep.formats.iceberg.paths import root_of, storage_name
+from nightkeep.formats.iceberg.manifest_list import parse_manifest_list
+from nightkeep.formats.iceberg.paths import name_in, root_of, storage_name
 from nightkeep.formats.iceberg.table_metadata import Raw, head, integer, objects, text
 from nightkeep.storage import Storage
-from nightkeep.territory import FILES, Reach, Retention, Root
+from nightkeep.territory import FILES, Reach, Retention, Root, Unproven
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Locations of files that table metadata names itself: its own, and others, which readers do without."""
+    """Locations of files that table metadata names itself: its own, and others, which readers do without. `unproven` is
+    what nothing confirms of it."""
 
     current: str
     others: tuple[str, ...]
+    unproven: tuple[Unproven, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFiles:
-    """A snapshot by its manifest list; `statistics` are of it alone. `fresh`: what it removed is still protected."""
+    """A snapshot by its manifest list; `statistics` are of it alone. `fresh`: what it removed is still protected.
+    `totals` are those of its summary."""
 
     table: str
     snapshot_id: int
     manifest_list: str
     statistics: tuple[str, ...]
     fresh: bool
+    totals: Totals
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """A manifest: how many files its list says it has, by status; `removed`: those it removed are protected."""
+    """A manifest: how large it is and how many files its list says it has, by status, and rows of live ones. `added_by`
+    is the snapshot that wrote it; `removed`: those it removed are protected."""
 
     path: str
     name: str
+    bytes: int
+    added_by: int
+    rows: int
     existing: int
     added: int
     deleted: int
@@ -69,7 +78,9 @@ def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Ro
     raw, location = loaded
     others = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
     others += [path for _, path in _statistics(raw, location)]
-    current = Root(f"metadata:{location}", Known(location, tuple(others)), passing=True)
+    current = Root(
+        f"metadata:{location}", Known(location, tuple(others), unproven_version(raw, location)), passing=True
+    )
     since_ms = retention.now_ms - retention.older_than_ms
     return (current, *snapshot_roots(table, loaded, since_ms=since_ms))
 
@@ -84,7 +95,7 @@ def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tup
     for number, snapshot in head(raw, subject=location).snapshots.items():
         fresh = integer(snapshot, "timestamp-ms", subject=location) >= since_ms
         own = tuple(statistics.get(number, ()))
-        task = SnapshotFiles(table, number, manifest_list_of(table, snapshot), own, fresh)
+        task = SnapshotFiles(table, number, manifest_list_of(table, snapshot), own, fresh, Totals.of(snapshot))
         found.append(Root(f"snapshot:{number}", task, number))
     return tuple(found)
 
@@ -94,12 +105,20 @@ def reach(storage: Storage, root: Root) -> Reach:
     task = root.task
     if isinstance(task, Known):
         own = () if not task.current else (task.current,)
-        return Reach(_files([(_here(storage, each)[0], None, each in own) for each in (*own, *task.others)]))
+        named = _files([(_here(storage, each)[0], None, each in own) for each in (*own, *task.others)])
+        return Reach(named, unproven=task.unproven)
     if not isinstance(task, SnapshotFiles):
         raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {task!r:.80}")
-    manifests = read_manifest_list(storage, task.manifest_list)
+    data = storage.read(name_in(storage, task.manifest_list))
+    manifests = parse_manifest_list(storage, task.manifest_list, data)
     refuse_manifests(task.table, manifests)
-    return Reach(_own_files(storage, task, manifests), tuple(_source(task, manifest) for manifest in manifests))
+    require_owner(data, task.snapshot_id, subject=task.manifest_list)
+    return Reach(
+        _own_files(storage, task, manifests),
+        tuple(_source(task, manifest) for manifest in manifests),
+        unproven(manifests, task.totals, subject=task.manifest_list),
+        ((task.manifest_list, digest(data)),),
+    )
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
@@ -110,7 +129,8 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     """
     if not isinstance(source, ManifestFiles):
         raise TypeError(f"expected a manifest of an Iceberg table, found {source!r:.80}")
-    entries = _entries(storage.read(source.name), source.path)
+    data = storage.read(source.name)
+    entries = _entries(data, source.path)
     statuses = Counter(entries["status"].to_list())
     found = tuple(statuses[status] for status in (Status.EXISTING, Status.ADDED, Status.DELETED))
     if found != (source.existing, source.added, source.deleted):
@@ -119,30 +139,53 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
         )
         raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
     live = pl.col("status") != Status.DELETED
+    _require_own(entries, source)
+    if len(data) != source.bytes:
+        raise CorruptMetadata(source.path, f"{source.bytes} bytes, as its list says", f"{len(data)} bytes")
     size = pl.when(live).then("file_size_in_bytes")
     placed = _placed(storage, entries if source.removed else entries.filter(live))
     kept = placed.select("name", size.alias("bytes"), (live & pl.col("here")).alias("needed"))
     yield from kept.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(FILES).combine_chunks().to_batches()
 
 
+def _require_own(entries: pl.DataFrame, source: ManifestFiles) -> None:
+    """Raises CorruptMetadata where entries are of another manifest than its list tells of: of other rows, or added by
+    another snapshot."""
+    rows = int(entries.filter(pl.col("status") != Status.DELETED)["record_count"].sum())
+    if rows != source.rows:
+        raise CorruptMetadata(source.path, f"{source.rows} live rows as its list counts", f"{rows}")
+    added = entries.filter(pl.col("status") == Status.ADDED)["snapshot_id"].drop_nulls().unique().to_list()
+    if added not in ([], [source.added_by]):
+        expected = f"files that snapshot {source.added_by} added, as its list says"
+        raise CorruptMetadata(source.path, expected, f"files of {', '.join(map(str, added[:3]))}")
+
+
 def _entries(data: bytes, subject: str) -> pl.DataFrame:
-    """A manifest's entries: status, path and size. Raises CorruptMetadata."""
+    """A manifest's entries: status, snapshot, path, size and rows. Raises CorruptMetadata."""
     frame = read_frame(data, _NAMES, subject=subject)
     if frame is not None and frame.schema.get("status") == pl.Int32 and "data_file" in frame.columns:
         # What is not as it should be is told by the reader that goes entry by entry.
         with suppress(pl.exceptions.PolarsError):
-            entries = frame.select("status", pl.col("data_file").struct.field("file_path", "file_size_in_bytes"))
+            known = pl.col("snapshot_id") if "snapshot_id" in frame.columns else pl.lit(None).alias("snapshot_id")
+            file = pl.col("data_file").struct.field("file_path", "file_size_in_bytes", "record_count")
+            entries = frame.select("status", known.cast(pl.Int64), file)
             if dict(entries.schema) == _ENTRIES and _sound(entries):
                 return entries
     rows = [_entry(record, subject) for record in read_records(data, _NAMES, subject=subject)]
     return pl.DataFrame(rows, schema=_ENTRIES, orient="row")
 
 
-_ENTRIES: Final = {"status": pl.Int32(), "file_path": pl.String(), "file_size_in_bytes": pl.Int64()}
+_ENTRIES: Final = {
+    "status": pl.Int32(),
+    "snapshot_id": pl.Int64(),
+    "file_path": pl.String(),
+    "file_size_in_bytes": pl.Int64(),
+    "record_count": pl.Int64(),
+}
 
 
 def _sound(entries: pl.DataFrame) -> bool:
-    return not sum(entries.null_count().row(0)) and entries["status"].is_in([0, 1, 2]).all()
+    return not sum(entries.drop("snapshot_id").null_count().row(0)) and entries["status"].is_in([0, 1, 2]).all()
 
 
 def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
@@ -184,20 +227,26 @@ def stored_name(location: str) -> str:
     return re.sub("/{2,}", "/", name) if location.startswith(("/", "file:")) else name
 
 
-_NAMES: Final = Names(
-    {0: "status", 2: "data_file", 100: "file_path", 104: "file_size_in_bytes"},
-    {name: name for name in ("status", "data_file", "file_path", "file_size_in_bytes")},
-)
+_BY_ID: Final = {
+    0: "status",
+    1: "snapshot_id",
+    2: "data_file",
+    100: "file_path",
+    103: "record_count",
+    104: "file_size_in_bytes",
+}
+_NAMES: Final = Names(_BY_ID, {name: name for name in _BY_ID.values()})
 
 
-def _entry(record: Record, subject: str) -> tuple[int, str, int]:
-    status, file = record.get("status"), record.get("data_file")
+def _entry(record: Record, subject: str) -> tuple[int, int | None, str, int, int]:
+    status, file, added_by = record.get("status"), record.get("data_file"), record.get("snapshot_id")
     if type(status) is not int or status not in (0, 1, 2) or not isinstance(file, dict):
         raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", f"{record!r:.80}")
-    path, size = file.get("file_path"), file.get("file_size_in_bytes")
-    if not isinstance(path, str) or type(size) is not int:
-        raise CorruptMetadata(subject, "a file_path and a file_size_in_bytes in every entry", f"{file!r:.80}")
-    return status, path, size
+    path, size, rows = (file.get(name) for name in ("file_path", "file_size_in_bytes", "record_count"))
+    if not isinstance(path, str) or type(size) is not int or type(rows) is not int:
+        expected = "a file_path, a file_size_in_bytes and a record_count in every entry"
+        raise CorruptMetadata(subject, expected, f"{file!r:.80}")
+    return status, added_by if type(added_by) is int else None, path, size, rows
 
 
 def _own_files(storage: Storage, task: SnapshotFiles, manifests: Iterable[Manifest]) -> pa.Table:
@@ -215,6 +264,9 @@ def _source(task: SnapshotFiles, manifest: Manifest) -> ManifestFiles:
     return ManifestFiles(
         path=manifest.path,
         name=manifest.name,
+        bytes=manifest.bytes,
+        added_by=manifest.snapshot_id,
+        rows=manifest.added_rows + manifest.existing_rows,
         existing=manifest.existing_files,
         added=manifest.added_files,
         deleted=manifest.deleted_files,

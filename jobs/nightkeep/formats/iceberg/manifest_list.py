@@ -22,7 +22,12 @@ def read_manifest_list(storage: Storage, location: str) -> tuple[Manifest, ...]:
     Where such a list has no counts of files and rows, they are taken from the manifests. Raises CorruptMetadata
     naming the list for what is no list, MissingFile, RefusedTable for manifests of another scheme.
     """
-    records = read_records(storage.read(name_in(storage, location)), list_names(), subject=location)
+    return parse_manifest_list(storage, location, storage.read(name_in(storage, location)))
+
+
+def parse_manifest_list(storage: Storage, location: str, data: bytes) -> tuple[Manifest, ...]:
+    """The manifests of the list at `location`, of which these are the bytes. Raises as `read_manifest_list`."""
+    records = read_records(data, list_names(), subject=location)
     manifests = tuple(_manifest(record, location) for record in records)
     for manifest in manifests:
         require_in(storage, manifest.path)

@@ -1,0 +1,66 @@
+"""A version as it is replayed, compared with its checkpoint's hint, checksums and what commits say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nightkeep.formats.delta.actions import Raw, long_value
+from nightkeep.formats.delta.evidence import (
+    Commit,
+    Sum,
+    adds_of_checkpoint,
+    checkpoint_sum,
+    newest_checksum,
+    require_checksum,
+    unproven_checkpoint,
+)
+from nightkeep.formats.delta.log_segment import Segment
+from nightkeep.formats.delta.replay import FileKey
+from nightkeep.storage import Storage
+from nightkeep.territory import Unproven
+
+
+@dataclass
+class Proof:
+    """The newest checksum of a segment proves all up to its version; later commits have to tell of themselves.
+
+    Without one, the checkpoint has to be as its hint says. `unproven` grows with what is told nowhere else.
+    """
+
+    storage: Storage
+    checkpoint: Sequence[str]
+    checksum: tuple[int, Raw] | None
+    unproven: list[Unproven] = field(default_factory=list)
+    transactions: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, storage: Storage, segment: Segment, names: Sequence[str]) -> Proof:
+        start = () if segment.checkpoint is None else (segment.checkpoint.version,)
+        found = cls(storage, names, newest_checksum(storage, (*start, *(version for version, _ in segment.commits))))
+        if segment.checkpoint is None:
+            return found
+        if found.checksum is None:
+            told = adds_of_checkpoint(storage, segment.checkpoint.version)
+            unproven = unproven_checkpoint(names, checkpoint_sum(storage, names, frozenset()).files, told)
+            found.unproven += [] if unproven is None else [unproven]
+        elif found.checksum[0] == segment.checkpoint.version:
+            found._compare(None, (), frozenset())
+        return found
+
+    def reached(self, commit: Commit, added: Iterable[Raw], gone: Collection[FileKey]) -> None:
+        """After `commit` its version has `added` files beside those of the checkpoint that are not `gone`."""
+        if commit.transaction is not None:
+            self.transactions.append((commit.name, f"transaction {commit.transaction}"))
+        unproven = commit.unproven()
+        if self.checksum is not None and self.checksum[0] == commit.version:
+            self._compare(commit, added, frozenset(gone))
+        elif unproven is not None and (self.checksum is None or self.checksum[0] < commit.version):
+            self.unproven.append(unproven)
+
+    def _compare(self, commit: Commit | None, added: Iterable[Raw], gone: frozenset[FileKey]) -> None:
+        assert self.checksum is not None
+        version, told = self.checksum
+        sizes = [long_value(body, "size", subject=str(body.get("path"))) for body in added]
+        found = Sum(len(sizes), sum(sizes)) + checkpoint_sum(self.storage, self.checkpoint, gone)
+        require_checksum(told, found, commit, version=version)

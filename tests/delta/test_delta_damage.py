@@ -1,0 +1,130 @@
+"""Delta tables whose log was damaged: no sweep calls a live file an orphan, whatever it was."""
+
+import json
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.delta.caring import opened
+from tests.delta.delta_damaged import delta_worlds, golden_copy, later_ms, leave
+from tests.delta.delta_sweeping import run_of
+from tests.sweep.damage import fuzz, pieces
+
+from nightkeep.errors import EvidenceError
+from nightkeep.model import Outcome, Run
+from nightkeep.sweep.inline import InlineSets
+from nightkeep.sweep.order import Mode, SweepOrder, Swept
+from nightkeep.sweep.sweeping import sweep
+
+COMMIT = "_delta_log/{:020d}.json"
+
+
+def swept(table: Path, mode: Mode = Mode.DRY_RUN) -> tuple[Swept, set[str]]:
+    """Two months later, by a store's clock that is the same."""
+    run = run_of()
+    late = Run(run.run_id, run.token, run.attempt, later_ms())
+    with closing(InlineSets()) as sets:
+        told = sweep(opened(table), SweepOrder(mode, max_share=1.0), late, sets=sets, clock=lambda: now_ms(table))
+        return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
+
+
+def now_ms(table: Path) -> int:
+    probe = table / "_delta_log/.now"
+    probe.touch()
+    try:
+        return probe.stat().st_mtime_ns // 1_000_000
+    finally:
+        probe.unlink()
+
+
+def cut(path: Path, *, lines: int = 1) -> None:
+    """The last lines of a commit go."""
+    head, parts = pieces(path.read_bytes())
+    path.write_bytes(head + b"".join(parts[:-lines]))
+
+
+def rewritten(path: Path, **info: object) -> None:
+    """A commit that says other things of itself; None takes them away."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if "commitInfo" in line:
+            line["commitInfo"] = {k: v for k, v in {**line["commitInfo"], **info}.items() if v is not None}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.QUARANTINE, Mode.DELETE])
+@pytest.mark.parametrize("name", ["optimize", "partition_paths"], ids=["checksums", "metrics alone"])
+def test_a_commit_that_lost_a_file_ends_the_sweep(name: str, mode: Mode, tmp_path: Path) -> None:
+    table = golden_copy(name, tmp_path)
+    left = leave(table)
+    cut(table / COMMIT.format(1))
+    with pytest.raises(EvidenceError):
+        swept(table, mode)
+    assert all((table / each).exists() for each in left)
+
+
+def test_a_checkpoint_that_lost_a_sidecar_ends_the_sweep(tmp_path: Path) -> None:
+    table = golden_copy("checkpoint_v2_json", tmp_path)
+    (checkpoint,) = (table / "_delta_log").glob("*.checkpoint.*.json")
+    lines = checkpoint.read_bytes().splitlines(keepends=True)
+    kept = [
+        line for line in lines if b'"sidecar"' not in line or line is not max(lines, key=lambda x: b'"sidecar"' in x)
+    ]
+    checkpoint.write_bytes(b"".join(kept))
+    with pytest.raises(EvidenceError, match="_last_checkpoint says"):
+        swept(table)
+
+
+def test_a_part_of_a_checkpoint_in_another_ones_place_ends_the_sweep(tmp_path: Path) -> None:
+    table = golden_copy("checkpoint_v1_parts", tmp_path)
+    first, second, third = sorted((table / "_delta_log").glob("*.checkpoint.*.parquet"))
+    for one, other in ((first, second), (second, third), (third, first)):
+        whole = other.read_bytes()
+        shutil.copyfile(one, other)
+        with pytest.raises(EvidenceError):
+            swept(table)
+        other.write_bytes(whole)
+
+
+def test_a_commit_in_another_ones_place_ends_the_sweep(tmp_path: Path) -> None:
+    table = golden_copy("partition_paths", tmp_path)
+    shutil.copyfile(table / COMMIT.format(1), table / COMMIT.format(2))
+    with pytest.raises(EvidenceError, match="content of its own"):
+        swept(table)
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_commits_that_tell_no_metrics_need_a_checksum(checksums: bool, tmp_path: Path) -> None:
+    """As those of Trino."""
+    table = golden_copy("optimize", tmp_path)
+    left = leave(table)
+    for path in sorted((table / "_delta_log").glob("*.json")):
+        rewritten(path, operationMetrics=None)
+    for path in () if checksums else sorted((table / "_delta_log").glob("*.crc")):
+        path.unlink()
+
+    dry, orphans = swept(table)
+    done, _ = swept(table, Mode.DELETE)
+
+    assert left <= orphans and dry.outcome is Outcome.SKIPPED
+    assert ("deleting would be refused" in dry.reason) is not checksums
+    assert done.outcome is (Outcome.VERIFIED if checksums else Outcome.REFUSED)
+    assert all((table / each).exists() is not checksums for each in left)
+    if not checksums:
+        assert swept(table, Mode.QUARANTINE)[0].outcome is Outcome.VERIFIED
+
+
+@pytest.mark.parametrize("told", [{"numFiles": 7}, {"tableSizeBytes": 1}, {"txnId": "another"}])
+def test_a_checksum_that_contradicts_ends_the_sweep(told: dict[str, object], tmp_path: Path) -> None:
+    table = golden_copy("optimize", tmp_path)
+    newest = max((table / "_delta_log").glob("*.crc"))
+    newest.write_text(json.dumps({**json.loads(newest.read_text()), **told}))
+    with pytest.raises(EvidenceError):
+        swept(table)
+
+
+def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
+    found = fuzz(delta_worlds(tmp_path), count=100)
+    assert not found.failures and not found.surprises, str(found)
+    assert found.endings["named the orphans"] and found.endings["stopped: CorruptMetadata"]
