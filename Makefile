@@ -90,8 +90,9 @@ lint: environment  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-soak: environment  ## long random histories against the engines, and damaged metadata (NIGHTKEEP_MUTATIONS)
-	NIGHTKEEP_HISTORIES=2000 NIGHTKEEP_MUTATIONS=$${NIGHTKEEP_MUTATIONS:-20000} $(BIN)/python -m pytest tests/soak -m soak
+soak: environment  ## long random histories against the engines, and damaged metadata (NIGHTKEEP_MUTATIONS, _DAMAGES)
+	NIGHTKEEP_HISTORIES=2000 NIGHTKEEP_MUTATIONS=$${NIGHTKEEP_MUTATIONS:-20000} \
+		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
 
 bench-paimon: environment  ## the upgrade against Paimon Java, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py
