@@ -16,7 +16,7 @@ from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.order import Mode
 from nightkeep.sweep.owner import Clock, wall_ms
 from nightkeep.sweep.sets import Tally
-from nightkeep.territory import DAY_MS, ExpireRequest, Expires, Expiry, Retention
+from nightkeep.territory import DAY_MS, ExpireRequest, Expires, Expiry, Reach, Retention, Root, Unproven
 
 
 @dataclass
@@ -194,11 +194,26 @@ def test_metadata_that_cannot_be_read_lets_nothing_go(table: Expiring) -> None:
     assert table.files() == before
 
 
-def test_what_remains_and_cannot_be_read_keeps_every_file(table: Expiring) -> None:
+def test_what_remains_and_cannot_be_read_keeps_every_version(table: Expiring) -> None:
     (table.folder / "meta/l-3.json").write_text("{")
+    before = table.files().keys()
     with pytest.raises(EvidenceError):
         expired(table)
-    assert table.files().keys() == LEFT | GONE
+    assert table.files().keys() == before > LEFT | GONE
+
+
+def test_no_version_goes_where_nothing_tells_that_lists_are_whole(
+    table: Expiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reach, before = Expiring.reach, table.files().keys()
+
+    def unproven(self: Expiring, root: Root) -> Reach:
+        return replace(reach(self, root), unproven=(Unproven(root.id, "no size is told"),))
+
+    monkeypatch.setattr(Expiring, "reach", unproven)
+    done = expired(table)
+    assert done.outcome is Outcome.REFUSED and "no evidence" in (done.reason or "")
+    assert table.files().keys() == before
 
 
 def test_a_death_after_the_forget_leaves_what_a_sweep_finds(table: Expiring) -> None:

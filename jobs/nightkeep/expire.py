@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nightkeep.model import Outcome, Run
-from nightkeep.sweep.guards import check_spelling, clocks_apart, store_ahead_ms
+from nightkeep.sweep.guards import check_spelling, clocks_apart, not_proven, store_ahead_ms
 from nightkeep.sweep.look import Look, still_orphans
 from nightkeep.sweep.order import Acted, Mode
 from nightkeep.sweep.owner import Clock, wall_ms
@@ -68,13 +68,12 @@ def expire(
     Refused where the store's clock and ours are far apart; where the store's is behind, it is the one that counts.
     Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
     """
-    if order.mode is not Mode.DRY_RUN:
-        ahead_ms = store_ahead_ms(table.territory(), run, clock)
-        if reason := clocks_apart(ahead_ms):
-            return Expired(Outcome.REFUSED, reason, Expiry(()))
-        # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
-        # (TableMetadata.java) refuses a table that was last updated more than a minute after what it says is now.
-        order = order.moved(min(ahead_ms, 0))
+    ahead_ms = 0 if order.mode is Mode.DRY_RUN else store_ahead_ms(table.territory(), run, clock)
+    if reason := clocks_apart(ahead_ms):
+        return Expired(Outcome.REFUSED, reason, Expiry(()))
+    # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
+    # (TableMetadata.java) refuses a table that was last updated more than a minute after what it says is now.
+    order = order.moved(min(ahead_ms, 0))
     for _ in range(_TRIES):
         expiry, looked = table.expiry(order.request), sets()
         if not expiry.roots:
@@ -85,6 +84,8 @@ def expire(
             return Expired(Outcome.UNCHANGED, "no file may go", expiry)
         if order.mode is Mode.DRY_RUN:
             return _told(table, expiry, order, look=look, sets=looked)
+        if reason := _without_evidence(table, expiry, order, looked):
+            return Expired(Outcome.REFUSED, reason, expiry)
         before(expiry)
         if table.forget(expiry, run):
             return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
@@ -97,10 +98,26 @@ def _files(look: Look, sets: Sets) -> int:
     return sets.settle(cutoff_ms=None).orphans.files
 
 
-def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: Look, sets: Sets) -> Expired:
+def _without_evidence(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> str | None:
+    """Why no version may go: their files could be what lists of those that remain would name, were they whole.
+
+    Files alone go because they are said to be removed, not because nothing names them. Raises EvidenceError where
+    lists contradict what is told of them, before anything changed.
+    """
+    if expiry.files_only:
+        return None
+    _read_remaining(table, expiry, order, sets)
+    return not_proven(sets.settle(cutoff_ms=None), order.mode)
+
+
+def _read_remaining(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> None:
     going = {root.id for root in expiry.roots}
     remaining = [root for root in table.roots(order.retention) if root.id not in going]
     sets.live(table, remaining, expected=False)
+
+
+def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: Look, sets: Sets) -> Expired:
+    _read_remaining(table, expiry, order, sets)
     counted = sets.settle(cutoff_ms=None)
     check_spelling(counted, look.table)
     reason = (
@@ -119,7 +136,9 @@ def _removed(
     check_spelling(counted, look.table)
     if counted.orphans.files:
         removing(counted)
-    going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), order.mode)
+    # What the log says was removed may go without the evidence that what nothing names needs.
+    asked = Mode.QUARANTINE if expiry.files_only else order.mode
+    going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(
         territory, going, run, mode=order.mode, total=counted.orphans,
         older_than_ms=order.request.older_than_ms, announce=table if isinstance(table, Announces) else None,
