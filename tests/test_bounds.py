@@ -37,7 +37,11 @@ from nightkeep.formats.delta.metadata import load
 from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.puffin import read_footer
 from nightkeep.formats.iceberg.table_metadata import decode, summary_of
+from nightkeep.formats.iceberg.types import parquet_schema
 from nightkeep.formats.paimon.avro import read_container
+from nightkeep.formats.paimon.entries import read_list
+from nightkeep.formats.paimon.manifest_schemas import MANIFEST_LIST
+from nightkeep.formats.paimon.manifest_types import Kind, require_types
 from nightkeep.formats.paimon.schema import option_bytes, parse_schema
 from nightkeep.formats.paimon.snapshots import hinted, latest_id, numbered, parse_snapshot
 from nightkeep.model import Address
@@ -454,3 +458,37 @@ def test_types_too_deep_within_each_other_are_corrupt() -> None:
         kind = {"type": "list", "element-id": 2, "element": kind, "element-required": False}
     with pytest.raises(CorruptMetadata, match=r"db.t: schema 0"):
         schema_of([("a", kind)])
+
+
+@pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
+def test_half_a_character_is_corrupt(parse: Callable[[bytes], object]) -> None:
+    with pytest.raises(CorruptMetadata, match="half a surrogate pair"):
+        parse(b'{"version": 3, "a": ["\\ud83d"]}')
+    assert parse_object(b'{"a": "\\ud83d\\ude00"}', subject="x") == {"a": "\U0001f600"}
+
+
+@pytest.mark.parametrize("kind", ["decimal(999, -1)", "decimal(99, 2)", "fixed[99999999999999999999999]"])
+def test_a_type_that_arrow_cannot_hold_is_corrupt(kind: str) -> None:
+    with pytest.raises(CorruptMetadata, match=r"column type|db.t: schema 0"):
+        parquet_schema(schema_of([("a", kind)]).current)
+
+
+TYPES = {"_FILE_SIZE": "boolean", "_FILE_NAME": "long", "_NUM_ADDED_FILES": "double", "_PARTITION_STATS": "bytes"}
+
+
+@pytest.mark.parametrize(("name", "kind"), TYPES.items(), ids=TYPES)
+def test_a_manifest_whose_fields_have_other_types_is_corrupt(tmp_path: Path, name: str, kind: str) -> None:
+    fields = [{**each, "type": kind} if each["name"] == name else each for each in MANIFEST_LIST["fields"]]
+    (tmp_path / "manifest").mkdir()
+    (tmp_path / "manifest/list").write_bytes(container({**MANIFEST_LIST, "fields": fields}))
+    with pytest.raises(CorruptMetadata, match=f"manifest/list: .*manifest list: expected {name} of type"):
+        read_list(LocalStorage(str(tmp_path)), "list")
+    (tmp_path / "manifest/list").write_bytes(container(MANIFEST_LIST))
+    assert read_list(LocalStorage(str(tmp_path)), "list").records == ()
+
+
+def test_types_that_are_called_by_their_name_are_manifests_too(tmp_path: Path) -> None:
+    """As pypaimon 1 writes them: statistics are written out once."""
+    stats = record(("_MIN_VALUES", "bytes"), ("_MAX_VALUES", "bytes"))
+    entry = record(("_KEY_STATS", {**stats, "name": "SimpleStats"}), ("_VALUE_STATS", "SimpleStats"))
+    require_types(record(("_FILE", {**entry, "name": "f"}), ("_KIND", "long")), Kind.MANIFEST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,6 +13,7 @@ from nightkeep.limits import DOCUMENT, WATCH
 
 GZIP: Final = b"\x1f\x8b"
 """What a file compressed by gzip begins with."""
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _WITH_HEADER: Final = zlib.MAX_WBITS | 16
 
 
@@ -28,11 +30,22 @@ def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: s
     DOCUMENT.require(len(data), subject)
     WATCH.took(len(data), subject)
     try:
-        return parser(data)
+        found = parser(data)
     except RecursionError as failure:
         raise CorruptMetadata(subject, "JSON", "values too deep within each other") from failure
     except (ValueError, MemoryError) as failure:
         raise CorruptMetadata(subject, "JSON", f"{type(failure).__name__}: {failure}") from failure
+    if _SURROGATE.search(data if isinstance(data, bytes) else data.encode(errors="replace")):
+        _require_text(found, subject)
+    return found
+
+
+def _require_text(found: Any, subject: str) -> None:
+    """JSON can name half a character, which no file's name and no column's can be."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as failure:
+        raise CorruptMetadata(subject, "JSON of whole characters", "half a surrogate pair") from failure
 
 
 def gunzip(data: bytes, *, subject: str) -> bytes:

@@ -116,7 +116,9 @@ def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
         raise CorruptMetadata(subject, "a partition spec", f"{type(failure).__name__}: {failure}") from failure
 
 
-_MALFORMED: Final = (ValueError, ValidationError, LookupError, AttributeError, ArithmeticError, RecursionError)
+_MALFORMED: Final = (
+    ValueError, ValidationError, LookupError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
+)  # fmt: skip
 """What pyiceberg raises of objects that are no schema; of a default that it does not understand a TypeError."""
 _TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
 _PRIMITIVE: Final = re.compile(

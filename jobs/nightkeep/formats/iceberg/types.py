@@ -34,7 +34,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from nightkeep.errors import RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """The key of an Arrow field's metadata that Arrow writes to Parquet as the field id."""
@@ -78,7 +78,11 @@ def _type(kind: IcebergType, tag: _Tag) -> pa.DataType:
     build = _BUILD.get(type(kind))
     if build is None:
         raise RefusedTable("table", f"values of type {kind} are not handled", "use the engine's own maintenance")
-    return build(kind, tag)
+    try:
+        return build(kind, tag)
+    except (ValueError, OverflowError, TypeError) as failure:
+        # Arrow's own errors are among these; those within a column come from here already.
+        raise CorruptMetadata(f"column type {kind}", "a type that Iceberg has", str(failure)) from failure
 
 
 def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> pa.Field[Any]:

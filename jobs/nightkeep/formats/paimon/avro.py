@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import zstandard
@@ -26,6 +27,7 @@ from nightkeep.encodings.avro_container import (
     open_container,
     well_formed,
 )
+from nightkeep.formats.paimon.manifest_types import Kind, require_types
 from nightkeep.model import digest_of
 
 
@@ -43,16 +45,16 @@ class Container:
     digest: str = field(default="", compare=False)
 
 
-def read_container(data: bytes, *, subject: str) -> Container:
-    """Decode a whole container file of null, deflate or zstandard blocks.
+def read_container(data: bytes, *, subject: str, kind: Kind | None = None) -> Container:
+    """Decode a whole container file of null, deflate or zstandard blocks, of records of a `kind`.
 
     Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks cannot be
     told from a shorter one: compare its size with what metadata says.
     """
     with well_formed(subject):
         container = open_container(data, _CODECS, subject=subject)
-        schema = json.loads(container.schema)
-        records = tuple(container.records(_items(schema)))
+        schema, items = _parsed(container.schema, kind)
+        records = tuple(container.records(items))
     return Container(schema, container.codec.name, records, container.metadata, digest_of(data))
 
 
@@ -69,6 +71,16 @@ def read_blocks(data: bytes, *, subject: str) -> Blocks:
     with well_formed(subject):
         container = open_container(data, _CODECS, subject=subject)
         return Blocks(tuple(container.block_sizes()), b"org.apache.paimon.avro.generated" in container.schema)
+
+
+# The manifests of a table have a schema or two, and parsing one takes longer than a small manifest.
+@lru_cache(maxsize=64)
+def _parsed(text: bytes, kind: Kind | None) -> tuple[Schema, Schema]:
+    """The schema as it stands, and what records are decoded by. Raises ValueError."""
+    schema: Schema = json.loads(text)
+    if kind is not None:
+        require_types(schema, kind)
+    return schema, _items(schema)
 
 
 def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec: str = "zstandard") -> bytes:
