@@ -467,7 +467,7 @@ def test_half_a_character_is_corrupt(parse: Callable[[bytes], object]) -> None:
     assert parse_object(b'{"a": "\\ud83d\\ude00"}', subject="x") == {"a": "\U0001f600"}
 
 
-@pytest.mark.parametrize("kind", ["decimal(999, -1)", "decimal(99, 2)", "fixed[99999999999999999999999]"])
+@pytest.mark.parametrize("kind", ["decimal(99, 2)", "fixed[99999999999999999999999]"])
 def test_a_type_that_arrow_cannot_hold_is_corrupt(kind: str) -> None:
     with pytest.raises(CorruptMetadata, match=r"column type|db.t: schema 0"):
         parquet_schema(schema_of([("a", kind)]).current)
@@ -492,3 +492,25 @@ def test_types_that_are_called_by_their_name_are_manifests_too(tmp_path: Path) -
     stats = record(("_MIN_VALUES", "bytes"), ("_MAX_VALUES", "bytes"))
     entry = record(("_KEY_STATS", {**stats, "name": "SimpleStats"}), ("_VALUE_STATS", "SimpleStats"))
     require_types(record(("_FILE", {**entry, "name": "f"}), ("_KIND", "long")), Kind.MANIFEST)
+
+
+NUMBERS = (
+    "baseManifestListSize",
+    "deltaManifestListSize",
+    "changelogManifestListSize",
+    "timeMillis",
+    "deltaRecordCount",
+)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [10**400, 1 << 63, -(1 << 63) - 1, True, "5", 0.5])
+def test_a_number_of_a_snapshot_has_64_bits(name: str, value: object) -> None:
+    raw: dict[str, object] = {
+        "version": 3, "id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b", "commitUser": "u",
+        "commitIdentifier": 1, "commitKind": "APPEND", "timeMillis": 1, "totalRecordCount": 0,
+        "baseManifestListSize": None,
+    }  # fmt: skip
+    assert parse_snapshot(json.dumps(raw).encode(), subject="s")["id"] == 1
+    with pytest.raises(CorruptMetadata, match=f"s: expected {name}, of"):
+        parse_snapshot(json.dumps(raw | {name: value}).encode(), subject="s")

@@ -81,11 +81,13 @@ def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
     if type(version) is not int or version not in range(1, MAX_SNAPSHOT_VERSION + 1):
         advice = f"we read versions up to {MAX_SNAPSHOT_VERSION}"
         raise RefusedTable(subject, f"snapshot version {version} is unknown", advice)
-    for name, kind in _SNAPSHOT_FIELDS.items():
-        if type(raw.get(name)) is not kind:
-            raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", repr(raw.get(name)))
-        if kind is int and not -(1 << 63) <= int(str(raw[name])) < 1 << 63:
-            raise CorruptMetadata(subject, f"{name}, of 64 bits", repr(raw[name]))
+    told = {name: kind for name, kind in _OPTIONAL_FIELDS.items() if raw.get(name) is not None}
+    for name, kind in {**_SNAPSHOT_FIELDS, **told}.items():
+        value = raw.get(name)
+        if type(value) is not kind:
+            raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", f"{value!r:.80}")
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise CorruptMetadata(subject, f"{name}, of 64 bits", f"a number of {value.bit_length()} bits")
     return raw
 
 
@@ -101,3 +103,9 @@ _SNAPSHOT_FIELDS: Mapping[str, type] = {
     "id": int, "schemaId": int, "baseManifestList": str, "deltaManifestList": str, "commitUser": str,
     "commitIdentifier": int, "commitKind": str, "timeMillis": int, "totalRecordCount": int,
 }  # fmt: skip
+_OPTIONAL_FIELDS: Mapping[str, type] = {
+    "baseManifestListSize": int, "deltaManifestListSize": int, "changelogManifestListSize": int,
+    "changelogManifestList": str, "indexManifest": str, "statistics": str, "deltaRecordCount": int,
+    "changelogRecordCount": int, "watermark": int, "nextRowId": int,
+}  # fmt: skip
+"""Null, or not there at all, in some releases and commits."""
