@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,7 +78,7 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
         format_version=integer(raw, "format-version", subject=table),
         location=text(raw, "location", subject=table).rstrip("/"),
         current=_schema(schemas[current], table),
-        schemas={number: _schema(each, table) for number, each in schemas.items()},
+        schemas={number: _schema(each, table, typed=_known) for number, each in schemas.items()},
         specs={spec.spec_id: spec for spec in specs},
         default_spec_id=integer(raw, "default-spec-id", subject=table),
         properties=dict(properties(raw, subject=table)),
@@ -87,10 +87,14 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
     return found
 
 
-def _schema(raw: Mapping[str, Any], table: str) -> Schema:
+def _as_it_is(kind: Any) -> Any:
+    return kind
+
+
+def _schema(raw: Mapping[str, Any], table: str, *, typed: Callable[[Any], Any] = _as_it_is) -> Schema:
     subject = f"{table}: schema {raw.get('schema-id')}"
     try:
-        return Schema.model_validate(_known(raw))
+        return Schema.model_validate(typed(raw))
     except TypeError as failure:
         feature = f"a column default is not understood: {failure}"
         raise RefusedTable(table, feature, "use the engine's own maintenance for this table") from failure
