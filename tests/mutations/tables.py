@@ -13,6 +13,7 @@ from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.table_metadata import Raw, decode
+from nightkeep.formats.iceberg.territory import territory
 from nightkeep.model import Address, Request, View
 from nightkeep.plan import plan
 from nightkeep.storage import LocalStorage
@@ -107,7 +108,15 @@ def _steps(format: str, folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _plans(found)
     yield lambda: _reached(found)
     yield lambda: found.expiry(ExpireRequest(NOW_MS))
-    yield found.never_written if hasattr(found, "never_written") else found.territory
+    yield lambda: _folders(found)
+
+
+def _folders(table: Any) -> None:
+    """Of an Iceberg table without asking a catalog for its other tables."""
+    if isinstance(table, IcebergTable):
+        territory(table.address, table.storage, table.handle.whole())
+    else:
+        table.territory()
 
 
 def _plans(table: Any) -> None:
