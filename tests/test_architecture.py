@@ -14,7 +14,8 @@ NIGHT = JOBS / "nightkeep"
 
 # Component of the package -> the components it may import, besides itself and the package's version.
 EDGES = {
-    "errors": "",
+    "redaction": "",
+    "errors": "redaction",
     "model": "",
     "literals": "",
     "limits": "errors",
@@ -30,13 +31,13 @@ EDGES = {
     "relation": "errors model storage",
     "where": "errors literals",
     "policy": "errors model",
-    "report": "errors model",
+    "report": "errors model redaction",
     "kernels": "model",
     "encodings": "errors kernels limits",
     "clustering": "errors kernels model protocol",
     "rows": "errors literals",
-    "formats": "clustering encodings errors kernels layout limits model proof_parts protocol relation rows storage "
-    "territory",
+    "formats": "clustering encodings errors kernels layout limits model proof_parts protocol redaction relation rows "
+    "storage territory",
     "standing": "model protocol",
     "plan": "errors model protocol where",
     "execute": "model protocol tasks",
@@ -65,11 +66,11 @@ EDGES = {
     "upkeep": "engine errors expire formats model policy presence protocol report run_ids software sweep territory "
     "waiting",
     "night": "care engine errors model opinion policy report software sweep upkeep",
-    "apply": "engine errors formats model policy tasks",
-    "job": "engine errors model night policy",
+    "apply": "engine errors formats model policy redaction tasks",
+    "job": "engine errors model night policy redaction",
     "statement": "errors policy",
     "commands": "advise care engine errors formats layout model night policy queries report statement sweep upkeep",
-    "cli": "commands errors model",
+    "cli": "commands errors model redaction",
     "__main__": "cli",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}

@@ -23,6 +23,7 @@ from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.formats.iceberg.upsert.writer import Target, Written
 from nightkeep.model import Address, Run
 from nightkeep.policy import load_usable
+from nightkeep.redaction import redacted_output
 from nightkeep.tasks import Exchange, Mapper, Piece, inline, inline_exchange
 
 
@@ -81,6 +82,7 @@ class _Gather:
         return routing.gathered(self.target, part, [piece.rows for piece in ordered])
 
 
+@redacted_output()
 def apply_job(argv: Sequence[str]) -> int:
     """Apply the batch of `argv`, print what became of it as JSON; the exit status is 1 for a failure, 2 for usage."""
     arguments = _parse(argv)

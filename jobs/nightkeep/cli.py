@@ -16,6 +16,7 @@ from nightkeep.commands.tell import explain, history, release, report
 from nightkeep.commands.upkeep import expire, restore, sweep
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import Outcome
+from nightkeep.redaction import redacted_output
 
 USAGE_STATUS = 2
 
@@ -30,7 +31,13 @@ for _verb in (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point. Failures a caller can act on become one line on stderr and an exit status."""
+    """Entry point. Failures a caller can act on become one line on stderr and an exit status; nothing is printed with
+    its credentials."""
+    with redacted_output():
+        _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> None:
     try:
         app(args=argv, standalone_mode=True)
     except UsageError as failure:

@@ -19,6 +19,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from nightkeep.redaction import redact
+
 MAX_PART: Final = 600
 """Characters of a part of a message: names and values come from metadata, and may have any length."""
 MAX_LINE: Final = 2_000
@@ -26,7 +28,9 @@ _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def brief(text: str, most: int = MAX_PART) -> str:
-    """`text` as a message shows it: on one line's length, its middle left out, with no character that ends a print."""
+    """`text` as a message shows it: on one line's length, its middle left out, with no secret and no character that
+    ends a print."""
+    text = redact(text)
     shown = text if len(text) <= most else f"{text[: most * 2 // 3]}...({len(text)} characters)...{text[-most // 6 :]}"
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), shown)
 
@@ -98,4 +102,4 @@ class UnknownOutcome(EvidenceError):
 
 def _lines(text: str) -> str:
     """Every line of a message, cut: a policy's faults are a line each."""
-    return "\n".join(brief(line, MAX_LINE) for line in text.split("\n"))
+    return "\n".join(brief(line, MAX_LINE) for line in redact(text).split("\n"))

@@ -19,8 +19,10 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.night import Group, Reported, care_for_group, check_group, sweep_group
 from nightkeep.policy import EffectivePolicy, Overrides, load_usable
+from nightkeep.redaction import redacted, redacted_output
 
 
+@redacted_output()
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
     """Care for the tables of `argv`, and check what that publishes; without `operations` each as its policy asks.
 
@@ -32,6 +34,7 @@ def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
         return _write(arguments.result, care_for_group(group, operations, engine))
 
 
+@redacted_output()
 def check_job(argv: Sequence[str]) -> int:
     """Check what the run of `argv` published and no check has judged."""
     arguments = _parse(argv)
@@ -40,6 +43,7 @@ def check_job(argv: Sequence[str]) -> int:
         return _write(arguments.result, check_group(group, engine))
 
 
+@redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
     """Expire and sweep the tables of `argv` as their policies say, and check what is left."""
     arguments = _arguments().parse_args(argv)
@@ -116,6 +120,6 @@ def _put(result: Path | None, entries: Sequence[dict[str, object]]) -> None:
     if result is None:
         return
     try:
-        result.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+        result.write_text(json.dumps(redacted(entries), indent=2) + "\n", encoding="utf-8")
     except OSError as failure:
         raise UsageError(f"--result: expected a file that can be written, found {failure}") from failure

@@ -16,6 +16,9 @@ FORMATS = ("paimon", "delta", "iceberg")
 # NAME as POSIX shells spell it; `:-` gives the value for a variable that is unset or empty, as there.
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
 
+# Of a container of Azure's the account follows; a colon before it is a secret as well.
+_INFO = re.compile(r"(?:s3[an]?|gs)://[^\s/]*@|(?:s3[an]?|gs)://[^/@]*:[^@]*@|[a-z0-9]+://[^/@:]*:(?!\d*/)[^@]*@")
+
 
 def substitute(text: str, environ: Mapping[str, str]) -> str:
     """`text` with every `${NAME}` and `${NAME:-default}` replaced; a value is not looked into again.
@@ -60,6 +63,8 @@ def parse_address(text: str, folder: str, *, name: str | None = None) -> Address
         raise AddressError(f"paimon:URI, delta:URI or iceberg:CATALOG/NAMESPACE.TABLE, found {text!r}{hint}")
     if not location.strip("/"):
         raise AddressError(f"a location after {table_format}:, found {text!r}")
+    if _INFO.match(location):
+        raise AddressError(f"a bucket after {table_format}:, found user info: credentials belong into the environment")
     is_path = table_format != "iceberg" and "://" not in location and not location.startswith("file:")
     where = os.path.normpath(os.path.join(folder, location)) if is_path else location.rstrip("/")
     return Address(table_format, where, name or text)

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Clustering, Operation, Outcome, Plan, UnitKey, UnitProof, VerifyLevel
+from nightkeep.redaction import redacted
 from nightkeep.report.codec import decode, encode
 
 Extra = Mapping[str, object]
@@ -229,7 +230,8 @@ class RunDocument:
         return sum(self.metrics.seconds.values())
 
     def to_json(self) -> dict[str, object]:
-        encoded: dict[str, object] = encode(self)
+        """Without credentials."""
+        encoded: dict[str, object] = redacted(encode(self))
         return encoded
 
     @staticmethod

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from nightkeep.model import Outcome, UnitKey, VerifyLevel
+from nightkeep.redaction import redact
 from nightkeep.report import columns, figures
 from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
 from nightkeep.report.leftovers import Leftover, Leftovers, leftovers, told
@@ -105,7 +106,7 @@ class RunRow:
 def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: datetime) -> str:
     """The page of one run: all its tables in the order given. `generated_at` carries its zone."""
     stages = stage_names(documents)
-    return _environment().get_template("run.html.j2").render(
+    page = _environment().get_template("run.html.j2").render(
         title=title,
         generated_at=generated_at,
         worst=Outcome.worst(document.outcome for document in documents),
@@ -118,6 +119,7 @@ def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: da
         rows_proven=sum(document.rows_proven for document in documents),
         total_seconds=sum(document.total_seconds for document in documents),
     )  # fmt: skip
+    return redact(page)
 
 
 def render_index(
@@ -133,7 +135,7 @@ def render_index(
     `page_of` gives a document's page as a relative link, None where it has none. `unreadable` are named at the end.
     """
     newest = [*reversed(history)][:_MOST_ROWS]
-    return _environment().get_template("index.html.j2").render(
+    page = _environment().get_template("index.html.j2").render(
         title=title,
         generated_at=generated_at,
         lede=tally(history) if history else "No run has left a report yet.",
@@ -142,6 +144,7 @@ def render_index(
         hidden=len(history) - len(newest),
         unreadable=_excerpt([_readable_name(each) for each in unreadable]),
     )  # fmt: skip
+    return redact(page)
 
 
 def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
@@ -276,12 +279,9 @@ def _stage_colour(stage: str) -> int:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("nightkeep"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=PackageLoader("nightkeep"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     environment.filters |= {
         "clock": _clock,
         "unit_name": unit_name,

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
+from nightkeep.redaction import redacted
 from nightkeep.report.codec import decode, encode
 from nightkeep.report.document import Extra, RunDocument, to_text
 from nightkeep.report.reading import History, Unreadable, read_folders, read_json
@@ -134,7 +135,7 @@ def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
         committed_version=document.committed_version,
         go_back=document.go_back,
     )
-    _replace(_hold_path(reports_dir, table), json.dumps(encode(reason), indent=2) + "\n")
+    _replace(_hold_path(reports_dir, table), json.dumps(redacted(encode(reason)), indent=2) + "\n")
     return reason
 
 

@@ -73,6 +73,8 @@ def split_location(location: str) -> tuple[str, str, str]:
     scheme, _, rest = location.partition("://")
     authority, _, prefix = rest.partition("/")
     prefix = prefix.rstrip("/")
+    if "@" in authority and SCHEMES.get(scheme) in ("s3", "gs"):
+        raise AddressError(f"{scheme}://: expected a bucket, found user info: credentials belong into the environment")
     if scheme not in SCHEMES or not authority:
         raise AddressError(f"{location}: expected one of {', '.join(SCHEMES)} and a bucket")
     if prefix and not is_key(prefix):

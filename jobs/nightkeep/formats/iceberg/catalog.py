@@ -36,6 +36,7 @@ from nightkeep.formats.iceberg.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.table_metadata import Raw, content, decode, head
 from nightkeep.formats.iceberg.update_commit import SILENT
 from nightkeep.model.dotted import join_name, split_name
+from nightkeep.redaction import learn
 from nightkeep.storage import LocalStorage, Storage, within
 
 _NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
@@ -218,6 +219,7 @@ def _settings(name: str) -> dict[str, Any]:
             f"catalog {name}: expected its settings in .pyiceberg.yaml or PYICEBERG_CATALOG__{name.upper()}__*, "
             f"found those of {known}"
         )
+    learn(found)
     return dict(found)
 
 

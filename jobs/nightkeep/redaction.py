@@ -1,0 +1,165 @@
+"""Text that leaves the process -> the same without credentials: the one place that decides what is secret.
+
+Three things are taken out: user info of URIs, values of keys that name secrets, and values that this process was given
+as secrets, by its environment or by a catalog's settings, in whatever sentence of whatever library they come back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Final, TextIO, TypeVar, cast
+from urllib.parse import unquote
+
+T = TypeVar("T")
+
+HIDDEN: Final = "***"
+"""What stands for a secret."""
+
+
+def redact(text: str) -> str:
+    """The text without secrets. Paths, partitions and names stay as they are; to redact twice changes nothing."""
+    return _without(text, _known_now())
+
+
+def _known_now() -> tuple[str, ...]:
+    return _known(tuple(sorted(_secrets(os.environ))), frozenset(_LEARNT))
+
+
+def _without(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    # Nothing that the expressions look for is without one of these.
+    if not ("=" in text or ":" in text or "@" in text):
+        return text
+    text = _STORE_INFO.sub(rf"\1{HIDDEN}@", text)
+    text = _KEY_INFO.sub(rf"\1{HIDDEN}@", _USER_INFO.sub(rf"\1{HIDDEN}@", text))
+    text = _STRONG.sub(rf"\1{HIDDEN}", text)
+    text = _QUERY.sub(rf"\1{HIDDEN}", text)
+    text = _QUOTED.sub(rf"\1{HIDDEN}\3", text)
+    return _BEARER.sub(rf"\1{HIDDEN}", text)
+
+
+def redacted(value: T) -> T:
+    """A JSON value, each text in it redacted, and texts under keys that name secrets hidden; what a document is known
+    by (partitions, paths, tables) stays."""
+    return _hidden(value, _known_now())  # type: ignore[no-any-return]
+
+
+def learn(settings: Mapping[str, object]) -> None:
+    """Remember the secrets among settings, such as a catalog's: from now on they are taken out wherever they stand."""
+    _LEARNT.update(_secrets(settings))
+
+
+@contextmanager
+def redacted_output() -> Iterator[None]:
+    """Everything that this process prints meanwhile is redacted: logs, too, of handlers that are made meanwhile, and a
+    traceback that ends the process."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Redacting(stream)) for stream in before)
+    sys.excepthook = _print_traceback
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+class _Redacting:
+    """A stream of text, of which everything but what is written is another's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(redact(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _print_traceback(kind: type[BaseException], failure: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, failure, trace))))
+
+
+_LEARNT: Final[set[str]] = set()
+_IDENTITIES: Final = frozenset({"partition", "path", "table", "run_id", "unit", "name", "bucket"})
+
+_WORDS: Final = (
+    r"(?:pass(?:word|wd|phrase)|pwd|secret|token|credentials?|(?:access|account|api|private|shared|signing|fernet)[-_.]?key"
+    r"|sas|signature|sig|authorization)"
+)
+_NAMES: Final = rf"(?:[A-Za-z0-9_.-]*[-_.])?{_WORDS}(?:[-_.][A-Za-z0-9_.-]*)?"
+_SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
+_PLAIN_NAME: Final = re.compile(r".*(?:endpoint|provider|class|enabled|type|uri|url|expir|duration|ttl|file)$", re.I)
+"""Settings about secrets that are none themselves: `token-refresh-enabled`, `credentials.provider`."""
+
+_STORE_INFO: Final = re.compile(r"""\b((?:s3[an]?|gs|https?)://)(?![^\s"'<>/@]*/)[^\s"'<>/@]+@""")
+_USER_INFO: Final = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://(?:[^\s"'<>/:@?#]*:))(?!\d*(?:[/?#\s"']|$))[^\s"'<>]*@""")
+_KEY_INFO: Final = re.compile(r"(\b(?:s3[an]?|gs|https?)://)[^\s/@:]*:\*\*\*@")
+_VALUE: Final = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'&;,<>)}\]]+)"""
+_STRONG: Final = re.compile(
+    r"(?<![A-Za-z0-9/])((?:[A-Za-z0-9_.-]*[-_.])?"
+    r"(?:pass(?:word|wd|phrase)|secret[-_.]?(?:access[-_.]?)?key|client[-_.]?secret|access[-_.]?key(?:[-_.]?id)?"
+    r"|account[-_.]?key|session[-_.]?token|api[-_.]?key|private[-_.]?key)\s*=\s*)(?!\*\*\*)" + _VALUE,
+    re.IGNORECASE,
+)
+_QUERY: Final = re.compile(rf"([?&;]{_NAMES}=)(?!\*\*\*)[^&;\s\"'<>)]*", re.IGNORECASE)
+_QUOTED: Final = re.compile(rf"""((["']){_NAMES}\2\s*[:=]\s*["'])(?!\*\*\*)[^"'\n]*(["'])""", re.IGNORECASE)
+_BEARER: Final = re.compile(r"(\b(?:Bearer|Basic)\s+)(?!\*\*\*)[A-Za-z0-9._~+/=-]{8,}")
+_LEAST: Final = 6
+"""Shorter values are words that any sentence may have."""
+
+
+def _hidden(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        # The type of an enum stays.
+        found = _without(value, secrets)
+        return value if found == value else found
+    if isinstance(value, Mapping):
+        return {key: _entry(str(key), entry, secrets) for key, entry in value.items()}
+    return [_hidden(entry, secrets) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def _entry(key: str, value: object, secrets: tuple[str, ...]) -> object:
+    if not isinstance(value, str):
+        return _hidden(value, secrets)
+    if key in _IDENTITIES:
+        return _STORE_INFO.sub(rf"\1{HIDDEN}@", _USER_INFO.sub(rf"\1{HIDDEN}@", value))
+    return HIDDEN if _names_secret(key) else _hidden(value, secrets)
+
+
+@lru_cache(maxsize=4096)
+def _names_secret(name: str) -> bool:
+    return _SECRET_NAME.fullmatch(name) is not None and _PLAIN_NAME.match(name) is None
+
+
+def _secrets(settings: Mapping[str, object]) -> Iterator[str]:
+    """Values of settings that name secrets, and passwords of URIs in any."""
+    for name, value in settings.items():
+        if not isinstance(value, str) or len(value) < _LEAST:
+            continue
+        if _names_secret(name.replace("__", ".")):
+            yield value
+        elif "://" in value and (found := _PASSWORD.search(value)):
+            yield from {found[1], unquote(found[1])}
+
+
+_PASSWORD: Final = re.compile(r"://[^\s/:@?#]*:(?!\d*(?:/|$))(\S+)@")
+
+
+@lru_cache(maxsize=8)
+def _known(environment: tuple[str, ...], learnt: frozenset[str]) -> tuple[str, ...]:
+    """The longest first, as one may hold another. A path is never a secret, whatever its variable is called."""
+    found = {secret for secret in (*environment, *learnt) if len(secret) >= _LEAST and not secret.startswith("/")}
+    return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
