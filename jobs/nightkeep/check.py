@@ -18,7 +18,7 @@ from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.expectations import ExpectationResult, FactRow, expect
 from nightkeep.facts import Difference, Facts, compare_rows, measure
 from nightkeep.model import Address, UnitKey, VersionIdentity, View
-from nightkeep.relation import Relation, Side, UnitState, Version, open_relation
+from nightkeep.relation import Relation, Side, UnitState, Version, gone_meanwhile, open_relation, replaced
 from nightkeep.report.codec import encode
 from nightkeep.report.document import CheckStatus
 
@@ -135,9 +135,14 @@ def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> Ch
     published, whole = _comparisons(relation, base, parent, target, chosen)
     wrong = relation.misstated(target.number, parent.number, chosen)
     report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
-    gone = _gone(relation, target) if report.status is CheckStatus.FAILED else None
+    # What differs in a version that went while it was read need not be ours: its files go with it.
+    gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
     told = None if target.identity is None else str(target.identity)
-    return gone or replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=told)
+    return (
+        _replaced(gone)
+        if gone
+        else replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=told)
+    )
 
 
 def _loaded(relation: Relation, request: CheckRequest) -> tuple[Version, Version, Version] | CheckReport:
@@ -148,7 +153,7 @@ def _loaded(relation: Relation, request: CheckRequest) -> tuple[Version, Version
         return _skipped(f"version {number} does not exist any more")
     if request.commit_user not in (None, target.author):
         reason = f"version {target.number}: expected the commit of {request.commit_user}, found {target.author}"
-        return replace(_skipped(reason), conflicted=True)
+        return _replaced(reason)
     if target.changes_rows is not None:
         return _skipped(f"version {target.number} may change rows: {target.changes_rows}")
     parent = relation.version(target.parent)
@@ -156,28 +161,14 @@ def _loaded(relation: Relation, request: CheckRequest) -> tuple[Version, Version
     base = parent if planned is None else relation.version(planned)
     if base is None or parent is None:
         gone = target.parent if parent is None else planned
-        return _other(request, target) or _skipped(f"version {gone}, to compare with, does not exist any more")
-    return _other(request, target, base, parent) or (target, base, parent)
+        other = replaced(request.known, target)
+        return _replaced(other) if other else _skipped(f"version {gone}, to compare with, does not exist any more")
+    other = replaced(request.known, target, base, parent)
+    return _replaced(other) if other else (target, base, parent)
 
 
-def _gone(relation: Relation, target: Version) -> CheckReport | None:
-    """Where a version went while it was read, its differences need not be ours: its files go with it."""
-    now = relation.digest(target.number)
-    if target.identity is None or now == target.identity.commit:
-        return None
-    reason = f"version {target.number} was {'replaced' if now else 'rolled back or expired'} while it was read"
+def _replaced(reason: str) -> CheckReport:
     return replace(_skipped(reason), conflicted=True)
-
-
-def _other(request: CheckRequest, *versions: Version) -> CheckReport | None:
-    """The report on a run's versions of which one has been replaced by another of its number; None where none was."""
-    known = {identity.version: identity for identity in request.known}
-    for version in versions:
-        expected, found = known.get(version.number), version.identity
-        if expected is not None and found is not None and not expected.agrees(found):
-            reason = f"version {version.number}: expected {expected}, found {found}"
-            return replace(_skipped(f"{reason}: it was replaced after a rollback"), conflicted=True)
-    return None
 
 
 def _skipped(reason: str) -> CheckReport:

@@ -111,6 +111,24 @@ class Relation(Protocol):
         """Columns of files whose values are others than their statistics say: files that are new `since`."""
 
 
+def replaced(known: Sequence[VersionIdentity], *versions: Version) -> str | None:
+    """Which of the versions is not the one that is `known` by its number; None where all may be."""
+    by_number = {identity.version: identity for identity in known}
+    for version in versions:
+        expected, found = by_number.get(version.number), version.identity
+        if expected is not None and found is not None and not expected.agrees(found):
+            return f"version {version.number}: expected {expected}, found {found}: it was replaced after a rollback"
+    return None
+
+
+def gone_meanwhile(relation: Relation, version: Version) -> str | None:
+    """Why a version that was read is none of the table's any more; None while it is."""
+    now = relation.digest(version.number)
+    if version.identity is None or now == version.identity.commit:
+        return None
+    return f"version {version.number} was {'replaced' if now else 'rolled back or expired'} while it was read"
+
+
 def column(position: int) -> str:
     """What `payload` calls a column of the schema: table columns may have any name, and names clash."""
     return f"c{position}"

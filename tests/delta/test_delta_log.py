@@ -15,8 +15,9 @@ from tests.engines.lakes_oracle import Lakes
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.actions import line, parse_lines
-from nightkeep.formats.delta.metadata import commit_infos, latest_version, load, load_staged
+from nightkeep.formats.delta.metadata import latest_version, load, load_staged
 from nightkeep.formats.delta.paths import log_path, storage_name
+from nightkeep.formats.delta.states import commit_infos
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 

@@ -15,11 +15,11 @@ from nightkeep.formats.delta.actions import Raw, line, parse_lines, parse_object
 from nightkeep.formats.delta.commit_info import commit_info
 from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.log_segment import commits_newest_first
-from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot, commit_infos
+from nightkeep.formats.delta.metadata import DataFile, DeltaSnapshot
 from nightkeep.formats.delta.naming import commit_name, commit_user, staged_name, transaction_of
 from nightkeep.formats.delta.partition import key_text, stored, typed
 from nightkeep.formats.delta.schema import TableSchema
-from nightkeep.formats.delta.states import digest
+from nightkeep.formats.delta.states import commit_infos, digest
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage, require_exclusive_create
 

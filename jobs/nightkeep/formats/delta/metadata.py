@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.delta.actions import Action, Raw, long_value, parse_lines
+from nightkeep.formats.delta.actions import Action, Raw, long_value
 from nightkeep.formats.delta.features import refuse_features, supported
-from nightkeep.formats.delta.log_segment import commits_newest_first, newest, segment
+from nightkeep.formats.delta.log_segment import newest, segment
 from nightkeep.formats.delta.partition import key_text, stored, typed
 from nightkeep.formats.delta.paths import own_name, storage_name
 from nightkeep.formats.delta.replay import State, commit_time, high_water_mark
@@ -189,17 +189,6 @@ def load_staged(address: Address, storage: Storage, parent_version: int, name: s
 def latest_version(storage: Storage) -> int:
     """Raises MissingFile where there is no log."""
     return newest(storage)
-
-
-def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Versions and their commitInfo, newest first; commits without one, or gone since they were listed, left out."""
-    for version, name in commits_newest_first(storage):
-        try:
-            data = storage.read(name)
-        except MissingFile:
-            continue
-        told = b"\n".join(line for line in data.split(b"\n") if b'"commitInfo"' in line)
-        yield from ((version, body) for kind, body in parse_lines(told, subject=name) if kind == "commitInfo")
 
 
 def _snapshot(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.actions import Action, parse_lines
 from nightkeep.formats.delta.checkpoints import checkpoint_actions
-from nightkeep.formats.delta.log_segment import Segment, segment
+from nightkeep.formats.delta.log_segment import Segment, commits_newest_first, segment
 from nightkeep.formats.delta.naming import commit_name
 from nightkeep.formats.delta.replay import State, replay
 from nightkeep.model import digest_of
@@ -56,3 +56,14 @@ def _is_told(storage: Storage, version: int) -> bool:
     except MissingFile:
         return False
     return True
+
+
+def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Versions and their commitInfo, newest first; commits without one, or gone since they were listed, left out."""
+    for version, name in commits_newest_first(storage):
+        try:
+            data = storage.read(name)
+        except MissingFile:
+            continue
+        told = b"\n".join(line for line in data.split(b"\n") if b'"commitInfo"' in line)
+        yield from ((version, body) for kind, body in parse_lines(told, subject=name) if kind == "commitInfo")
