@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,25 +18,55 @@ from nightkeep.commands.delete import delete
 from nightkeep.commands.judge import check, diff
 from nightkeep.commands.tell import explain, history, release, report
 from nightkeep.commands.upkeep import expire, restore, sweep
-from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.errors import NightkeepError, RefusedTable, Surprise, UsageError
 from nightkeep.model import Outcome
 from nightkeep.redaction import redacted_output
 
 USAGE_STATUS = 2
+DEBUG = "NIGHTKEEP_DEBUG"
+"""Environment variable: where it is set, surprises come with their traceback, in jobs too."""
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.",
 )  # fmt: skip
+
+
+_Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")]
+
+
+@app.callback()
+def _options(*, debug: _Debug = False) -> None:
+    """Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report."""
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+def _named(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb, whose surprises name it and the table."""
+
+    @functools.wraps(verb)
+    def call(*arguments: Any, **options: Any) -> None:
+        try:
+            verb(*arguments, **options)
+        except (NightkeepError, typer.Exit, typer.Abort):
+            raise
+        except Exception as failure:
+            subject = options.get("table") or options.get("statement")
+            raise Surprise(f"{subject}: {verb.__name__}" if subject else verb.__name__, failure) from failure
+
+    return call
+
+
 for _verb in (
     plan, run, sql, delete, sweep, restore, expire, advise, check, diff, explain, history, release, report,
 ):  # fmt: skip
-    app.command()(_verb)
+    app.command()(_named(_verb))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point. Failures a caller can act on become one line on stderr and an exit status; nothing is printed with
-    its credentials."""
+    """Entry point. Every failure becomes one line on stderr and an exit status, one that nobody planned for, too;
+    nothing is printed with its credentials."""
     with redacted_output():
         _run(argv)
 
@@ -44,6 +78,10 @@ def _run(argv: Sequence[str] | None) -> None:
         _fail(failure, USAGE_STATUS)
     except RefusedTable as failure:
         _fail(failure, Outcome.REFUSED.exit_status)
+    except Surprise as failure:
+        if os.environ.get(DEBUG):
+            traceback.print_exception(failure.__cause__)
+        _fail(failure, Outcome.FAILED.exit_status)
     except NightkeepError as failure:
         _fail(failure, Outcome.FAILED.exit_status)
 

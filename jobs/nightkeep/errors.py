@@ -4,6 +4,7 @@ NightkeepError
 |-- UsageError             mend the call or the policy, then run again (exit status 2)
 |   |-- AddressError       a TABLE that names nothing we can open
 |   `-- PolicyError        tables.yaml says something we do not understand
+|-- Surprise               report it, with the traceback of --debug (exit status 1)
 |-- RefusedTable           skip this table: it uses a feature we do not handle (exit status 3)
 `-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
     |-- CorruptMetadata    bytes that do not parse as what they claim to be
@@ -52,6 +53,19 @@ class AddressError(UsageError):
 
 class PolicyError(UsageError):
     """A policy file that cannot be understood; the message starts with file:line."""
+
+
+class Surprise(NightkeepError):
+    """Something that no one planned for; `subject` is the table and the operation that met it."""
+
+    def __init__(self, subject: str, failure: BaseException) -> None:
+        super().__init__(f"{subject}: {told(failure)}")
+
+
+def told(failure: BaseException, most: int = 1000) -> str:
+    """Any failure as one sentence of a bounded length, its kind first."""
+    text = " ".join(f"{type(failure).__name__}: {failure}".split())
+    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 class RefusedTable(NightkeepError):

@@ -8,6 +8,7 @@ which finds its commit, or `check_group`. A check that broke is done again in th
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from nightkeep.care import Order, care, failed
 from nightkeep.engine import Engine
-from nightkeep.errors import UsageError
+from nightkeep.errors import UsageError, told
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
@@ -212,8 +213,8 @@ def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], Run
     except UsageError:
         raise
     except Exception as failure:  # noqa: BLE001 -- see above
-        _log.exception("%s failed", table)
-        return surprised(f"{type(failure).__name__}: {failure}")
+        _log.error("%s: %s", table, told(failure), exc_info=bool(os.environ.get("NIGHTKEEP_DEBUG")))
+        return surprised(told(failure))
 
 
 def _stored(document: RunDocument, reports: str) -> Reported:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -9,7 +11,10 @@ import typer
 from nightkeep.commands import options
 from nightkeep.commands.place import find_place, put
 from nightkeep.engine import Engine
+from nightkeep.errors import EvidenceError, RefusedTable, UsageError
+from nightkeep.formats import open_table
 from nightkeep.model import Outcome
+from nightkeep.policy import EffectivePolicy
 from nightkeep.report import CheckStatus
 
 _STATUS = {CheckStatus.FAILED: Outcome.MISMATCH.exit_status, CheckStatus.ERRORED: Outcome.FAILED.exit_status}
@@ -24,6 +29,7 @@ def check(
 ) -> None:  # fmt: skip
     """A second opinion on a published version, by Spark SQL and Great Expectations."""
     chosen = find_place(policy, reports).policy.effective(table)
+    _require_versions(chosen, {"--version": version, "--base": base})
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
         checker = engine.checker()
         found = checker.check(
@@ -45,7 +51,22 @@ def diff(
 ) -> None:  # fmt: skip
     """Compare the content of two versions, row by row where it differs."""
     chosen = find_place(policy, None).policy.effective(table)
+    _require_versions(chosen, {"--version": version, "--other": other})
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
         found = engine.differ().diff(chosen.address, version, other, spark=engine.spark())
     put(found.to_json() if as_json else str(found), as_json=as_json)
     raise typer.Exit(0 if found.equal else Outcome.MISMATCH.exit_status)
+
+
+def _require_versions(chosen: EffectivePolicy, asked: Mapping[str, int | None]) -> None:
+    """Raise UsageError for a version that is not there: starting Spark to find that out costs seconds."""
+    named = {option: number for option, number in asked.items() if number is not None}
+    table = open_table(chosen.address) if named else None
+    for option, number in named.items():
+        try:
+            # What is refused has its version; the checker says why it is not compared.
+            with suppress(RefusedTable):
+                _ = table and table.snapshot(number)
+        except (EvidenceError, FileNotFoundError) as failure:
+            name = chosen.address.name
+            raise UsageError(f"{option}: expected a version that {name} has, found {number} ({failure})") from failure

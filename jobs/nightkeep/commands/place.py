@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,8 +45,24 @@ def find_place(policy: Path | None, reports: str | None) -> Place:
 def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
     """Print the documents, a list where they are several, or the text; then exit as the worst of them ended."""
     found = [document.to_json() for document in documents]
-    put((found[0] if len(found) == 1 else found) if as_json else text, as_json=as_json)
-    raise typer.Exit(Outcome.worst(document.outcome for document in documents).exit_status)
+    status = Outcome.worst(document.outcome for document in documents).exit_status
+    try:
+        put((found[0] if len(found) == 1 else found) if as_json else text, as_json=as_json)
+        sys.stdout.flush()
+    except OSError as failure:
+        _say_elsewhere(documents, failure)
+    raise typer.Exit(status)
+
+
+def _say_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:
+    """Nobody reads stdout any more: what was done is told in a line each, and the status stays what it is."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- what is left in the buffer goes there at exit
+    for each in documents if failure.errno != errno.EPIPE else ():
+        published = "" if each.committed_version is None else f", version {each.committed_version} was published"
+        text = (
+            f"{each.table}: {each.operation}: {each.outcome}{published}; stdout cannot be written: {failure.strerror}"
+        )
+        print(f"nightkeep: {text}", file=sys.stderr)
 
 
 def put(value: Any, *, as_json: bool) -> None:
