@@ -10,6 +10,7 @@ import pytest
 from tests.commands import Said, said
 from tests.engines.memory_engine import MemoryEngine
 
+from nightkeep import night
 from nightkeep.commands import care as care_commands
 from nightkeep.engine import Engine
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
@@ -63,6 +64,7 @@ def policies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[EffectivePol
         return real(policy, *arguments, **more)
 
     monkeypatch.setattr(care_commands, "care", noted)
+    monkeypatch.setattr(night, "care", noted)
     return found
 
 
