@@ -56,7 +56,9 @@ def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
 
 def _say_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:
     """Nobody reads stdout any more: what was done is told in a line each, and the status stays what it is."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- what is left in the buffer goes there at exit
+    with open(os.devnull, "wb") as nowhere:
+        # What is left in the buffer is written when the process ends.
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
     for each in documents if failure.errno != errno.EPIPE else ():
         published = "" if each.committed_version is None else f", version {each.committed_version} was published"
         text = (
