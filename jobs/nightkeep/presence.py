@@ -8,7 +8,7 @@ import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import fastavro
@@ -30,7 +30,8 @@ _SAMPLED_ROOTS: Final = 8
 @dataclass(frozen=True, slots=True)
 class Presence:
     """What one look at `roots` retained versions found. `opened` footers were read, of which `unreadable` names those
-    that could not be, each with the reason. `examples` names some of the files that are missing or resized."""
+    that could not be, each with the reason. `examples` names some of the files that are missing or resized. `unproven`
+    counts lists that nothing else tells to be whole: what they no longer name was not looked for."""
 
     roots: int
     files: int
@@ -40,15 +41,18 @@ class Presence:
     opened: int = 0
     unreadable: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    unproven: int = 0
 
     @property
     def faults(self) -> int:
         return self.missing + self.resized + len(self.unreadable)
 
     def __str__(self) -> str:
+        unproven = f"; {self.unproven:,} lists that nothing tells to be whole" if self.unproven else ""
         return (
             f"{self.files:,} files of {self.roots:,} retained versions are there, {self.missing:,} missing, "
-            f"{self.resized:,} of another size; {self.opened:,} footers opened, {len(self.unreadable):,} unreadable"
+            f"{self.resized:,} of another size; {self.opened:,} footers opened, "
+            f"{len(self.unreadable):,} unreadable{unproven}"
         )
 
 
@@ -85,8 +89,9 @@ def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> Presence:
 def _counted(roots: int, counted: Counted) -> Presence:
     live = counted.live
     return Presence(
-        roots, live.files, live.bytes, counted.missing, counted.resized, examples=(*map(str, counted.examples),)
-    )
+        roots, live.files, live.bytes, counted.missing, counted.resized, examples=(*map(str, counted.examples),),
+        unproven=len(counted.unproven),
+    )  # fmt: skip
 
 
 def _vanished(table: Sweeps, roots: Sequence[Root], retention: Retention) -> bool:
@@ -143,9 +148,7 @@ def _needed(files: pa.Table | pa.RecordBatch, chance: random.Random, most: int) 
 def _opened(storage: Storage, found: Presence, names: Sequence[str]) -> Presence:
     read = [(name, why) for name in names for why in _footer(storage, name)]
     wrong = tuple(f"{name}: {why}" for name, why in read if why)
-    return Presence(
-        found.roots, found.files, found.bytes, found.missing, found.resized, len(read), wrong, found.examples
-    )
+    return replace(found, opened=len(read), unreadable=wrong)
 
 
 def _footer(storage: Storage, name: str) -> Iterator[str]:

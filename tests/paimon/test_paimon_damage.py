@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from tests.paimon.contents import opened
 from tests.paimon.damaged import LEFT, leave, paimon_worlds, sample_copy
-from tests.paimon.keeping import aged, names, swept
+from tests.paimon.keeping import aged, names, retention, swept
 from tests.sweep.damage import emptied, fuzz, without_sizes
 
 from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.model import Outcome
+from nightkeep.presence import presence
+from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.order import Mode, SweepOrder
 
 DELETE, ASIDE = SweepOrder(Mode.DELETE, max_share=1.0), SweepOrder(Mode.QUARANTINE, max_share=1.0)
@@ -134,6 +136,21 @@ def test_metadata_under_a_key_that_we_do_not_know_ends_the_sweep(tmp_path: Path)
     aged(table)
     with pytest.raises(RefusedTable, match="indexManigest"):
         swept(table)
+
+
+@pytest.mark.parametrize("key", ["baseManifestList", "deltaManifestList", "indexManifest"])
+def test_the_look_afterwards_does_not_agree_with_a_list_that_was_cut(key: str, tmp_path: Path) -> None:
+    table = table_of(tmp_path, "orders", old=True)
+    whole = presence(opened(table), retention(), sets=InlineSets, salt="a")
+    emptied(table / "manifest" / str(told(table)[1][key]))
+    aged(table)
+    assert not whole.faults and not whole.unproven
+    if key == "indexManifest":
+        found = presence(opened(table), retention(), sets=InlineSets, salt="a")
+        assert found.unproven and "nothing tells to be whole" in str(found)
+        return
+    with pytest.raises(EvidenceError):
+        presence(opened(table), retention(), sets=InlineSets, salt="a")
 
 
 def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
