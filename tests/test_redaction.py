@@ -9,6 +9,9 @@ import pytest
 
 from nightkeep.cli import main
 from nightkeep.errors import AddressError, CorruptMetadata, UsageError
+from nightkeep.formats.delta.actions import parse_object
+from nightkeep.formats.iceberg.avro import Names, read_records
+from nightkeep.formats.iceberg.table_metadata import decode
 from nightkeep.job import run_job, sweep_job
 from nightkeep.redaction import _LEARNT, HIDDEN, learn, redact, redacted, redacted_output
 
@@ -162,3 +165,19 @@ def test_no_command_tells_the_credentials_of_a_catalog(
         assert ended.code != 0 or command == "job"
     said = _outputs(tmp_path, capsys)
     assert said.strip() and "Zq7planted" not in said
+
+
+def test_no_message_quotes_a_file_that_is_none_of_a_table(tmp_path: Path) -> None:
+    """What a commit, a checkpoint or a manifest list links to may be anybody's file."""
+    secret = "hunter2 is the password of the admin, and this is a file of somebody else's"
+    reads = (
+        lambda: parse_object(secret, subject="a log"),
+        lambda: parse_object(json.dumps([secret]), subject="a log"),
+        lambda: decode(secret.encode(), subject="a table's metadata"),
+        lambda: decode(json.dumps([secret]).encode(), subject="a table's metadata"),
+        lambda: read_records(secret.encode(), Names({}, {}), subject="a manifest"),
+    )
+    for read in reads:
+        with pytest.raises(CorruptMetadata) as refusal:
+            list(read())  # type: ignore[call-overload]
+        assert not any(word in str(refusal.value) for word in ("hunt", "password", "admin"))

@@ -193,7 +193,7 @@ def test_records_that_would_lose_data_are_refused() -> None:
     ("damage", "message"),
     [
         (lambda data: b"", "an Avro object container file"),
-        (lambda data: b"PAR1" + data[4:], r"magic b'Obj\\x01', found b'PAR1'"),
+        (lambda data: b"PAR1" + data[4:], r"magic b'Obj\\x01', found that of a Parquet file"),
         (lambda data: data[:-1], "an Avro object container file"),
         (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "sync marker [0-9a-f]{32}, found [0-9a-f]{32}$"),
         (lambda data: data + b"\x00", "an Avro object container file"),

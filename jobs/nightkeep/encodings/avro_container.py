@@ -107,7 +107,7 @@ def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) ->
     body = io.BytesIO(data)
     header = _decode(_HEADER, body)
     if header["magic"] != _MAGIC:
-        raise CorruptMetadata(subject, f"magic {_MAGIC!r}", repr(header["magic"]))
+        raise CorruptMetadata(subject, f"magic {_MAGIC!r}", _OTHERS.get(header["magic"], "other bytes"))
     meta: dict[str, bytes] = header["meta"]
     name = meta.pop(_CODEC_KEY, b"null").decode()
     if name not in codecs:
@@ -117,6 +117,10 @@ def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) ->
     if shape is None:
         raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
     return StoredContainer(subject, schema, codecs[name], meta, header["sync"], body.read(), shape.ratio)
+
+
+# Bytes that are no magic of a format may be anything's: they are not told.
+_OTHERS: Final = {b"PAR1": "that of a Parquet file", b"PFA1": "that of a Puffin file", b"ORC": "that of an ORC file"}
 
 
 @contextmanager

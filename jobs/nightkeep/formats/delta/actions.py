@@ -52,9 +52,9 @@ def parse_object(text: str, *, subject: str) -> dict[str, object]:
     try:
         value = _STRICT.decode(text)
     except (ValueError, RecursionError) as failure:
-        raise CorruptMetadata(subject, "a JSON object", f"{_excerpt(text)}: {failure}") from failure
+        raise CorruptMetadata(subject, "a JSON object", f"{_length(text)}: {failure}") from None
     if not isinstance(value, dict):
-        raise CorruptMetadata(subject, "a JSON object", _excerpt(text))
+        raise CorruptMetadata(subject, "a JSON object", f"{_length(text)} of another JSON value")
     return value
 
 
@@ -143,8 +143,9 @@ def _no_number(text: str) -> NoReturn:
 _STRICT: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
 
 
-def _excerpt(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:80]}...")
+def _length(text: str) -> str:
+    """All that is told of a text which may be any file's."""
+    return f"{len(text):,} characters"
 
 
 def _text(value: object) -> bool:

@@ -163,16 +163,18 @@ def _stored(storage: Storage, name: str, vector: Vector, *, subject: str) -> byt
         stored.seek(min(offset, stored.size()))
         record = stored.read(_INT.size + vector.bytes + _CRC.size)
     if version != bytes([_VERSION]) or offset < 1:
-        raise CorruptMetadata(subject, f"version byte {_VERSION} and a later offset", version.hex() or "an empty file")
+        raise CorruptMetadata(
+            subject, f"version byte {_VERSION} and a later offset", "another" if version else "an empty file"
+        )
     if len(record) != _INT.size + vector.bytes + _CRC.size:
         raise CorruptMetadata(subject, f"{vector.bytes} bytes with size and checksum", f"{len(record)} bytes in all")
     (size,) = _INT.unpack_from(record)
     if size != vector.bytes:
-        raise CorruptMetadata(subject, f"size {vector.bytes} as its descriptor says", str(size))
+        raise CorruptMetadata(subject, f"size {vector.bytes} as its descriptor says", "another one")
     payload = record[_INT.size : -_CRC.size]
     (crc,) = _CRC.unpack(record[-_CRC.size :])
     if zlib.crc32(payload) != crc:
-        raise CorruptMetadata(subject, f"crc {crc:#010x}", f"{zlib.crc32(payload):#010x}")
+        raise CorruptMetadata(subject, "bytes of the crc that is stored with them", "others")
     return payload
 
 
