@@ -18,7 +18,7 @@ from nightkeep.formats.delta.partition import folder_names
 from nightkeep.formats.delta.schema import ColumnMapping, TableSchema, is_true, parse_partitions
 from nightkeep.model import Address
 from nightkeep.storage import Storage, Stored
-from nightkeep.territory import DAY_MS, Kind, Place, Territory
+from nightkeep.territory import DAY_MS, Kind, Place, Territory, whose_folder
 
 FLOOR_MS: Final = 7 * DAY_MS
 """VACUUM's 168 hours, which a writer that takes days and readers of old versions count on."""
@@ -52,7 +52,7 @@ def _require_alone(table: str, storage: Storage, metadata: Raw) -> None:
     for format, found in signs.items():
         if found:
             feature = f"{found[0].name} in its folder is the metadata of a table of {format}'s"
-            raise RefusedTable(table, feature, "give each table a folder of its own, and remove what is old")
+            raise RefusedTable(table, feature, whose_folder(format, storage.root))
 
 
 def _matching(storage: Storage, folder: str, pattern: str) -> tuple[Stored, ...]:

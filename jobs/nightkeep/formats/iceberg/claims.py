@@ -85,7 +85,9 @@ def require_unclaimed(table: str, root: str, folder: str, claims: tuple[Claim, .
             if is_within(each, folder):
                 name = ".".join(claim.table)
                 feature = f"its folder {folder} is claimed by table {name} of the same catalog, whose own is {each}"
-                raise RefusedTable(table, feature, "give each table a folder of its own, or drop the one that is wrong")
+                raise RefusedTable(
+                    table, feature, "give each table a folder of its own; dropping one would take the files of both"
+                )
 
 
 def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:

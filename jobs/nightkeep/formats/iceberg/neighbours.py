@@ -14,6 +14,7 @@ from nightkeep.formats.iceberg.live import stored_name
 from nightkeep.formats.iceberg.table_metadata import Raw, decode, objects, text
 from nightkeep.limits import DOCUMENT
 from nightkeep.storage import Storage, Stored
+from nightkeep.territory import whose_folder
 
 _VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
 _WHOLE_BYTES: Final = 64 * 1024
@@ -39,7 +40,11 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
     for name, found in _tables(table, storage, others):
         if found not in (None, own):
             feature = f"{name} in its folder is the metadata of another table, {found}"
-            raise RefusedTable(table, feature, "give each table a folder of its own, and remove that file if it is old")
+            raise RefusedTable(
+                table,
+                feature,
+                "give each table a folder of its own; which of the two is in use is what its catalog says",
+            )
 
 
 def require_one_format(table: str, storage: Storage, home: str) -> None:
@@ -52,7 +57,7 @@ def require_one_format(table: str, storage: Storage, home: str) -> None:
         found.remove("schema")
     for name in sorted(found):
         feature = f"{home}/{name} in its folder is the metadata of a table of {_SIGNS[name]}'s"
-        raise RefusedTable(table, feature, "give each table a folder of its own, and remove what is old")
+        raise RefusedTable(table, feature, whose_folder(_SIGNS[name], home))
 
 
 _SIGNS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi", "schema": "Paimon"}

@@ -18,7 +18,7 @@ from nightkeep.formats.paimon.paths import escape
 from nightkeep.formats.paimon.schema import TableSchema
 from nightkeep.model import Address
 from nightkeep.storage import Storage
-from nightkeep.territory import Kind, Place, Territory
+from nightkeep.territory import Kind, Place, Territory, whose_folder
 
 _UUID: Final = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _TEMPORARY: Final = rf"\.[^/]+\.{_UUID}\.tmp"
@@ -83,7 +83,7 @@ def _require_alone(table: str, storage: Storage) -> None:
     for format, folders in {"Delta": ("_delta_log",), "Hudi": (".hoodie", ".hoodie/timeline")}.items():
         for file in (file for folder in folders for file in storage.list(folder)):
             feature = f"{file.name} in its folder is the metadata of a table of {format}'s"
-            raise RefusedTable(table, feature, "give each table a folder of its own, and remove what is old")
+            raise RefusedTable(table, feature, whose_folder(format, storage.root))
 
 
 def _metadata_kinds() -> Iterator[Kind]:
