@@ -54,11 +54,12 @@ EDGES = {
     "tally": "model protocol report",
     "waiting": "errors policy report",
     "run_ids": "errors model report",
+    "unpublished": "errors model protocol territory",
     "undone": "model protocol report",
     "run_log": "model policy report run_ids software",
     "outcomes": "errors model protocol report run_log tally",
     "care": "errors execute formats model outcomes plan policy protocol publish report rows run_ids run_log standing "
-    "tally tasks undone verify waiting",
+    "tally tasks undone unpublished verify waiting",
     "opinion": "engine formats model policy report",
     "expire": "errors model sweep territory",
     "presence": "errors storage sweep territory",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nightkeep import outcomes
-from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
+from nightkeep.errors import EvidenceError, NightkeepError, NotCreated, RefusedTable, UsageError
 from nightkeep.execute import execute
 from nightkeep.formats import open_table
 from nightkeep.model import (
@@ -58,6 +58,7 @@ from nightkeep.tally import (
 )  # fmt: skip
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 from nightkeep.undone import facts, look_back, settle
+from nightkeep.unpublished import removing_unpublished
 from nightkeep.verify import verify
 from nightkeep.waiting import not_now
 
@@ -197,7 +198,8 @@ def _batch(
     if lost is not None:
         return _lost(table, part, lost, written)
     try:
-        proven = _proven(log, table, base, part, run=run, workers=workers, written=written)
+        with removing_unpublished(table, run, earlier=earlier, after=Exception):
+            proven = _proven(log, table, base, part, run=run, workers=workers, written=written)
     except (EvidenceError, OSError) as failure:
         # Files of a version that went while it was worked on are no damage of the table.
         lost = replaced(table, part.base)
@@ -212,7 +214,7 @@ def _batch(
         return Batch(rewrites, checked, None, candidate.staged) if lost is None else _lost(table, part, lost, written)
     if isinstance(checked, Conflicted):
         return _lost(table, part, checked.units[0][1], written)
-    with log.stage("publish"):
+    with log.stage("publish"), removing_unpublished(table, run, earlier=earlier, after=NotCreated):
         return Batch(rewrites, checked, publish(table, checked, run, earlier=earlier), candidate.staged)
 
 

@@ -52,9 +52,14 @@ def test_every_write_fails_once(clean: tuple[Point, ...], base: Contents, tmp_pa
         table = _copy(tmp_path / str(at))
         before, fuse = files(table), Fuse(at, fail)
         with breaking(fuse):
-            outcome = upgrade(table, run_id=RUN).outcome
+            document = upgrade(table, run_id=RUN)
+        outcome = document.outcome
         assert str(fuse.passed[at - 1]) == str(point)
         burnt.append(point)
+        # What never got as far as its link is certainly unpublished: nothing of it is left, and it is told so.
+        if point.step == "create" and outcome is Outcome.FAILED:
+            assert "UnknownOutcome" not in str(document.reason), str(point)
+            assert not [name for name in leftovers(table, before) if "nk-" in name], str(point)
         visible = _survived(table, before, base)
         assert outcome is (Outcome.VERIFIED if visible else Outcome.FAILED), str(point)
         _retried(table, base)

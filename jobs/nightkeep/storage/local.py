@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
 from nightkeep.storage.descent import listed_folder, opened_file, opened_folder, reopened
@@ -81,7 +81,11 @@ class LocalStorage:
             sink.write(data)
 
     def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
-        self.put(temporary, data)
+        try:
+            self.put(temporary, data)
+        except OSError as failure:
+            self._not_deleted(temporary)
+            raise NotCreated(self._subject(name), "to be created", str(failure)) from failure
         try:
             if not may_go():
                 return False

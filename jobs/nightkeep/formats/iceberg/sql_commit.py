@@ -19,6 +19,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from nightkeep.errors import NotCreated
 from nightkeep.formats.iceberg.paths import storage_name
 from nightkeep.formats.iceberg.table_metadata import Raw, properties, text, with_snapshot
 from nightkeep.storage import Storage
@@ -65,7 +66,12 @@ def replace(catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, 
     subject = ".".join(identifier)
     ours = next_location(after, location, subject=subject)
     data = json.dumps(after).encode()
-    storage.put(storage_name(ours), gzip.compress(data, mtime=0) if ours.endswith(_GZIP) else data)
+    try:
+        storage.put(storage_name(ours), gzip.compress(data, mtime=0) if ours.endswith(_GZIP) else data)
+    except OSError as failure:
+        # Nobody was asked to take it yet.
+        storage.delete_all([storage_name(ours)])
+        raise NotCreated(ours, "table metadata that can be written", str(failure)) from failure
     if _swapped(catalog, identifier, old=location, new=ours):
         return True
     # Nobody else knows its name, and the catalog has answered that it does not, either.
