@@ -32,6 +32,7 @@ from nightkeep.errors import (
     RefusedTable,
     UsageError,
 )
+from nightkeep.formats.delta.evidence import checkpoint_sum
 from nightkeep.formats.delta.file_names import checkpoint_files, data_names
 from nightkeep.formats.delta.metadata import load
 from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
@@ -358,6 +359,8 @@ def test_an_add_column_that_is_no_struct_is_corrupt(tmp_path: Path) -> None:
         load(Address("delta", str(tmp_path), "t"), storage)
     with pytest.raises(CorruptMetadata, match=r"checkpoint.parquet: expected a checkpoint.*add is string"):
         list(checkpoint_files(storage, f"_delta_log/{0:020d}.checkpoint.parquet"))
+    with pytest.raises(CorruptMetadata, match=r"checkpoint.parquet: expected a checkpoint.*add is string"):
+        checkpoint_sum(storage, [f"_delta_log/{0:020d}.checkpoint.parquet"], frozenset())
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.delta.actions import Action, Raw, long_value, parse_object, vector_id
+from nightkeep.formats.delta.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
 from nightkeep.formats.delta.file_names import commit_actions
 from nightkeep.formats.delta.naming import LOG
 from nightkeep.formats.delta.replay import FileKey
@@ -154,9 +155,10 @@ def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Su
     found = Sum(0, 0)
     try:
         with storage.open(name) as source, pq.ParquetFile(source) as file:
+            require_bounds(file, subject=name)
             if "add" not in file.schema_arrow.names:
                 return found
-            known = {each.name for each in file.schema_arrow.field("add").type}
+            known = {each.name for each in struct_fields(file.schema_arrow.field("add"))}
             wanted = ["path", "size", *(["deletionVector"] if gone and "deletionVector" in known else [])]
             for batch in file.iter_batches(_BATCH, columns=[f"add.{each}" for each in wanted]):
                 adds: Any = batch.column("add").drop_null()
@@ -165,8 +167,8 @@ def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Su
                 rest = (_without_nulls(body) for body in adds.filter(listed).to_pylist())
                 found += Sum(len(kept), pc.sum(kept.field("size")).as_py() or 0)
                 found += _sum_of(body for body in rest if _key(body) not in gone)
-    except (pa.ArrowException, OSError, ValueError, LookupError) as failure:
-        raise CorruptMetadata(name, "a checkpoint in Parquet", str(failure)[:200]) from failure
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
     return found
 
 
