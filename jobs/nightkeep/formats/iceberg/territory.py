@@ -56,7 +56,7 @@ def territory(
         require_unclaimed(table.name, storage.root, folder, claims)
     for place in versions:
         require_alone(table.name, storage, place.folder, loaded)
-    known = [replace(place, shared=place.shared or not is_within(own, place.folder)) for place in (*data, *versions)]
+    known = [replace(place, shared=not is_within(own, place.folder)) for place in (*data, *versions)]
     inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
     known += [Place(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
     places = tuple({place.folder: place for place in known}.values())
