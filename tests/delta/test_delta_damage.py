@@ -94,6 +94,17 @@ def test_a_commit_in_another_ones_place_ends_the_sweep(tmp_path: Path) -> None:
         swept(table)
 
 
+def test_a_commit_of_another_table_in_its_place_is_no_evidence(tmp_path: Path) -> None:
+    table = golden_copy("merge", tmp_path)
+    leave(table)
+    other = golden_copy("checkpoint_v1", tmp_path)
+    donor = next(path for path in sorted(other.glob("_delta_log/*.json")) if b"SET TBLPROPERTIES" in path.read_bytes())
+    rewritten(donor, readVersion=0)
+    shutil.copyfile(donor, table / COMMIT.format(1))
+    done, _ = swept(table, Mode.DELETE)
+    assert done.outcome is Outcome.REFUSED and "it is of table" in done.reason
+
+
 @pytest.mark.parametrize("checksums", [False, True])
 def test_commits_that_tell_no_metrics_need_a_checksum(checksums: bool, tmp_path: Path) -> None:
     """As those of Trino."""

@@ -43,6 +43,7 @@ class Commit:
     name: str
     adds: int = 0
     info: Raw = field(default_factory=dict)
+    table_id: str | None = None
 
     def watched(self, actions: Iterable[Action]) -> Iterator[Action]:
         """The actions, counted on their way."""
@@ -51,6 +52,8 @@ class Commit:
                 self.adds += 1
             elif kind == "commitInfo":
                 self.info = body
+            elif kind == "metaData":
+                self.table_id = str(body.get("id"))
             yield kind, body
 
     @property

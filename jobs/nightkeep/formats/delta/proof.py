@@ -33,6 +33,7 @@ class Proof:
     checksum: tuple[int, Raw] | None
     unproven: list[Unproven] = field(default_factory=list)
     transactions: list[tuple[str, str]] = field(default_factory=list)
+    table_id: str | None = None
 
     @classmethod
     def of(cls, storage: Storage, segment: Segment, names: Sequence[str]) -> Proof:
@@ -52,11 +53,17 @@ class Proof:
         """After `commit` its version has `added` files beside those of the checkpoint that are not `gone`."""
         if commit.transaction is not None:
             self.transactions.append((commit.name, f"transaction {commit.transaction}"))
-        unproven = commit.unproven()
+        unproven = commit.unproven() or self._of_another_table(commit)
         if self.checksum is not None and self.checksum[0] == commit.version:
             self._compare(commit, added, frozenset(gone))
         elif unproven is not None and (self.checksum is None or self.checksum[0] < commit.version):
             self.unproven.append(unproven)
+
+    def _of_another_table(self, commit: Commit) -> Unproven | None:
+        known, self.table_id = self.table_id, commit.table_id or self.table_id
+        if known is None or self.table_id == known:
+            return None
+        return Unproven(commit.name, f"it is of table {self.table_id}, the versions before are of {known}")
 
     def _compare(self, commit: Commit | None, added: Iterable[Raw], gone: frozenset[FileKey]) -> None:
         assert self.checksum is not None
