@@ -6,13 +6,15 @@ what was checked, which starts a second one only where a check is missing; then 
 carries the table's outcome and, when a verified commit was published, its asset.
 The chain, and who retries what, is in `nightkeep_airflow.tasks`. One run at a time: two would only race.
 
-A table that has to wait for the next night costs nothing but time, so missed nights are not caught up on.
+A table that has to wait for the next night costs nothing but time, so missed nights are not caught up on: there is no
+start date, so that a DAG switched on in the daytime waits for the night, and a run that starts hours late, after a
+pause or a stop of the scheduler, does nothing. Who wants one now triggers it.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import CronTriggerTimetable, dag
@@ -21,7 +23,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from nightkeep_airflow.alerts import late
 from nightkeep_airflow.settings import from_environment
-from nightkeep_airflow.tasks import care_for, policy_groups
+from nightkeep_airflow.tasks import care_for, scheduled_groups
 
 SETTINGS = from_environment(os.environ, Path(__file__).parent)
 
@@ -33,8 +35,8 @@ DEADLINES = [
 
 
 @dag(
-    schedule=CronTriggerTimetable("0 2 * * *", timezone="UTC"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    schedule=CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0)),
+    dagrun_timeout=SETTINGS.run_timeout,
     catchup=False,
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": SETTINGS.retry_delay},
@@ -43,7 +45,7 @@ DEADLINES = [
     tags=["nightkeep"],
 )
 def nightly() -> None:
-    care_for(policy_groups(SETTINGS.policy), SETTINGS)
+    care_for(scheduled_groups(SETTINGS), SETTINGS)
 
 
 nightly()

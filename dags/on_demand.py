@@ -6,7 +6,6 @@ The plan is in the log of `care` and on the run's page. The chain is the nightly
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from airflow.sdk import Param, dag, task
 from nightkeep.model import Operation
 from nightkeep.policy import load_usable
 from nightkeep.policy.units import SIZE_PATTERN
+from nightkeep_airflow.admission import require_known
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.tasks import care_for
 
@@ -75,16 +75,18 @@ OPTIONS = (
 
 
 @task(retries=0)
-def asked(policy: str, *, params: Any = None) -> list[list[str]]:
+def asked(policy: str, *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
     """The table of the form, as a group of one, by the name that reports have for it."""
+    require_known(dag_run.conf, PARAMS)
     return [[load_usable(policy).effective(params["table"]).address.name]]
 
 
 @dag(
     schedule=None,
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
     max_active_runs=1,
+    # Nothing starts by itself, so there is nothing to hold back.
+    is_paused_upon_creation=False,
+    dagrun_timeout=SETTINGS.run_timeout,
     # Who filled in the form sees how it went, and a slip in the filter must not be tried again for minutes.
     default_args={"retries": 0},
     params=PARAMS,

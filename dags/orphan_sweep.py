@@ -11,26 +11,26 @@ With more they may meet at one table, and nothing is lost: a sweep judges no fil
 a day at least, so what the nightly run is writing is none of its business; what that run commits meanwhile is found by
 another look at the table before anything is moved; and bases of runs that no check has judged yet are not expired.
 
-A missed sweep is not caught up on: the next one finds the same files.
+A missed sweep is not caught up on, and one that starts hours late does nothing: the next one finds the same files.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import CronTriggerTimetable, dag
 
 from nightkeep_airflow.settings import from_environment
-from nightkeep_airflow.tasks import policy_groups, sweep_for
+from nightkeep_airflow.tasks import scheduled_groups, sweep_for
 
 SETTINGS = from_environment(os.environ, Path(__file__).parent)
 
 
 @dag(
-    schedule=CronTriggerTimetable("0 4 * * 0", timezone="UTC"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    schedule=CronTriggerTimetable("0 4 * * 0", timezone="UTC", run_immediately=timedelta(0)),
+    dagrun_timeout=SETTINGS.run_timeout,
     catchup=False,
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": SETTINGS.retry_delay},
@@ -38,7 +38,7 @@ SETTINGS = from_environment(os.environ, Path(__file__).parent)
     tags=["nightkeep"],
 )
 def orphan_sweep() -> None:
-    sweep_for(policy_groups(SETTINGS.policy), SETTINGS)
+    sweep_for(scheduled_groups(SETTINGS), SETTINGS)
 
 
 orphan_sweep()

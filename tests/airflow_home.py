@@ -22,8 +22,9 @@ JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_
 # is said is an outcome, or several, one for each operation in turn: "unchanged verified". What is verified was
 # published and passed its check; a mark tells of others that they were published and failed their check ("!"), and
 # of any that no check has judged ("?"). A sweep publishes nothing; of two outcomes the first is an expiry's.
+# "denied" is a failure for good, "" is a table of which nothing is said, and "hang" a job that only SIGKILL ends.
 SCRIPTED_JOB = """
-import argparse, json, pathlib, sys
+import argparse, json, os, pathlib, signal, sys, time
 from datetime import UTC, datetime
 from nightkeep.model import Operation, Outcome
 from nightkeep.report import CheckStatus, Expectations, RunDocument, store
@@ -46,11 +47,17 @@ for table in args.tables.split(","):
     said = outcomes[min(tries, len(outcomes) - 1)]
     if said == "crash":
         sys.exit(3)
+    if said == "hang":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        below = os.fork()
+        with (here / "pids").open("a") as sink:
+            sink.write(f"{os.getpid()}\\n")
+        time.sleep(900)
     kinds = {"sweep_orphans": (Operation.EXPIRE, Operation.SWEEP)[-len(said.split()):]}
     for operation, marked in zip(kinds.get(job, (Operation.UPGRADE, Operation.OPTIMIZE)), said.split()):
-        one = marked.rstrip("?!")
+        one, denied = marked.rstrip("?!").replace("denied", "failed"), marked == "denied"
         check = {"?": CheckStatus.NOT_RUN, "!": CheckStatus.FAILED}.get(marked[-1], CheckStatus.PASSED)
-        published = 7 if operation.rewrites and (one == "verified" or one != marked) else None
+        published = 7 if operation.rewrites and (one == "verified" or marked[-1] in "?!") else None
         document = RunDocument(
             run_id=f"{args.run_id_prefix}:{table}", table=table, format="paimon", operation=operation,
             outcome=Outcome(one), reason=f"{one} on purpose", started_at=now, finished_at=now,
@@ -59,7 +66,7 @@ for table in args.tables.split(","):
         path = store(document, args.reports)
         entries.append({
             "table": table, "operation": operation, "outcome": one, "reason": document.reason,
-            "committed_version": published, "document": str(path),
+            "committed_version": published, "document": str(path), "permanent": denied,
         })
 pathlib.Path(args.result).write_text(json.dumps(entries))
 """
@@ -98,7 +105,8 @@ class Airflow:
         (jobs / "script.json").write_text(json.dumps({Path(name).stem: {} for name in JOBS} | outcomes))
 
     def calls(self, job: str) -> list[dict[str, Any]]:
-        lines = (self.home / "jobs/calls.jsonl").read_text().splitlines()
+        noted = self.home / "jobs/calls.jsonl"
+        lines = noted.read_text().splitlines() if noted.exists() else []
         return [call for call in map(json.loads, lines) if call["job"] == job]
 
     def query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
@@ -108,7 +116,7 @@ class Airflow:
 
 @dataclass(frozen=True, slots=True)
 class DagRun:
-    """What Airflow's database and the job's notes say of one finished run."""
+    """What Airflow's database and the job's notes say of one finished run; `labels` are those of mapped groups."""
 
     state: str
     log: str
@@ -116,16 +124,16 @@ class DagRun:
     care: tuple[dict[str, Any], ...]
     check: tuple[dict[str, Any], ...]
     assets: Mapping[str, dict[str, Any]]
+    labels: Mapping[tuple[str, int], str]
 
 
 def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
-    """The latest run of a DAG; tasks by id and rendered map index, with their state and number of tries."""
+    """The latest run of a DAG; tasks by id and table or map index, with their state and number of tries."""
     ((run_id, state),) = airflow.query(
         "select run_id, state from dag_run where dag_id = ? order by id desc limit 1", dag_id
     )
     tasks = airflow.query(
-        "select task_id, coalesce(rendered_map_index, map_index), state, try_number from task_instance "
-        "where run_id = ?",
+        "select task_id, map_index, rendered_map_index, state, try_number from task_instance where run_id = ?",
         run_id,
     )
     events = airflow.query(
@@ -135,10 +143,14 @@ def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
     return DagRun(
         state=state,
         log=log,
-        tasks={(task, int(i) if str(i).isdigit() else i): (s, tries) for task, i, s, tries in tasks},
+        tasks={
+            (task, label if label and task in ("outcome", "swept") else i): (s, tries)
+            for task, i, label, s, tries in tasks
+        },
         care=tuple(call for name in JOBS[:-1] for call in airflow.calls(Path(name).stem)),
         check=tuple(airflow.calls("check")),
         assets={name: json.loads(extra) for name, extra in events},
+        labels={(task, i): label for task, i, label, _, _ in tasks if label and task.startswith("group.")},
     )
 
 

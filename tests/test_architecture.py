@@ -47,7 +47,8 @@ EDGES = {
     "expectations": "report",
     "check": "diff errors expectations facts model relation report",
     "diff": "errors facts model relation report",
-    "session": "errors",
+    "spark_conf": "",
+    "session": "errors spark_conf",
     "exchange": "errors session tasks",
     "engine": "formats sweep tasks",
     "software": "",
@@ -78,7 +79,7 @@ STAGES = {"plan", "execute", "verify", "publish", "check"}
 OUTSIDE = {
     "jobs": {"apply", "job", "model"},
     "dags": {"model", "policy"},
-    "plugins": {"errors", "model", "policy", "report"},
+    "plugins": {"errors", "model", "policy", "report", "spark_conf"},
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 

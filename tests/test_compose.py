@@ -304,7 +304,7 @@ def test_the_admins_password_is_the_one_that_was_set_in_every_container(tmp_path
 import json
 from airflow.api_fastapi.app import create_app
 from fastapi.testclient import TestClient
-with TestClient(create_app(apps="all")) as client:
+with TestClient(create_app(apps="core")) as client:
     def log_in(password):
         return client.post("/auth/token", json={"username": "admin", "password": password}).status_code
     print(json.dumps([log_in('other "battery'), log_in("correct horse"), log_in("admin")]))""",

@@ -100,6 +100,12 @@ def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
     return RunLog(policy, order).document(Outcome.FAILED, reason)
 
 
+def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | None:
+    """The document of what this run has published already, None where that is nothing. Reads metadata only."""
+    table = open_table(policy.address)
+    return _found(RunLog(policy, order), table, done) if (done := table.committed(_run(order))) else None
+
+
 def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:
     run = _run(log.order)
     # Before anything may skip the table: what this run published earlier is still to be checked and reported.

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nightkeep.care import Order, care, failed
+from nightkeep.care import Order, care, failed, published_earlier
 from nightkeep.engine import Engine
-from nightkeep.errors import UsageError, told
+from nightkeep.errors import NightkeepError, UsageError, told
 from nightkeep.model import Operation, Outcome
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
@@ -30,6 +31,11 @@ _log = logging.getLogger(__name__)
 
 UNFINISHED = "published, but its check did not finish: "
 """What the reason of a document begins with whose check was ended by a surprise."""
+
+
+PERMANENT = "permanent"
+"""Key of a document's extras: what ended the work would end the next try as well."""
+_DENIED = f"{PermissionError.__name__}: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ class Reported:
             "table": found.table, "operation": found.operation, "outcome": found.outcome, "reason": found.reason,
             "committed_version": found.committed_version, "checked": not found.awaits_check,
             "document": None if self.path is None else str(self.path),
+            "permanent": bool(found.extra.get(PERMANENT)) or (found.reason or "").startswith(_DENIED),
         }  # fmt: skip
 
 
@@ -108,9 +115,14 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
 
 
 def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
-    """A second opinion on whatever this run published and no check has judged, per table; every document of the run."""
+    """A second opinion on whatever this run published and no check has judged, per table; every document of the run.
+
+    What was published by a process that ended before its document told so is looked for in the table itself.
+    """
     for table, policy in group.policies().items():
         name = table if isinstance(policy, Unusable) else policy.address.name
+        if isinstance(policy, EffectivePolicy):
+            _tell_commits(policy, group.run_id(name), group.reports)
         for document in read_history(group.reports, name).documents:
             if document.run_id != group.run_id(name):
                 continue
@@ -143,8 +155,16 @@ def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation
     first = (*operations, *suited(kind))[0]
     return RunDocument(
         run_id=group.run_id(table), table=table, format=kind, operation=first, outcome=Outcome.FAILED, reason=why,
-        started_at=now, finished_at=now, versions=versions(),
+        started_at=now, finished_at=now, versions=versions(), extra={PERMANENT: True},
     )  # fmt: skip
+
+
+def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str) -> None:
+    for operation in Operation:
+        # A table that cannot be read now has its documents all the same.
+        with suppress(NightkeepError, OSError):
+            if operation.rewrites and (found := published_earlier(policy, Order(operation, run_id, reports))):
+                _stored(found, reports)
 
 
 def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Reported:
@@ -166,7 +186,7 @@ def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
     try:
         return care_for_table(policy, order, engine)
     except UsageError as failure:
-        return failed(policy, order, str(failure))
+        return _permanent(failed(policy, order, str(failure)))
 
 
 def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
@@ -203,7 +223,7 @@ def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDo
     try:
         return _no_surprise(work, surprised, table)
     except UsageError as failure:
-        return surprised(str(failure))
+        return _permanent(surprised(str(failure)))
 
 
 def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
@@ -215,6 +235,10 @@ def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], Run
     except Exception as failure:  # noqa: BLE001 -- see above
         _log.error("%s: %s", table, told(failure), exc_info=bool(os.environ.get("NIGHTKEEP_DEBUG")))
         return surprised(told(failure))
+
+
+def _permanent(document: RunDocument) -> RunDocument:
+    return replace(document, extra={**document.extra, PERMANENT: True})
 
 
 def _stored(document: RunDocument, reports: str) -> Reported:

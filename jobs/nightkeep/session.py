@@ -24,18 +24,16 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from pyspark import Broadcast, StatusTracker, cloudpickle
+from pyspark import Broadcast, SparkConf, SparkContext, StatusTracker, cloudpickle
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import Progress
 
 from nightkeep.errors import NightkeepError
+from nightkeep.spark_conf import ATTEMPTS, defaults, is_local, said_by_deployment
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-ATTEMPTS: Final = 3
-"""How often Spark tries a task that fails by anything but a NightkeepError, which would only fail again."""
 
 _SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -47,24 +45,6 @@ _SESSION: Final = {
 }
 """What holds in a session of ours and in one that was already there."""
 
-_CONTEXT: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.eventLog.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.python.worker.reuse": "true",
-    "spark.task.maxFailures": str(ATTEMPTS),
-    # One task is one core: kernels that start threads of their own would fight over it.
-    "spark.executorEnv.POLARS_MAX_THREADS": "1",
-    "spark.executorEnv.OMP_NUM_THREADS": "1",
-}
-
-_LOCAL: Final = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "2g",
-}
-
 
 @contextmanager
 def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes: int) -> Iterator[SparkSession]:
@@ -72,8 +52,9 @@ def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes:
 
     A session made here is stopped on leaving; of one that was there only the settings in `_SESSION` change, and
     they stay. `local[*]` runs as many tasks as the machine has cores and memory for, at `task_memory_bytes` each;
-    elsewhere that much is asked for beside each executor's heap. Executors of another master get this package as
-    a zip; their Python is PYSPARK_PYTHON, by default the path of this one.
+    elsewhere executors are asked for that have as much, in their heap and beside it. What the deployment says of
+    Spark stands: see `spark_conf`. Executors of another master get this package as a zip; their Python is
+    PYSPARK_PYTHON, by default the path of this one.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -94,18 +75,24 @@ def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes:
 
 
 def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
-    settings = {**_CONTEXT, **_SESSION}
-    # Under spark-submit the master and the sizes are its arguments.
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        settings["spark.master"] = _sized(master, task_memory_bytes)
-        if master.startswith("local"):
-            settings |= _LOCAL | _package_path()
-        else:
-            settings["spark.executor.memoryOverhead"] = f"{max(384, task_memory_bytes >> 20)}m"
-    builder = SparkSession.builder.appName(app_name)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    said = _submitted() if submitted else said_by_deployment(os.environ)
+    # Under spark-submit the master is its argument, and so is the name.
+    settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
+    place = said.get("spark.master", master) if submitted else master
+    if is_local(place) and not submitted:
+        settings |= _package_path()
+    settings |= defaults(place, task_memory_bytes, said, submitted=submitted) | _SESSION
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told, by its arguments and by spark-defaults.conf; its JVM runs already."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _sized(master: str, task_memory_bytes: int) -> str:

@@ -6,20 +6,26 @@ A care job checks what it publishes, so a CheckOperator starts Spark for what ha
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-import psutil  # type: ignore[import-untyped]
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
+from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
+from nightkeep.policy import load_usable
+from nightkeep.spark_conf import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import Reported, as_json, awaits_check, parse, reported, retold
 from nightkeep_airflow.runs import run_prefix
+from nightkeep_airflow.submitted import MARK, end
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -34,6 +40,12 @@ CARE_JOB, CHECK_JOB = "care.py", "check.py"
 
 # What a later try can mend: a lost race is planned again, a failure may have been the machine's.
 RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
+
+# What the end of a job's output says, or its exit status, that did not understand its policy or its arguments.
+_NOT_UNDERSTOOD = re.compile(r"^nightkeep\.errors\.(Usage|Address|Policy)Error: |Error code is: 2\.", re.MULTILINE)
+
+# Of a task, where no policy says.
+_TASK_MEMORY = 2 << 30
 
 # Airflow sends SIGKILL five seconds after SIGTERM: what ends Spark has to be done by then.
 _GRACE_SECONDS = 3
@@ -65,13 +77,26 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self.reports = reports
         self.tables = tables
         self.options = options
+        self._mark = uuid4().hex
+
+    @property
+    def tables_label(self) -> str:
+        """What a mapped task and its Spark application are called by: the first table, and how many more."""
+        first, more = next(iter(self.tables), "no table"), len(self.tables) - 1
+        return f"{first} and {more} more" if more > 0 else first
 
     def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[Reported, ...]:
-        """Run `script` over `tables` and return its result. Raises AirflowException where it wrote none."""
+        """Run `script` over `tables` and return its result; whatever it started has ended then.
+
+        Raises AirflowException where it wrote none, AirflowFailException where it could not be understood: another
+        try would not be either.
+        """
         with TemporaryDirectory(prefix="nightkeep-") as folder:
             result = Path(folder) / "result.json"
-            self._prepare(script, [*self._arguments(tables, context), "--result", str(result)])
-            super().execute(context)
+            run = context["dag_run"]
+            self.name = f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}"
+            self._prepare(script, [*self._arguments(tables, context), "--result", str(result)], tables)
+            self._submitted(context)
             if not result.exists():
                 raise AirflowException(f"{script}: expected a result file at exit status 0, found none")
             entries = parse(result.read_text(encoding="utf-8"))
@@ -80,26 +105,35 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         return entries
 
     def on_kill(self) -> None:
-        """End spark-submit, its JVM and the driver's Python; SIGTERM first, so Spark removes its folders."""
-        family = _family(self._hook._submit_sp) if self._hook else []
-        for process in family:
-            _signal(process.terminate)
-        _, alive = psutil.wait_procs(family, timeout=_GRACE_SECONDS)
-        for process in alive:
-            _signal(process.kill)
-        psutil.wait_procs(alive, timeout=1)
+        """End spark-submit, its JVM, the driver's Python and its workers; a cluster ends executors of a lost driver."""
+        end(self._mark, grace_seconds=_GRACE_SECONDS)
         if self._hook:
             super().on_kill()
 
-    def _prepare(self, script: str, arguments: list[str]) -> None:
+    def _submitted(self, context: Context) -> None:
+        try:
+            super().execute(context)
+        except AirflowTaskTimeout:
+            raise
+        except AirflowException as failure:
+            if _NOT_UNDERSTOOD.search(str(failure)):
+                raise AirflowFailException(str(failure)) from failure
+            raise
+        finally:
+            # A driver may outlive its JVM; after a timeout too, where Airflow calls `on_kill` next.
+            end(self._mark, grace_seconds=_GRACE_SECONDS)
+
+    def _prepare(self, script: str, arguments: list[str], tables: Sequence[str]) -> None:
         self.application = str(Path(self.jobs) / script)
         self.application_args = arguments
-        self.conf = {
-            "spark.log.level": "WARN",
-            "spark.executorEnv.PYTHONPATH": self.jobs,
-            **(self.conf or {}),
-        }
-        self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {})}
+        self.conf = {"spark.executorEnv.PYTHONPATH": self.jobs, **(self.conf or {})}
+        self._mark = uuid4().hex
+        self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
+        said = {**said_by_file({**os.environ, **self.env_vars}), **self.conf}
+        # The one size that a session cannot ask for: its JVM runs by then. What the deployment says stands.
+        if self._driver_memory is None and "spark.driver.memory" not in said:
+            master = str(self._get_hook()._connection["master"])
+            self._driver_memory = driver_memory(master, _task_memory(self.policy, tables))
 
     def _arguments(self, tables: Sequence[str], context: Context) -> list[str]:
         run = context["dag_run"]
@@ -127,7 +161,7 @@ class CareOperator(NightkeepSparkOperator):
         script = JOBS[Operation(self.operation)] if self.operation.strip() else CARE_JOB
         entries = self.submit(script, self.tables, context)
         # What a run has published it finds again: only the next run plans the rest of that table.
-        unpublished = [entry for entry in entries if entry.committed_version is None]
+        unpublished = [entry for entry in entries if entry.committed_version is None and not entry.permanent]
         _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
         return [as_json(entry) for entry in entries]
 
@@ -136,6 +170,7 @@ class CheckOperator(NightkeepSparkOperator):
     """A look at the documents of what a group's care published; `cared` is its CareOperator's output.
 
     Where a published version has no check, because the care job died before it or the check broke, it is done now.
+    `cared` is None where care failed for good: then the check looks itself for what the run published.
     """
 
     template_fields = (*NightkeepSparkOperator.template_fields, "cared")
@@ -146,6 +181,8 @@ class CheckOperator(NightkeepSparkOperator):
 
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
         """Raises AirflowSkipException where nothing was published, AirflowException to have a check tried again."""
+        if self.cared is None:
+            self.cared = [as_json(entry) for entry in self.submit(CHECK_JOB, self.tables, context)]
         cared = [reported(entry) for entry in self.cared]
         published = [entry for entry in cared if entry.committed_version is not None]
         if not published:
@@ -181,17 +218,10 @@ def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
     }
 
 
-def _family(submitted: Any) -> list[psutil.Process]:
-    """spark-submit and everything below it, the launcher first; nothing where it has ended."""
-    if submitted is None or submitted.poll() is not None:
-        return []
-    launcher = psutil.Process(submitted.pid)
-    return [launcher, *launcher.children(recursive=True)]
-
-
-def _signal(send: Callable[[], object]) -> None:
-    """A process may end by itself between the listing and the signal."""
-    try:
-        send()
-    except psutil.NoSuchProcess:
-        return
+def _task_memory(policy: str, tables: Sequence[str]) -> int:
+    """What the largest task of these tables may take; a table that is not understood is the job's to tell."""
+    found = []
+    for table in tables:
+        with suppress(NightkeepError, OSError):
+            found.append(load_usable(policy).effective(table).settings.task_memory)
+    return max(found, default=_TASK_MEMORY)

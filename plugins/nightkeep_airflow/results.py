@@ -20,6 +20,7 @@ class Reported:
     """One entry of a job's result file; `document` is the path of what was written about it, if anything.
 
     `checked` is whether the job itself knows of a check of what it published, where no document tells.
+    `permanent` is a failure that another try would meet again: a table that is not there, an access that is denied.
     """
 
     table: str
@@ -29,6 +30,7 @@ class Reported:
     document: str | None
     committed_version: int | None = None
     checked: bool = False
+    permanent: bool = False
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -62,6 +64,7 @@ def reported(entry: Mapping[str, Any]) -> Reported:
         document=entry.get("document"),
         committed_version=entry.get("committed_version"),
         checked=entry.get("checked") is True,
+        permanent=bool(entry.get("permanent")),
     )
 
 

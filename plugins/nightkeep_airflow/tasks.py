@@ -1,15 +1,19 @@
 """Groups of tables -> care -> check -> one outcome per table, and a page. Every DAG is this chain.
 
-            per group (mapped)              per table (mapped)
-    groups -> [ care -> check ] -> settle -> outcome
-                                         `-> page
-    groups -> [     sweep     ] -> settle -> swept
-                                         `-> page
+                       per group (mapped)            per table (mapped)
+    in_time -> groups -> [ care -> check ] -> settle -> outcome
+                                                    `-> page
+    in_time -> groups -> [     sweep     ] -> settle -> swept
+                                                    `-> page
 
 The care job checks what it publishes, in the session that published it, so that a format's night is one session.
 `check` reads the documents: it succeeds at once where every published version was checked, is skipped where nothing
 was published, and starts Spark only for a version without a check, which the care job left behind when it died or
-when the check broke.
+when the check broke. Where care failed for good it runs all the same, and looks for what that care published.
+
+A scheduled run that starts hours late ends after `in_time`, all else skipped. What is known of a table is one entry
+of a list that `settle` returns in chunks, as Airflow maps over 1,024 values of one task and no more: each table is
+a chunk and a place in it.
 
 Who retries what. An outcome is settled by the job that did the work, so nothing downstream can mend it by
 running again: retries belong to `care`. While tries remain, a CareOperator whose result has a `conflicted` or
@@ -30,31 +34,35 @@ after it but not after the outcomes, so it is always written and never turns a f
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 from urllib.parse import quote
 
+from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep.policy import load_usable
+from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.results import Settled, as_json, reported, retold, settled, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import Settings
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 POOL = "nightkeep_spark"
 CONNECTION = "nightkeep_spark"
 
-# On a local master the driver is where a check's joins run; what the session asks for comes too late for its JVM.
-DRIVER_MEMORY = "2g"
+TABLE = "{{ task.op_kwargs.results[task.op_kwargs.place].table }}"
 
 # Mapped tasks share one declaration, so each table's asset is reached through this alias when it is emitted.
 VERIFIED = AssetAlias("nightkeep-verified")
@@ -91,11 +99,19 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str = "", option
             options=[*options],
             **submit,
         )
-        CheckOperator(task_id="check", name="nightkeep-check", cared=care.output, **submit)
+        # Not only after success: what a care published that then failed for good is to be checked as well.
+        CheckOperator(
+            task_id="check",
+            name="nightkeep-check",
+            tables=tables,
+            cared=care.output,
+            trigger_rule=TriggerRule.ALL_DONE,
+            **submit,
+        )
 
-    results = settle(groups, "group.care")
+    results = settle(groups, ["group.care", "group.check"])
     each.expand(tables=groups) >> results
-    outcome.expand(result=results)
+    outcome.expand(results=results, place=places(results))
     page(results, settings.policy, settings.reports)
 
 
@@ -108,9 +124,9 @@ def sweep_for(groups: XComArg, settings: Settings) -> None:
             task_id="sweep", name="nightkeep-sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings)
         )
 
-    results = settle(groups, "group.sweep")
+    results = settle(groups, ["group.sweep"])
     each.expand(tables=groups) >> results
-    swept.expand(result=results)
+    swept.expand(results=results, place=places(results))
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
 
 
@@ -118,50 +134,96 @@ def _submit(settings: Settings) -> dict[str, Any]:
     return {
         "conn_id": CONNECTION,
         "pool": POOL,
-        "driver_memory": DRIVER_MEMORY,
+        "execution_timeout": settings.task_timeout,
+        "total_executor_cores": settings.cores,
+        "map_index_template": "{{ task.tables_label }}",
         "jobs": settings.jobs,
         "policy": settings.policy,
         "reports": settings.reports,
     }
 
 
+def scheduled_groups(settings: Settings) -> XComArg:
+    """Groups of all tables, for a run that starts in time."""
+    groups = policy_groups(settings.policy)
+    in_time(settings.start_within.total_seconds()) >> groups
+    return groups
+
+
+# Whatever their trigger rules are, all tasks behind it are skipped.
+@task.short_circuit(retries=0, ignore_downstream_trigger_rules=True)
+def in_time(within_seconds: float, *, dag_run: Any = None, dag: Any = None) -> bool:
+    """False for a scheduled run that starts late. Raises AirflowFailException for parameters the DAG does not know."""
+    require_known(dag_run.conf, [*dag.params])
+    within = timedelta(seconds=within_seconds)
+    late = too_late(dag_run, now=datetime.now(UTC), within=within)
+    if late:
+        _log.warning("%s", late)
+    return late is None
+
+
 @task(retries=0)
 def policy_groups(policy: str) -> list[list[str]]:
-    """Tables that share a Spark session, from the policy as it is when the run starts."""
-    return [list(group) for group in groups_of(load_usable(policy))]
+    """Tables that share a Spark session, from the policy as it is when the run starts; larger where they are many."""
+    loaded = load_usable(policy)
+    found = groups_of(loaded)
+    while len(found) > _most_mapped():
+        found = groups_of(loaded, max(map(len, found)) * 2)
+    return [list(group) for group in found]
 
 
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
 @task(trigger_rule=TriggerRule.ALL_DONE)
-def settle(groups: Any, told_by: str, *, ti: Any = None) -> list[dict[str, object]]:
-    """One entry per table, whatever became of its group's tasks; what `told_by`, a task, did not return is not there.
+def settle(groups: Any, told_by: list[str], *, ti: Any = None) -> list[list[dict[str, object]]]:
+    """Chunks of one entry per table, whatever became of its group's tasks; what `told_by` did not return is not there.
 
-    The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart.
+    The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart. What a
+    later one of `told_by` says of a table's operation counts.
     """
     if groups is None:
         raise AirflowFailException("nobody said which tables there are; see the first task of the run")
     tables = [table for group in groups for table in group]
-    told = [reported(entry) for group in ti.xcom_pull(task_ids=[told_by]) if group for entry in group]
-    return [as_json(result) for result in settled(tables, map(retold, told))]
+    returned = [group for task_id in told_by for group in ti.xcom_pull(task_ids=[task_id])]
+    told = [reported(entry) for group in returned if group for entry in group]
+    return chunks([as_json(result) for result in settled(tables, map(retold, told))], _most_mapped())
 
 
-@task(outlets=[VERIFIED], map_index_template="{{ task.op_kwargs.result.table }}")
-def outcome(result: Mapping[str, Any], *, outlet_events: Any = None) -> str:
+@task
+def places(results: Any) -> list[int]:
+    """Places in the longest chunk."""
+    return [*range(max(map(len, results), default=0))]
+
+
+@task(outlets=[VERIFIED], map_index_template=TABLE)
+def outcome(results: Any, place: int, *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit."""
-    found = _unless_raised(result)
+    found = _unless_raised(results, place)
     if found.outcome is Outcome.VERIFIED:
         outlet_events[VERIFIED].add(table_asset(found.table), extra={"documents": list(found.documents)})
     return str(found)
 
 
-@task(map_index_template="{{ task.op_kwargs.result.table }}")
-def swept(result: Mapping[str, Any]) -> str:
+@task(map_index_template=TABLE)
+def swept(results: Any, place: int) -> str:
     """Ends as the table's sweep did: skipped where there are orphans that the policy leaves where they are."""
-    return str(_unless_raised(result))
+    return str(_unless_raised(results, place))
 
 
-def _unless_raised(result: Mapping[str, Any]) -> Settled:
-    found = settled_result(result)
+def chunks(entries: list[T], most: int) -> list[list[T]]:
+    """The same in order, in as few chunks as have at most `most` entries each, as even as can be."""
+    count = -(-len(entries) // most)
+    cuts = [len(entries) * i // count for i in range(count + 1)] if count else []
+    return [entries[start:end] for start, end in itertools.pairwise(cuts)]
+
+
+def _most_mapped() -> int:
+    return max(1, int(conf.getint("core", "max_map_length", fallback=1024)))
+
+
+def _unless_raised(results: Sequence[Mapping[str, Any]], place: int) -> Settled:
+    if place >= len(results):
+        raise AirflowSkipException("no table: this chunk is shorter than another one")
+    found = settled_result(results[place])
     if found.outcome in RAISED:
         raise RAISED[found.outcome](str(found))
     return found
@@ -176,6 +238,8 @@ def page(results: Any, policy: str, reports: str, *, operation: str | None = Non
         now=datetime.now(UTC),
         operation=Operation(operation) if operation else None,
     )
-    written = write_run(reports, run, [settled_result(result) for result in results], policy=load_usable(policy))
+    written = write_run(
+        reports, run, [settled_result(result) for chunk in results for result in chunk], policy=load_usable(policy)
+    )
     _log.info("The report of this run is %s", written)
     return str(written)

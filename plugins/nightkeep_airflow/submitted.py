@@ -1,0 +1,63 @@
+"""Processes of one submitted job: found, also where their parents have ended, and ended.
+
+spark-submit, its JVM, the driver and its workers all inherit a variable that no other process has. Going by parents
+alone would miss a driver whose JVM was killed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psutil  # type: ignore[import-untyped]
+
+MARK = "NIGHTKEEP_SUBMITTED"
+
+
+def family(mark: str) -> list[psutil.Process]:
+    """Every process of ours that was started with `mark` in its environment, or below one that was."""
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark:
+                found |= {each.pid: each for each in (process, *process.children(recursive=True))}
+        except psutil.Error:
+            # Another user's, or ended since it was listed.
+            continue
+    return list(found.values())
+
+
+def end(mark: str, *, grace_seconds: float) -> None:
+    """End them all: SIGTERM first, so that Spark removes its folders, and SIGKILL after the grace.
+
+    Whoever is born meanwhile is found by another look.
+    """
+    asked, deadline = set[int](), time.monotonic() + grace_seconds
+    while (alive := _alive(mark)) and time.monotonic() < deadline:
+        for process in alive:
+            if process.pid not in asked:
+                _signal(process.terminate)
+                asked.add(process.pid)
+        psutil.wait_procs(alive, timeout=0.2)
+    for process in alive:
+        _signal(process.kill)
+    psutil.wait_procs(alive, timeout=1)
+
+
+def _alive(mark: str) -> list[psutil.Process]:
+    return [process for process in family(mark) if process.is_running() and not _is_zombie(process)]
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return True
+
+
+def _signal(send: Callable[[], object]) -> None:
+    """A process may end by itself between the listing and the signal."""
+    try:
+        send()
+    except psutil.NoSuchProcess:
+        return
