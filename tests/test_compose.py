@@ -142,6 +142,8 @@ def test_variables_of_ours_are_read_by_code_or_policy() -> None:
     sources = [path for glob in ("plugins/**/*.py", "dags/*", "jobs/nightkeep/**/*.py") for path in ROOT.glob(glob)]
     sources += ROOT.glob("docker/*.py")
     text = "\n".join(path.read_text() for path in sources if path.suffix in {".py", ".yaml"})
+    # Settings of minutes are read by their stem.
+    text += "".join(f"NIGHTKEEP_{stem}_MINUTES" for stem in re.findall(r'minutes\("(\w+)"', text))
     ours = {k for s in SERVICES.values() for k in s.get("environment", {}) if k.startswith("NIGHTKEEP_")}
     assert {key for key in ours if key not in text} == set()
     assert f"AIRFLOW_CONN_{'nightkeep_spark'.upper()}" in SERVICES["scheduler"]["environment"]

@@ -134,6 +134,61 @@ print(json.dumps({{"alive": alive, "raised": len(raised), "family": len(family)}
     assert (found["alive"], found["raised"]) == ([], 1)
 
 
+def test_a_tasks_memory_and_the_cores_are_among_what_is_submitted(airflow: Airflow) -> None:
+    (airflow.home / "tables.yaml").write_text(
+        "version: 1\ntables:\n- {name: a, table: 'paimon:/a', task_memory: 5GB}\n- {name: b, table: 'paimon:/b'}\n"
+    )
+    (airflow.home / "conf").mkdir()
+    (airflow.home / "conf/spark-defaults.conf").write_text("spark.driver.memory 9g\n")
+    found = airflow.python(
+        f"""
+import json, os
+from nightkeep_airflow.operators import CareOperator
+def submitted(tables, host, **more):
+    os.environ["AIRFLOW_CONN_NIGHTKEEP_SPARK"] = json.dumps(dict(conn_type="spark", host=host))
+    where = dict(conn_id="nightkeep_spark", jobs="/jobs", policy={str(airflow.home / "tables.yaml")!r}, reports="r")
+    operator = CareOperator(task_id="care", tables=tables, total_executor_cores=3, **where, **more)
+    operator._prepare("care.py", [], tables)
+    return operator._get_hook()._build_spark_submit_command("care.py")
+answers = [
+    submitted(["a", "b"], "local[2]"), submitted(["b", "gone"], "local[2]"), submitted(["a"], "spark://m:1"),
+    submitted(["a"], "local[2]", driver_memory="3g"),
+    submitted(["a"], "local[2]", conf={{"spark.driver.memory": "4g"}}),
+]
+os.environ["SPARK_CONF_DIR"] = {str(airflow.home / "conf")!r}
+print(json.dumps([*answers, submitted(["a"], "local[2]")]))"""
+    )
+    memory = [line[line.index("--driver-memory") + 1] if "--driver-memory" in line else None for line in found]
+    assert memory == ["5120m", "2048m", "2048m", "3g", None, None]
+    assert {line[line.index("--total-executor-cores") + 1] for line in found} == {"3"}
+    assert "spark.driver.memory=4g" in found[4]
+    assert not [word for line in found for word in line if "spark.log.level" in word]
+
+
+@pytest.mark.parametrize(
+    ("failing", "raised"),
+    [
+        ("raise UsageError('no such table')", "AirflowFailException"),
+        ("raise PolicyError('tables.yaml:1: no')", "AirflowFailException"),
+        ("sys.exit(2)", "AirflowFailException"),
+        ("sys.exit(1)", "AirflowException"),
+        ("raise MissingFile('a', 'b', 'c')", "AirflowException"),
+    ],
+)
+def test_a_job_that_could_not_be_understood_is_not_tried_again(airflow: Airflow, failing: str, raised: str) -> None:
+    (airflow.home / "jobs/care.py").write_text(
+        f"import sys\nfrom nightkeep.errors import MissingFile, PolicyError, UsageError\n{failing}\n"
+    )
+    found = airflow.python(
+        f"""{NIGHT}
+try:
+    night(["t.table"], jobs={str(airflow.home / "jobs")!r}, policy={str(airflow.home / "tables.yaml")!r}, reports="r")
+except Exception as failure:
+    print(json.dumps(type(failure).__name__))"""
+    )
+    assert found == raised
+
+
 NIGHT = """
 import json, types
 from airflow.sdk.exceptions import AirflowSkipException

@@ -31,3 +31,30 @@ def test_units_run_on_both_workers_and_the_driver_opens_metadata_only(cluster: S
     assert sum(executors.values()) == 2 * len(document["plan"]["units"])
     assert opened, "the driver plans from metadata"
     assert not [name for name in opened if "bucket-" in name or name.startswith("index/")], opened
+
+
+def test_sizes_reach_executors_and_what_the_deployment_says_stands(cluster: Standalone, tmp_path: Path) -> None:
+    said = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path), "spark.cores.max": "1"}
+    named = {"spark.app.name": "the name it was given", "spark.log.level": "INFO"}
+
+    printed = submit(cluster, ROOT / "tests/standalone_session.py", str(700 << 20), conf=said | named)
+
+    assert json.loads(printed.strip().splitlines()[-1]) == {
+        "spark.app.name": "the name it was given", "spark.executor.cores": "1", "spark.executor.memory": "1024m",
+        "spark.executor.memoryOverhead": "700m", "spark.cores.max": "1", "spark.eventLog.enabled": "true",
+        "spark.ui.enabled": "false", "spark.log.level": "INFO", "spark.task.maxFailures": "3",
+    }  # fmt: skip
+    assert list(tmp_path.iterdir()), "expected the log of events that was asked for"
+    (application,) = (app for app in cluster.status()["completedapps"] if app["name"] == "the name it was given")
+    assert (application["memoryperexecutor"], application["cores"]) == (1024, 1)
+
+
+def test_a_session_that_gets_no_executor_says_so_and_ends(cluster: Standalone) -> None:
+    # Each worker has 1 GiB.
+    printed = submit(cluster, ROOT / "tests/standalone_session.py", str(3 << 30))
+
+    assert json.loads(printed.strip().splitlines()[-1]) == {
+        "unreachable": f"{cluster.master}: expected an executor within 20 s, found none of 1 cores and 3072m of "
+        "memory; other applications hold the cores (spark.cores.max limits what one takes), or no worker is that large"
+    }
+    assert cluster.status()["activeapps"] == []

@@ -103,7 +103,7 @@ def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
 def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | None:
     """The document of what this run has published already, None where that is nothing. Reads metadata only."""
     table = open_table(policy.address)
-    return _found(RunLog(policy, order), table, done) if (done := table.committed(_run(order))) else None
+    return outcomes.found(RunLog(policy, order), table, done) if (done := table.committed(_run(order))) else None
 
 
 def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
+from nightkeep.errors import Unreachable
 from nightkeep.formats import loaded
+from nightkeep.resources import PATIENCE_SECONDS, executors_within
 from nightkeep.sweep.growing import GrowingSets
 from nightkeep.sweep.sets import Sets
 from nightkeep.tasks import Exchange, Mapper
@@ -20,6 +23,7 @@ class Engine:
         self._master, self._task_memory_bytes = master, task_memory_bytes
         self._open = ExitStack()
         self._spark: Any = None
+        self._without: Unreachable | None = None
 
     def __enter__(self) -> Engine:
         return self
@@ -30,14 +34,22 @@ class Engine:
         self._open.close()
 
     def spark(self) -> Any:
-        """The SparkSession."""
+        """The SparkSession. Raises Unreachable where a cluster gives it no executor, and does not ask again."""
+        if self._without is not None:
+            raise self._without
         if self._spark is None:
             session = importlib.import_module("nightkeep.session")
             started = session.spark_session(
                 master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes
             )
-            self._spark = self._open.enter_context(started)
-            session.warm_up(self._spark, also=loaded())
+            spark = self._open.enter_context(started)
+            try:
+                with executors_within(spark, float(os.environ.get("NIGHTKEEP_EXECUTOR_SECONDS", PATIENCE_SECONDS))):
+                    session.warm_up(spark, also=loaded())
+            except Unreachable as failure:
+                self._without = failure
+                raise
+            self._spark = spark
         return self._spark
 
     def mapper(self) -> Mapper:

@@ -11,7 +11,7 @@ NightkeepError
     |-- MissingFile        a file that metadata names is not there
     |   `-- BeingCreated     somebody is about to write it: run again
     |-- NotCreated         a name that the store certainly did not create: nothing was published
-    |-- Unreachable        a catalog that gives no answer now
+    |-- Unreachable        a catalog, or a cluster, that gives no answer now
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
 """
 

@@ -166,9 +166,11 @@ def in_time(within_seconds: float, *, dag_run: Any = None, dag: Any = None) -> b
 def policy_groups(policy: str) -> list[list[str]]:
     """Tables that share a Spark session, from the policy as it is when the run starts; larger where they are many."""
     loaded = load_usable(policy)
-    found = groups_of(loaded)
-    while len(found) > _most_mapped():
-        found = groups_of(loaded, max(map(len, found)) * 2)
+    found, tables = groups_of(loaded), len(loaded.tables)
+    size = max(map(len, found), default=0)
+    while len(found) > _most_mapped() and size < tables:
+        size *= 2
+        found = groups_of(loaded, size)
     return [list(group) for group in found]
 
 
