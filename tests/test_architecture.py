@@ -71,7 +71,7 @@ EDGES = {
     "night": "care engine errors model opinion policy report software sweep upkeep",
     "apply": "engine errors formats model policy redaction tasks",
     "job": "engine errors model night policy redaction",
-    "statement": "errors policy",
+    "statement": "errors model policy",
     "commands": "advise care engine errors formats layout model night policy queries report statement sweep upkeep",
     "cli": "commands errors model redaction",
     "__main__": "cli",
