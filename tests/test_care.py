@@ -129,7 +129,9 @@ class TestNotNow:
         assert document.outcome is Outcome.SKIPPED
         assert document.reason is not None
         assert document.reason.startswith("on hold since run night: rows differ; nightkeep release ")
-        assert night.care(dry_run=True).plan.units
+        planned = night.care(dry_run=True).plan
+        assert planned.units
+        assert planned.notes[-1] == f"a run would be skipped now: {document.reason}"
         release(night.reports, night.engine.address.name)
         assert night.care().outcome is Outcome.VERIFIED
 
@@ -142,7 +144,9 @@ class TestNotNow:
         window = Window(later.time(), (later + timedelta(hours=1)).time(), "UTC")
         document = night.care(window=window)
         assert (document.outcome, document.reason) == (Outcome.SKIPPED, f"outside its window {window}")
-        assert night.care(window=window, dry_run=True).plan.units
+        planned = night.care(window=window, dry_run=True).plan
+        assert planned.units
+        assert planned.notes[-1] == f"a run would be skipped now: outside its window {window}"
 
     def test_nothing_is_opened(self, night: Night, opening: Opening) -> None:
         opening(lambda table: pytest.fail("opened"))

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -856,7 +857,26 @@ def test_the_summary_tells_of_commits_and_of_columns() -> None:
 
 
 def test_the_dry_run_tells_the_order_of_rows() -> None:
-    assert plan_text(clustered()).splitlines()[0] == "events: optimize of version 41, hilbert by lat, s.lon, 1 units"
+    assert plan_text(clustered()).splitlines()[0] == "events: optimize of version 41, hilbert by lat, s.lon, 1 unit"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"outcome": Outcome.REFUSED, "reason": "no vectors", "base_version": None}, "upgrade refused: no vectors"),
+        ({"outcome": Outcome.SKIPPED, "reason": "paused: wait", "base_version": None}, "upgrade skipped: paused: wait"),
+        ({"outcome": Outcome.UNCHANGED, "reason": "nothing to do"}, "upgrade of version 41: unchanged: nothing to do"),
+    ],
+)
+def test_the_dry_run_of_a_table_without_work_is_one_sentence(changes: dict[str, Any], text: str) -> None:
+    assert plan_text(replace(document(), plan=PlanSection(), **changes)) == f"shop.orders: {text}"
+
+
+def test_the_summary_of_a_delete_says_how_many_rows_it_hid_and_how_to_undo_it() -> None:
+    deleted = replace(document(), operation=Operation.DELETE, go_back="RESTORE TABLE t TO VERSION AS OF 42")
+    lines = summary_text((deleted,)).splitlines()
+    assert "shop.orders: 3 rows hidden in deletion vectors" in lines
+    assert "shop.orders: to undo this commit and every later one: RESTORE TABLE t TO VERSION AS OF 42" in lines
 
 
 class TestColumns:

@@ -113,11 +113,11 @@ def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> Ru
     require_same(log.order, log.policy.address.name, published=bool(earlier))
     if earlier:
         return outcomes.found(log, table, earlier)
-    waiting = None if log.order.dry_run else not_now(log.policy, log.order.reports, log.started)
-    if waiting:
+    waiting = not_now(log.policy, log.order.reports, log.started)
+    if waiting and not log.order.dry_run:
         return log.document(Outcome.SKIPPED, waiting)
     try:
-        document = _planned(log, table, run, workers)
+        document = _planned(log, table, run, workers, waiting=waiting)
     except RefusedTable:
         late = () if log.order.dry_run else table.committed(run)
         if not late:
@@ -130,7 +130,9 @@ def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> Ru
     return outcomes.found(log, table, late) if late else document
 
 
-def _planned(log: RunLog, table: Table[Any], run: Run, workers: Callable[[], _Workers]) -> RunDocument:
+def _planned(
+    log: RunLog, table: Table[Any], run: Run, workers: Callable[[], _Workers], *, waiting: str | None
+) -> RunDocument:
     if isinstance(table, MayBeNew) and table.never_written():
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     with log.stage("plan"):
@@ -138,6 +140,8 @@ def _planned(log: RunLog, table: Table[Any], run: Run, workers: Callable[[], _Wo
         request = _request(log, table, base, run=run)
         found = plan(table, base, request)
         watch = look_back(table, base, log.order.reports, now_ms=run.now_ms)
+    if waiting:
+        found = replace(found, notes=(*found.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
         "base_version": base.version,
         "base_identity": str(base.identity),
@@ -149,8 +153,18 @@ def _planned(log: RunLog, table: Table[Any], run: Run, workers: Callable[[], _Wo
     if not found.units:
         return log.document(Outcome.UNCHANGED, "nothing to do")
     if log.order.dry_run:
-        return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
+        return _dry_run(log, table, found, workers)
     return _work(log, table, base, found, run=run, workers=workers())
+
+
+def _dry_run(log: RunLog, table: Table[Any], found: Plan, workers: Callable[[], _Workers]) -> RunDocument:
+    """The plan. Where rows are to be deleted, how many of them match as well: data is read for that."""
+    if found.rows is None or not isinstance(table, ChangesRows):
+        return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
+    tasks = [task for unit in found.units for task in unit.tasks]
+    rows = sum(workers().mapper(table.count_matching, tasks, label="count"))
+    reason = f"dry run: {rows:,} rows where {shortened(found.rows)} would be hidden, nothing was changed"
+    return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
 
 
 def _undone(log: RunLog, table: Table[Any], watch: Watch) -> RunDocument | None:

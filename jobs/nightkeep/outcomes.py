@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.model import Committed, Conflicted, Mismatch, Outcome, Run, VersionIdentity
+from nightkeep.model import Committed, Conflicted, Mismatch, Operation, Outcome, Run, VersionIdentity
 from nightkeep.protocol import Snapshot, Table
 from nightkeep.report import (
     CheckStatus,
@@ -68,6 +68,8 @@ def ended(log: RunLog, table: Table[Any], base: Snapshot[Any], ended: Sequence[B
     except MissingFile:
         gone = f"published version {done[-1].version} is gone already: expired or rolled back"
         return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **told)
+    if log.order.operation is Operation.DELETE:
+        told["go_back"] = table.go_back(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
     metrics = replace(metrics, extra={**metrics.extra, **table.figures(base, after, touched)})

@@ -217,6 +217,9 @@ class ChangesRows(Protocol):
     def columns(self, snapshot: Any) -> pa.Schema:
         """The columns that a condition on rows may name, by their logical names, as rows are handed out."""
 
+    def count_matching(self, task: object) -> int:
+        """How many rows that readers see a task of such an operation would change. Writes nothing."""
+
 
 @runtime_checkable
 class MayBeNew(Protocol):

@@ -248,6 +248,26 @@ def test_the_command_deletes_proves_and_checks(
     assert {difference.difference.extra_count for difference in report.differences} == {0}
 
 
+def test_a_dry_run_counts_the_rows_that_the_command_then_hides(
+    delta_spark: DeltaSpark, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, version = delta_spark.read(table).rows, latest_version(table)
+    asked = (f"delta:{table}", "--reports", str(tmp_path / "reports"), "--rows-where", "n >= 8 OR k = 2")
+    files = sorted(table.rglob("*"))
+    status, document = command(*asked, "--dry-run", capsys=capsys)
+    matching = sum(1 for row in before if row[1] == 2 or (row[2] or 0) >= 8)
+    assert (status, document["outcome"], document["matching_rows"]) == (0, "skipped", matching)
+    assert sorted(table.rglob("*")) == files and not (tmp_path / "reports").exists()
+    with pytest.raises(SystemExit):
+        main(["delete", *asked, "--no-check"])
+    said = capsys.readouterr().out
+    assert f"t: {matching:,} rows hidden in deletion vectors" in said
+    undo = f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {version}"
+    assert f"t: to undo this commit and every later one: {undo}" in said
+    delta_spark.sql(undo)
+    assert delta_spark.read(table).rows == before
+
+
 def test_the_command_deletes_by_keys_proves_and_checks(
     delta_spark: DeltaSpark, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

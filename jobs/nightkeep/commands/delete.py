@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nightkeep.care import Order
+from nightkeep.care import Order, care
 from nightkeep.commands import options
 from nightkeep.commands.care import run_one
 from nightkeep.commands.place import find_place, show
@@ -18,7 +18,7 @@ from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import Overrides
-from nightkeep.report import summary_text
+from nightkeep.report import plan_text, summary_text
 
 
 def delete(
@@ -32,6 +32,7 @@ def delete(
             "--keys", help="Parquet, JSON Lines or CSV file of keys in columns of the table; null matches null"
         ),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the rows; change nothing")] = False,
     writers: options.WritersOption = None, no_check: options.NoCheck = False,
     task_memory: options.TaskMemory = None, master: options.Master = "local[*]", run_id: options.RunId = None,
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
@@ -45,11 +46,15 @@ def delete(
     chosen = place.effective(table, Overrides(task_memory=task_memory, writers=writers))
     name = run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     asked = {"rows_where": rows_where} if keys is None else {"keys": _digest(keys)}
-    order = Order(Operation.DELETE, name, place.reports, rows=rows_where, keys=keys, asked=asked)
+    order = Order(Operation.DELETE, name, place.reports, dry_run, rows=rows_where, keys=keys, asked=asked)
     checks = chosen.settings.check.enabled and not no_check
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        document = run_one(chosen, order, engine, checks=checks)
-    show([document], as_json=as_json, text=summary_text([document]))
+        if dry_run:
+            document = care(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
+        else:
+            document = run_one(chosen, order, engine, checks=checks)
+    text = plan_text(document) if dry_run else summary_text([document])
+    show([document], as_json=as_json, text=text)
 
 
 def _digest(keys: Path) -> str:

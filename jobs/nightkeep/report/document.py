@@ -183,8 +183,9 @@ class Expectations:
 class RunDocument:
     """One operation on one table in one run. Times carry their zone; `versions` names software, by component.
 
-    `go_back` is the engine's own statement that restores `base_version`, given when a published version
-    failed its check. `base_identity` tells that version from others of its number (model.VersionIdentity).
+    `go_back` is the engine's own statement that restores the version before the commit, given where a published
+    version failed its check and where rows were deleted. `base_identity` tells the version planned on from others of
+    its number (model.VersionIdentity).
     """
 
     run_id: str

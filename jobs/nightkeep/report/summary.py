@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
+from nightkeep.model import Operation
 from nightkeep.report.columns import Change, column_changes, delete_files, losers, show_share
 from nightkeep.report.document import PlanUnit, RunDocument
 from nightkeep.report.figures import show_bytes
@@ -30,11 +31,16 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
 def plan_text(document: RunDocument) -> str:
     """The dry run of one document: what would be done to each unit and why. Ends without a newline."""
     units = document.plan.units
+    if document.base_version is None:
+        return _printable(f"{document.table}: {document.operation} {document.outcome}: {document.reason}")
     order = f", {document.plan.clustering}" if document.plan.clustering else ""
-    head = f"{document.table}: {document.operation} of version {document.base_version}{order}, {len(units)} units"
+    head = f"{document.table}: {document.operation} of version {document.base_version}{order}"
+    head += (
+        f", {len(units)} unit{'s' if len(units) > 1 else ''}" if units else f": {document.outcome}: {document.reason}"
+    )
     lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  note: {note}" for note in document.plan.notes)]
-    if not units:
-        lines.append(f"  {document.outcome}: {document.reason}")
+    if units and "matching_rows" in document.extra:
+        lines.append(f"  {document.reason}")
     return "\n".join(map(_printable, lines))
 
 
@@ -52,6 +58,10 @@ def _notes(document: RunDocument) -> Iterator[str]:
     if len(document.commits) > 1:
         first, last = document.commits[0].version, document.commits[-1].version
         yield f"{len(document.commits)} commits, versions {first} to {last}"
+    if document.operation is Operation.DELETE and document.commits:
+        yield f"{document.metrics.deleted_rows_marked or 0:,} rows hidden in deletion vectors"
+        if document.go_back:
+            yield f"to undo this commit and every later one: {document.go_back}"
     deletes = delete_files(document.metrics.extra)
     if deletes and document.commits:
         yield f"delete files: {deletes}"

@@ -104,6 +104,15 @@ def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple
     return DeltaEdit(tuple(removed), tuple(added), task.intent, marked), writer.close(), marked
 
 
+def count_matching(storage: Storage, task: DeleteTask) -> int:
+    """Rows that `mark` would hide and that no vector hides yet; reads the condition's columns alone."""
+    found = 0
+    for file in task.unit.files:
+        hidden = _matching(FileReader(storage, task.unit, file), task)
+        found += len(hidden - read_vector(storage, file))
+    return found
+
+
 def _matching(reader: FileReader, task: DeleteTask) -> BitMap64:
     """Positions of matching rows, deleted or not; reads the condition's columns alone."""
     test = rows_where(task.condition, arrow_schema(task.unit.schema))

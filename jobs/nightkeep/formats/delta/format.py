@@ -12,7 +12,7 @@ from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.delta import audit, commit, expire, live, scan, territory, vacuum, wide
 from nightkeep.formats.delta.cluster_columns import require_columns
 from nightkeep.formats.delta.cluster_plan import cluster_files
-from nightkeep.formats.delta.delete import arrow_schema, delete_rows, refuse_deletes
+from nightkeep.formats.delta.delete import DeleteTask, arrow_schema, count_matching, delete_rows, refuse_deletes
 from nightkeep.formats.delta.figures import figures
 from nightkeep.formats.delta.layout import layout, sample
 from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
@@ -68,6 +68,11 @@ class DeltaTable:
 
     def columns(self, snapshot: DeltaSnapshot) -> pa.Schema:
         return arrow_schema(snapshot.schema)
+
+    def count_matching(self, task: object) -> int:
+        if not isinstance(task, DeleteTask):
+            raise TypeError(f"{self.address.name}: expected a task of {Operation.DELETE}, found {task!r:.80}")
+        return count_matching(self.storage, task)
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
         """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
