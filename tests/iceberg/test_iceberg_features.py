@@ -137,6 +137,7 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "encryption": lambda: refuse(**{"encryption-keys": [{"key-id": "k"}]}),
     "files of unknown schemes": lambda: storage_name("hdfs://host/a.parquet"),
     "files of another host": lambda: storage_name("file://host/a.parquet"),
+    "keys with empty parts": lambda: storage_name("s3://bucket/t//a.parquet"),
     "files in several stores": lambda: require_in(LocalStorage("/"), "s3://bucket/a.parquet"),
     "snapshots without a manifest list": lambda: manifest_list_of("db.t", {"snapshot-id": 5, "manifests": ["m"]}),
 }

@@ -273,6 +273,14 @@ def test_no_vector_without_a_wrapper_is_another_than_its_entry_says(
         read_vector(STORAGE, file, 99)
 
 
+def test_a_damaged_file_is_named_by_its_whole_path(stored: tuple[Path, ContentFile, BitMap64]) -> None:
+    path, file, _ = stored
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptMetadata) as damaged:
+        read_vector(STORAGE, file, 100)
+    assert damaged.value.subject == str(path)
+
+
 def test_a_file_that_lost_one_end_of_its_wrapper_is_no_bare_vector(stored: tuple[Path, ContentFile, BitMap64]) -> None:
     path, file, _ = stored
     data = path.read_bytes()

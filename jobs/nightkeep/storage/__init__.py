@@ -18,11 +18,11 @@ from nightkeep.storage.clients import SCHEMES, relevant, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.objects import ObjectStorage
-from nightkeep.storage.verbs import Storage, Stored
+from nightkeep.storage.verbs import Storage, Stored, spelled
 
 __all__ = [
     "LocalStorage", "ObjectStorage", "Storage", "Stored", "is_within", "open_storage", "require_exclusive_create",
-    "within",
+    "spelled", "within",
 ]  # fmt: skip
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

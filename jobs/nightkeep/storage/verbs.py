@@ -91,3 +91,8 @@ class Storage(Protocol):
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Remove files, of which some may be gone; those that could not be removed, each with the reason."""
+
+
+def spelled(storage: Storage, name: str) -> str:
+    """Where a file is, by its name in storage, for messages."""
+    return f"{storage.root.rstrip('/')}/{name}"

@@ -7,6 +7,7 @@ from typing import Final
 
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Run
+from nightkeep.storage import spelled
 from nightkeep.sweep.links import require_folders
 from nightkeep.sweep.order import Mode, SweepOrder
 from nightkeep.sweep.places import below, own_folder
@@ -90,7 +91,7 @@ def store_ahead_ms(territory: Territory, run: Run, clock: Callable[[], int]) -> 
     found, after = storage.stat(name), clock()
     storage.delete(name)
     if found is None:
-        raise EvidenceError(f"{storage.root}/{name}", "there, as it was just written", "no such file")
+        raise EvidenceError(spelled(storage, name), "there, as it was just written", "no such file")
     ahead = max(found.modified_ms - after, 0) + min(found.modified_ms - before, 0)
     return ahead if abs(ahead) > _TICK_MS else 0
 

@@ -23,7 +23,7 @@ def require_folders(counted: Counted, territory: Territory) -> None:
     if links and None not in links:
         expected = "the files of the table themselves"
         found = "a symbolic link, which is not followed: move the files here, or mount their folder in the link's place"
-        raise EvidenceError(f"{territory.table.name}: {root}/{links[0]}", expected, found)
+        raise EvidenceError(f"{territory.table.name}: {str(root).rstrip('/')}/{links[0]}", expected, found)
 
 
 def _links(root: Path, name: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, spelled
 from nightkeep.sweep.shelf import Planned
 
 _CHUNK: Final = 8 << 20
@@ -36,7 +36,7 @@ def settled(storage: Storage, file: Planned) -> Where:
         return Where.IN_THE_WAY
     # To read both may take long.
     if storage.stat(file.path) != home:
-        raise OSError(f"{storage.root}/{file.path}: expected nobody else to change it, found that somebody did")
+        raise OSError(f"{spelled(storage, file.path)}: expected nobody else to change it, found that somebody did")
     storage.delete(file.to)
     return Where.HOME
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Run
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, spelled
 from nightkeep.sweep.owner import Owner, ourselves
 from nightkeep.sweep.places import KEPT, below, is_home_for, own_folder
 from nightkeep.territory import Territory
@@ -146,7 +146,7 @@ def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch,
     lines += [asdict(file) | {"modified_at": iso(file.modified_ms)} for file in planned]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     if not storage.put_if_absent(part.plan, text.encode(), temporary=_temporary(part.plan)):
-        raise CorruptMetadata(f"{storage.root}/{part.plan}", "none yet", "one of another process of this run")
+        raise CorruptMetadata(spelled(storage, part.plan), "none yet", "one of another process of this run")
     return planned
 
 
@@ -156,7 +156,7 @@ def read_plan(territory: Territory, part: Part) -> tuple[Header, tuple[Planned, 
     Raises CorruptMetadata for a list that is not whole, and for one that names anything but files of this part and
     places of this table for them.
     """
-    name = f"{territory.storage.root}/{part.plan}"
+    name = spelled(territory.storage, part.plan)
     try:
         head, *rest = [json.loads(line) for line in territory.storage.read(part.plan).splitlines()]
         header = _header(head)
@@ -172,7 +172,7 @@ def read_plan(territory: Territory, part: Part) -> tuple[Header, tuple[Planned, 
 
 def _require_own(territory: Territory, part: Part, planned: Sequence[Planned]) -> None:
     """A list moves files from this part alone, each to a place of the table, no two of them to one."""
-    name = f"{territory.storage.root}/{part.plan}"
+    name = spelled(territory.storage, part.plan)
     home = home_of(part.folder)
     for number, file in enumerate(planned):
         if file.to != part.file(number):
@@ -197,7 +197,7 @@ def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[
         return int(found["at_ms"]), frozenset(map(str, found["left"]))
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
         found = f"something else ({type(failure).__name__})"
-        raise CorruptMetadata(f"{storage.root}/{part.mark(mark)}", "a mark as JSON", found) from None
+        raise CorruptMetadata(spelled(storage, part.mark(mark)), "a mark as JSON", found) from None
 
 
 def write_restoring(storage: Storage, folder: str, *, now_ms: int) -> None:
@@ -214,7 +214,7 @@ def read_restoring(storage: Storage, folder: str) -> int | None:
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
         found = f"something else ({type(failure).__name__})"
-        raise CorruptMetadata(f"{storage.root}/{_restoring(folder)}", "a mark as JSON", found) from None
+        raise CorruptMetadata(spelled(storage, _restoring(folder)), "a mark as JSON", found) from None
 
 
 def iso(milliseconds: int) -> str:

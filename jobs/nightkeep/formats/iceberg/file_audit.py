@@ -31,7 +31,7 @@ _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
     """What is wrong with `file`: its place, its rows, its columns, its statistics."""
-    yield from (f"{file.name}: {fault}" for fault in _file_faults(storage, unit, file))
+    yield from (f"{file.path}: {fault}" for fault in _file_faults(storage, unit, file))
 
 
 def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _told(file: ContentFile, name: str, number: int) -> Any:
 
 def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
     data = _told(file, name, number)
-    return None if data is None else from_bytes(kind, data, subject=f"{file.name}: {name} of field {number}")
+    return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
 
 
 def _claim_faults(seen: _Seen, told: _Claims, rows: int) -> Iterator[str]:

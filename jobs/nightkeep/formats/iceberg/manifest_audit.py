@@ -111,7 +111,7 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
             yield f"partition field {place}: holds null, its summary says not"
         ends = {end: told.get(f"{end}_bound") for end in ("lower", "upper")}
         read = {
-            end: from_bytes(kind, data, subject=manifest.name) for end, data in ends.items() if isinstance(data, bytes)
+            end: from_bytes(kind, data, subject=manifest.path) for end, data in ends.items() if isinstance(data, bytes)
         }
         order = _signed_halves if isinstance(kind, UUIDType) else _as_it_is
         yield from (f"partition field {place}: {fault}" for fault in _bound_faults(values, read, order))

@@ -18,7 +18,7 @@ from nightkeep.formats.iceberg.schema import TableSchema, parse
 from nightkeep.formats.iceberg.table_metadata import NO_SNAPSHOT, Raw, commit_digest, decode, head, integer, summary_of
 from nightkeep.formats.iceberg.units import Place, gather
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, spelled
 
 __all__ = ["NO_SNAPSHOT", "IcebergSnapshot", "IcebergUnit", "load", "load_staged"]
 _MOVED_ON = 20
@@ -157,7 +157,7 @@ def _load(table: _Table, version: int | None, read_as: TableSchema | None) -> Ic
 def load_staged(address: Address, handle: TableHandle, name: str) -> IcebergSnapshot:
     """The snapshot that readers will see once the staged one, the file `name`, is published. Raises as `load`."""
     table = _table(address, handle)
-    raw = decode(handle.storage.read(name), subject=name)
+    raw = decode(handle.storage.read(name), subject=spelled(handle.storage, name))
     return _snapshot(table, raw, _schema_of(table, raw))
 
 

@@ -17,6 +17,7 @@ ADVICE: Final = {
     "files of unknown schemes": f"keep the table on this machine, or on one of {', '.join(SCHEMES)}",
     "files of another host": "write file:/ or file:/// locations",
     "files in several stores": "keep them in one place",
+    "keys with empty parts": "rewrite the table's files with locations without // in their paths",
 }
 """Places that are refused, and what would work instead."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -41,6 +42,9 @@ def storage_name(location: str) -> str:
             raise _refusal(location, "files of another host", f"{path[2:].partition('/')[0]} is not handled")
         path = "/" + path.lstrip("/")
     _require_path(location, path)
+    if found and "//" in path:
+        # The client that we read with takes several slashes for one; to S3 they are another key.
+        raise _refusal(location, "keys with empty parts", f"{path[1:]} is not handled")
     return path[1:]
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata
 from nightkeep.limits import DOCUMENT
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, spelled
 
 MAGIC: Final = b"PFA1"
 
@@ -94,13 +94,13 @@ class PuffinFile:
 def open_puffin(storage: Storage, name: str, *, file_bytes: int) -> Iterator[PuffinFile]:
     """A Puffin file while it is open. Raises as PuffinFile, and MissingFile."""
     with storage.open(name) as source:
-        yield PuffinFile(name, source, file_bytes=file_bytes)
+        yield PuffinFile(spelled(storage, name), source, file_bytes=file_bytes)
 
 
 def read_footer(storage: Storage, name: str) -> Footer:
     """What a Puffin file holds. Raises CorruptMetadata naming the file, MissingFile."""
     data = storage.read(name)
-    return _footer(name, pa.BufferReader(data), len(data))
+    return _footer(spelled(storage, name), pa.BufferReader(data), len(data))
 
 
 def write_puffin(
