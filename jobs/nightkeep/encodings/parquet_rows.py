@@ -14,12 +14,17 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.twelve_bytes import open_parquet
 
 ArrowField: TypeAlias = "pa.Field[Any]"
 BATCH_ROWS: Final = 1 << 16
+_SMALLER: Final = 16
+_UNSUPPORTED: Final = "not supported by the C++ implementation"
+"""Of a codec that Arrow knows and has not (arrow/util/compression.cc), which is an OSError."""
+LIMITS: Final = (pa.ArrowNotImplementedError, pa.ArrowCapacityError)
+"""What Arrow raises for a sound file that it cannot read: an array beyond 2 GiB, a codec that it lacks."""
 
 
 class ParquetRows:
@@ -59,21 +64,50 @@ class ParquetRows:
                 raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
 
     def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """In smaller batches where so many rows of a nested column are more than Arrow holds in one array (2 GiB)."""
+        done = 0
+        while True:
+            try:
+                for batch in self._after(done, group, leaves, batch_rows):
+                    done += batch.num_rows
+                    yield batch
+                return
+            except LIMITS as failure:
+                if batch_rows == 1:
+                    raise beyond_arrow(self._subject, failure) from failure
+                batch_rows = max(1, batch_rows // _SMALLER)
+
+    def _after(self, done: int, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a group but for the first `done`. Raises LIMITS."""
         # By number: Arrow takes a dot in a name for a path.
         pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=list(leaves), use_threads=False)
+        start = 0
         while True:
             with self._decoding():
                 batch = next(pending, None)
             if batch is None:
                 return
-            yield batch
+            stop = start + batch.num_rows
+            if stop > done:
+                yield batch.slice(max(0, done - start))
+            start = stop
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
         try:
             yield
+        except LIMITS:
+            raise
         except (pa.ArrowException, OSError) as failure:
+            if _UNSUPPORTED in str(failure):
+                raise beyond_arrow(self._subject, failure) from failure
             raise CorruptMetadata(self._subject, "pages of a Parquet file", str(failure)) from failure
+
+
+def beyond_arrow(subject: str, failure: Exception) -> RefusedTable:
+    """The refusal of a file for one of LIMITS."""
+    advice = "rewrite it with the engine that wrote it, in smaller row groups or with another codec"
+    return RefusedTable(subject, f"a file beyond what Arrow reads: {failure}", advice)
 
 
 def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:

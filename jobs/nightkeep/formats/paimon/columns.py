@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from nightkeep.encodings.parquet_rows import LIMITS, beyond_arrow
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import Field
@@ -128,6 +129,8 @@ class FileReader:
     def _decoding(self) -> Iterator[None]:
         try:
             yield
+        except LIMITS as failure:
+            raise beyond_arrow(self.subject, failure) from failure
         except (pa.ArrowException, OSError) as failure:
             raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
 
