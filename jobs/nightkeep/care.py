@@ -151,7 +151,7 @@ def _planned(
     if watch is not None and (undone := _undone(log, table, watch)):
         return undone
     if not found.units:
-        return log.document(Outcome.UNCHANGED, "nothing to do")
+        return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *found.notes)))
     if log.order.dry_run:
         return _dry_run(log, table, found, workers)
     return _work(log, table, base, found, run=run, workers=workers())

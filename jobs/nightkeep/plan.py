@@ -28,7 +28,8 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
         for unit in _planned(snapshot, candidate, request, rules)
     ]
     units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
-    notes = (note(snapshot) for note in rules.notes) if units else ()
+    always = () if rules.left_out is None else (rules.left_out,)
+    notes = (note(snapshot) for note in (*(rules.notes if units else ()), *always))
     told = tuple(filter(None, notes))
     return Plan(table.address, request.operation, snapshot.identity, tuple(units), told, request.rows)
 

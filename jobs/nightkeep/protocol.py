@@ -104,12 +104,13 @@ class OperationRules(Generic[U]):
     """One operation of one format: what is refused before any work, and which work a unit deserves.
 
     `refuse` raises RefusedTable; `rules` are tried in order and the first that answers wins; `notes` are what an
-    operator should know of a table that has work: sentences, or None.
+    operator should know of a table that has work: sentences, or None. `left_out` says which units no rule is asked for.
     """
 
     refuse: tuple[Callable[[Snapshot[U], Request], None], ...]
     rules: tuple[Callable[[Snapshot[U], U, Request], Work | None], ...]
     notes: tuple[Callable[[Snapshot[U]], str | None], ...] = ()
+    left_out: Callable[[Snapshot[U]], str | None] | None = None
 
 
 class Reads(Protocol[U]):

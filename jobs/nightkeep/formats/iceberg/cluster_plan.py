@@ -24,7 +24,7 @@ from nightkeep.protocol import Snapshot, Work
 def cluster_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
     """What `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
     assert isinstance(snapshot, IcebergSnapshot)
-    if request.clustering is None:
+    if request.clustering is None or unit.left_out:
         return None
     clustering, sizes = resolved(snapshot, request.clustering), sizes_of(snapshot, request)
     named = replace(request, clustering=clustering)

@@ -55,14 +55,22 @@ def refuse_structure(table: str, raw: Raw) -> None:
         raise _refusal(table, name, found)
 
 
-def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
-    """Raises RefusedTable for a live file that we do not read."""
+def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
+    """The refusal of the first file that we do not read, if there is any."""
     for file in files:
         name = _FORMATS.get(file.format, "files of other formats")
         if name:
-            raise _refusal(table, name, f"{file.path} is in {file.format}")
+            return _refusal(table, name, f"{file.path} is in {file.format}")
         if file.raw.get("key_metadata") is not None:
-            raise _refusal(table, "encryption", f"{file.path} is encrypted")
+            return _refusal(table, "encryption", f"{file.path} is encrypted")
+    return None
+
+
+def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
+    """Raises RefusedTable for a live file that we do not read."""
+    refusal = unread_file(table, files)
+    if refusal is not None:
+        raise refusal
 
 
 def refuse_manifests(table: str, manifests: Iterable[Manifest]) -> None:
@@ -167,7 +175,9 @@ _NESTED_KEYS: Final = (
 )
 _BUCKETS: Final = "tests/test_on_object_store.py::test_pyiceberg_reads_on_s3_what_java_read_before"
 _ENGINE: Final = "use the engine's own maintenance for this table"
-_REWRITE: Final = "rewrite the table's files as Parquet with the engine that wrote them"
+_REWRITE: Final = (
+    "rewrite the files as Parquet with the engine that wrote them; partitions without such files are cared for"
+)
 
 _TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
 _TYPES: Final = re.compile(

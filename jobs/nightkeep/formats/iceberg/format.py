@@ -21,7 +21,13 @@ from nightkeep.formats.iceberg.manifest_work import merge_manifests
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load, load_staged
 from nightkeep.formats.iceberg.naming import commit_user
 from nightkeep.formats.iceberg.optimize import pack_files, refuse_unhandled, sort_order_note
-from nightkeep.formats.iceberg.persist_plan import filter_note, persist_deletes, refuse_persisting, streaming_note
+from nightkeep.formats.iceberg.persist_plan import (
+    filter_note,
+    left_out_note,
+    persist_deletes,
+    refuse_persisting,
+    streaming_note,
+)
 from nightkeep.formats.iceberg.pieces import pieces
 from nightkeep.formats.iceberg.rewrite import rewrite
 from nightkeep.formats.iceberg.sizing import sizes_of
@@ -61,10 +67,13 @@ class IcebergTable:
     def operations(self) -> Mapping[Operation, OperationRules[IcebergUnit]]:
         return {
             Operation.OPTIMIZE: OperationRules(
-                (refuse_unhandled, require_columns), (cluster_files, pack_files, merge_manifests), (sort_order_note,)
+                (refuse_unhandled, require_columns),
+                (cluster_files, pack_files, merge_manifests),
+                (sort_order_note,),
+                left_out_note,
             ),
             Operation.PERSIST_DELETES: OperationRules(
-                (refuse_persisting,), (persist_deletes,), (streaming_note, filter_note)
+                (refuse_persisting,), (persist_deletes,), (streaming_note, filter_note), left_out_note
             ),
         }
 

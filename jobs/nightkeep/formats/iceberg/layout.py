@@ -13,16 +13,17 @@ from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.formats.iceberg.bounds import file_bounds
 from nightkeep.formats.iceberg.cluster_columns import indexed_leaves
 from nightkeep.formats.iceberg.columns import FileReader
+from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.hidden_rows import hidden
 from nightkeep.formats.iceberg.inputs import placed_files
-from nightkeep.formats.iceberg.metadata import IcebergSnapshot
+from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit
 from nightkeep.layout import Layout
 from nightkeep.storage import Storage
 
 
 def layout(snapshot: IcebergSnapshot) -> Layout:
     """Every live file, and the bounds of each leaf column that can be clustered by, by its dotted path."""
-    placed = [(place, file) for place, unit in enumerate(snapshot.units) for file in unit.files]
+    placed = [(place, file) for place, unit in enumerate(snapshot.units) for file in _read(unit)]
     files = [file for _, file in placed]
     found = file_bounds(files, indexed_leaves(snapshot.schema))
     named = {".".join(path): each for path, each in found.items()}
@@ -38,7 +39,7 @@ def sample(
     storage: Storage, snapshot: IcebergSnapshot, columns: Sequence[str], rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """About `rows` live rows in all: of each partition as many as it has bytes, from files spread over it."""
-    for place, files, share in spread([placed_files(unit) for unit in snapshot.units], rows):
+    for place, files, share in spread([placed_files(unit) if _read(unit) else () for unit in snapshot.units], rows):
         unit, chosen = snapshot.units[place], [placed.file for placed in files]
         names = [field.name for field in unit.schema.current.fields]
         gone = hidden(storage, unit, chosen)
@@ -49,6 +50,10 @@ def sample(
             for file in chosen
         ]
         yield place, pa.concat_tables(parts)
+
+
+def _read(unit: IcebergUnit) -> tuple[ContentFile, ...]:
+    return () if unit.left_out else unit.files
 
 
 _NONE: Final = BitMap64()

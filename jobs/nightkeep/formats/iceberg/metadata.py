@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from nightkeep.errors import MissingFile
+from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
-from nightkeep.formats.iceberg.features import manifest_list_of, refuse_features, refuse_files, refuse_manifests
+from nightkeep.formats.iceberg.features import manifest_list_of, refuse_features, refuse_manifests, unread_file
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list
 from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY
@@ -33,7 +33,7 @@ class IcebergUnit:
     filters, with None for fields that only other specs have. `positional` are position delete files and vectors of
     this very spec and partition, `equality` its own equality deletes and the global ones. Which of them hold for
     which file, sequence numbers decide (delete_index). A partition without data files is a unit while it has deletes
-    of its own, or where this very snapshot removed its last file.
+    of its own, or where this very snapshot removed its last file. `left_out` says why no operation of ours reads it.
     """
 
     key: UnitKey
@@ -44,6 +44,7 @@ class IcebergUnit:
     positional: tuple[ContentFile, ...]
     equality: tuple[ContentFile, ...]
     schema: TableSchema
+    left_out: RefusedTable | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class IcebergSnapshot:
     @cached_property
     def lightest(self) -> IcebergUnit | None:
         """The unit with the fewest bytes of data: the cheapest one to prove, where a change is of no unit."""
-        return min(self.units, key=lambda unit: (sum(file.bytes for file in unit.files), unit.key), default=None)
+        read = (unit for unit in self.units if unit.left_out is None)
+        return min(read, key=lambda unit: (sum(file.bytes for file in unit.files), unit.key), default=None)
 
     @cached_property
     def by_key(self) -> Mapping[UnitKey, IcebergUnit]:
@@ -183,8 +185,8 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
     gathered = gather(schema, entries, snapshot_id=version)
     everywhere = tuple(sorted(gathered.everywhere, key=_by_path))
     units = tuple(sorted((_unit(schema, each, everywhere) for each in gathered.places), key=lambda unit: unit.key))
-    for unit in units:
-        refuse_files(name, (*unit.files, *unit.positional, *unit.equality))
+    if units and all(unit.left_out for unit in units):
+        raise units[0].left_out or RefusedTable(name, "no partition that we read", "use its engine")
     told = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
     summary = summary_of(told, subject=f"{name}: snapshot {version}")
     return IcebergSnapshot(
@@ -207,7 +209,7 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
 
 
 def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
-    return IcebergUnit(
+    found = IcebergUnit(
         key=unit_key(schema, place.spec_id, place.values),
         partition=typed(schema, place.spec_id, place.values),
         spec_id=place.spec_id,
@@ -218,6 +220,8 @@ def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]
         equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
         schema=schema,
     )
+    unread = unread_file(schema.table, (*found.files, *found.positional, *found.equality))
+    return found if unread is None else replace(found, left_out=unread)
 
 
 def _by_path(file: ContentFile) -> tuple[str, int]:

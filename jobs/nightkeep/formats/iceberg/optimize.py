@@ -46,7 +46,7 @@ def pack_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Requ
     """What `packing` picks, unless the table is clustered. Deletes by keys, which metadata cannot count, pick nothing
     by themselves: they are taken into account wherever a file is rewritten."""
     assert isinstance(snapshot, IcebergSnapshot)
-    if request.clustering is not None:
+    if request.clustering is not None or unit.left_out:
         return None
     sizes = sizes_of(snapshot, request)
     mark = packed_mark(sizes.target)

@@ -70,6 +70,8 @@ class _Found:
 def persist_deletes(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
     """Work for a unit with equality deletes, with position deletes of an unwanted kind, or with idle deletes."""
     assert isinstance(snapshot, IcebergSnapshot)
+    if unit.left_out:
+        return None
     found = _find(snapshot, unit)
     if not (found.equality or found.folded or found.idle):
         return None
@@ -118,6 +120,17 @@ def streaming_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
         "commits as `delete`, so that compactions begun before are rejected: "
         "Spark streaming readers of the table need streaming-skip-delete-snapshots=true"
     )
+
+
+def left_out_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+    """Partitions with files that we do not read, and why."""
+    assert isinstance(snapshot, IcebergSnapshot)
+    found = [unit for unit in snapshot.units if unit.left_out]
+    if not found or found[0].left_out is None:
+        return None
+    names = ", ".join(str(unit.key) for unit in found[:3]) + (", ..." if len(found) > 3 else "")
+    why = found[0].left_out
+    return f"{len(found)} of {len(snapshot.units)} partitions are left out, {names}: {why.feature}; {why.advice}"
 
 
 def filter_note(snapshot: Snapshot[IcebergUnit]) -> str | None:

@@ -253,5 +253,7 @@ def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
 
 def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[StoredFile]:
     held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
+    for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
+        raise refusal
     files = [(place, file) for place, unit in held for file in unit.files]
     return [StoredFile(number, *found) for number, found in enumerate(files)]
