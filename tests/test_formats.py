@@ -52,6 +52,7 @@ from nightkeep.model import (
     UnitKey,
     Verified,
     VerifyLevel,
+    VersionIdentity,
     View,
     run_token,
 )
@@ -59,12 +60,21 @@ from nightkeep.plan import plan
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import Positions, Snapshot, Table
 from nightkeep.publish import MAX_ATTEMPTS, publish
-from nightkeep.report import RunDocument
+from nightkeep.report import CommitResult, RunDocument
 from nightkeep.tasks import inline
 from nightkeep.verify import verify
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "paimon" / "shop.db"
 NOW_MS = 1_795_000_000_000
+
+
+def unidentified(commit: CommitResult) -> CommitResult:
+    return replace(commit, identity=None, parent_identity=None)
+
+
+def agree(one: str | None, other: str | None) -> bool:
+    assert one is not None and other is not None
+    return VersionIdentity.parse(one).agrees(VersionIdentity.parse(other))
 
 
 @dataclass(frozen=True)
@@ -349,7 +359,11 @@ class FormatContract:
         assert (document.outcome, document.reason) == (Outcome.VERIFIED, None)
         assert [commit.units for commit in document.commits] == [(unit.key,) for unit in planned.units]
         assert world.content(View.MERGED) == world.content(View.RAW) == content
-        assert world.care("night").commits == document.commits
+        again = world.care("night").commits
+        assert [unidentified(commit) for commit in again] == [unidentified(commit) for commit in document.commits]
+        for found, committed in zip(again, document.commits, strict=True):
+            # A later attempt does not read what is below a version that it finds.
+            assert agree(found.identity, committed.identity) and agree(found.parent_identity, committed.parent_identity)
 
     def test_a_dry_run_writes_nothing(self, world: World) -> None:
         before = world.contents()
