@@ -67,11 +67,13 @@ class PuffinFile:
         _require_size(name, source, file_bytes)
         self._name, self._source, self._bytes = name, source, file_bytes
         self._by_offset: dict[int, Blob] = {}
-        self.is_bare = _is_bare(source, file_bytes)
+        tail = _tail(source, file_bytes)
+        self.is_bare = _is_bare(source, tail)
         if self.is_bare:
             return
+        footer = _footer(name, source, file_bytes, tail)
         # A blob without bytes begins where the next one does.
-        for blob in sorted(_footer(name, source, file_bytes).blobs, key=lambda each: each.length, reverse=True):
+        for blob in sorted(footer.blobs, key=lambda each: each.length, reverse=True):
             self._by_offset.setdefault(blob.offset, blob)
 
     def blob(self, offset: int) -> tuple[Blob, bytes]:
@@ -100,7 +102,7 @@ def open_puffin(storage: Storage, name: str, *, file_bytes: int) -> Iterator[Puf
 def read_footer(storage: Storage, name: str) -> Footer:
     """What a Puffin file holds. Raises CorruptMetadata naming the file, MissingFile."""
     data = storage.read(name)
-    return _footer(spelled(storage, name), pa.BufferReader(data), len(data))
+    return _footer(spelled(storage, name), pa.BufferReader(data), len(data), data[-_TAIL.size :])
 
 
 def write_puffin(
@@ -130,22 +132,24 @@ def _require_size(name: str, source: pa.NativeFile, expected: int) -> None:
         raise CorruptMetadata(name, f"{expected} bytes as its manifest says", str(found))
 
 
-def _is_bare(source: pa.NativeFile, size: int) -> bool:
+def _tail(source: pa.NativeFile, size: int) -> bytes:
+    """The last bytes, as many as a footer ends in; fewer of a smaller file."""
+    source.seek(max(0, size - _TAIL.size))
+    return source.read(min(size, _TAIL.size))
+
+
+def _is_bare(source: pa.NativeFile, tail: bytes) -> bool:
     """A file that has lost one of its ends still has the other."""
-    if size < len(MAGIC):
+    if len(tail) < len(MAGIC) or tail.endswith(MAGIC):
         return False
-    source.seek(size - len(MAGIC))
-    last = source.read(len(MAGIC))
     source.seek(0)
-    return last != MAGIC and source.read(len(MAGIC)) != MAGIC
+    return source.read(len(MAGIC)) != MAGIC
 
 
-def _footer(name: str, source: pa.NativeFile, size: int) -> Footer:
-    least = 2 * len(MAGIC) + _TAIL.size
-    if size < least:
+def _footer(name: str, source: pa.NativeFile, size: int, tail: bytes) -> Footer:
+    if size < 2 * len(MAGIC) + _TAIL.size:
         raise CorruptMetadata(name, f"{MAGIC!r} and a footer", f"{size} bytes")
-    source.seek(size - _TAIL.size)
-    length, flags, magic = _TAIL.unpack(source.read(_TAIL.size))
+    length, flags, magic = _TAIL.unpack(tail)
     if magic != MAGIC or flags not in (b"\0\0\0\0", _COMPRESSED):
         raise CorruptMetadata(name, f"a footer that ends in known flags and {MAGIC!r}", f"{flags.hex()}, {magic!r}")
     start = size - _TAIL.size - length - len(MAGIC)
