@@ -19,7 +19,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta import z85
 from nightkeep.formats.delta.metadata import DataFile, Vector, VectorKind
 from nightkeep.formats.delta.naming import vector_name
-from nightkeep.formats.delta.paths import own_name
+from nightkeep.formats.delta.paths import is_absolute, own_name
 from nightkeep.storage import LocalStorage, Storage
 
 PACKED_BYTES: Final = 2 << 20
@@ -130,7 +130,9 @@ def _name(prefix: str, unique: uuid.UUID) -> str:
 
 def _place(storage: Storage, vector: Vector, file: DataFile) -> tuple[Storage, str]:
     """A store and a name. An absolute place is a URI, encoded like the path of an add."""
-    name = vector_file(vector) or own_name(vector.place, storage.root)
+    name = vector_file(vector)
+    if name is None and is_absolute(vector.place):
+        name = own_name(vector.place, storage.root)
     if name is not None:
         return storage, name
     parts = urlsplit(vector.place)
