@@ -193,7 +193,7 @@ class History:
     def unlucky(self) -> Iterator[None]:
         """The catalog is not reached."""
 
-        def lost(self: TableHandle, snapshot: Any, parent: int | None) -> bool:
+        def lost(self: TableHandle, snapshot: Any, parent: int | None, *, table_uuid: str | None = None) -> bool:
             raise OSError("no answer")
 
         with pytest.MonkeyPatch.context() as patch:

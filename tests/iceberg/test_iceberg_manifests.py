@@ -28,7 +28,7 @@ from tests.iceberg.iceberg_shown import STORAGE, snapshot_of
 from tests.iceberg.java_entries import entry_shown, manifest_shown
 from tests.iceberg.next_snapshots import SNAPSHOT_ID, NextSnapshot
 
-from nightkeep.encodings import avro_codecs, avro_container
+from nightkeep.encodings import avro_codecs
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.formats.iceberg import avro
 from nightkeep.formats.iceberg.avro import read_records, write_records
@@ -39,6 +39,7 @@ from nightkeep.formats.iceberg.manifests import read_manifest, write_manifest
 from nightkeep.formats.iceberg.paths import name_in, root_of, storage_name
 from nightkeep.formats.iceberg.places import data_location, metadata_location
 from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.limits import BLOCK
 from nightkeep.model import Operation, Outcome
 from nightkeep.storage import LocalStorage, ObjectStorage
 
@@ -415,7 +416,8 @@ def test_many_entries_are_of_many_blocks(tmp_path: Path) -> None:
     found = read_manifest(STORAGE, manifest, table_schema(str(tmp_path)))
     assert [entry.file.path for entry in found] == [f"/d/{n}.parquet" for n in range(1_000)]
     with open(tmp_path / "m.avro", "rb") as source:
-        assert sum(1 for _ in fastavro.block_reader(source)) == 4
+        # Of 16 records, whose size tells how many fit, and of 256 at most.
+        assert [block.num_records for block in fastavro.block_reader(source)] == [16, 256, 256, 256, 216]
 
 
 def test_old_deprecated_fields_and_fields_we_do_not_know_are_left_out(tmp_path: Path) -> None:
@@ -606,8 +608,7 @@ def test_a_block_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch, tm
         names = entry_names(table_schema("/t"), 3)
         assert len(list(read_records(whole, names, subject="subject"))) == 1 << 16
         with monkeypatch.context() as patch:
-            patch.setattr(avro_codecs, "MAX_BLOCK_BYTES", 1 << 12)
-            patch.setattr(avro_container, "MAX_BLOCK_BYTES", 1 << 12)
+            patch.setenv(BLOCK.variable, str(1 << 12))
             with pytest.raises(CorruptMetadata, match="subject"):
                 list(read_records(whole, names, subject="subject"))
 

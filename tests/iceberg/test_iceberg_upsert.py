@@ -191,8 +191,8 @@ def test_a_batch_whose_answer_was_lost_is_found(pair: Pair, monkeypatch: pytest.
     pair.make(Layout())
     commit = TableHandle.commit
 
-    def losing(self: TableHandle, snapshot: Any, parent: int | None) -> bool:
-        commit(self, snapshot, parent)
+    def losing(self: TableHandle, snapshot: Any, parent: int | None, **how: Any) -> bool:
+        commit(self, snapshot, parent, **how)
         raise OSError("no answer")
 
     monkeypatch.setattr(TableHandle, "commit", losing)
@@ -205,7 +205,7 @@ def test_a_batch_that_failed_leaves_its_files_under_its_name(pair: Pair, monkeyp
     pair.apply("a", [("+I", row(1))], Mode.UPSERT, ("id",))
     known = set(pair.ours.warehouse.folder.rglob("*.parquet"))
 
-    def failing(self: TableHandle, snapshot: Any, parent: int | None) -> bool:
+    def failing(self: TableHandle, snapshot: Any, parent: int | None, **how: Any) -> bool:
         raise OSError("no answer")
 
     with monkeypatch.context() as broken, pytest.raises(UnknownOutcome):
