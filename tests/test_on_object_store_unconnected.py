@@ -54,8 +54,12 @@ def test_a_store_that_cannot_be_asked_is_one_sentence_that_says_what_to_set(
 
 def test_a_store_that_denies_access_says_what_to_set(s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-    with pytest.raises(OSError, match="; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where"):
+    with pytest.raises(PermissionError) as raised:
         open_storage(f"{s3_bucket.uri}/t")
+    assert str(raised.value) == (
+        f"{s3_bucket.uri}/t/: access denied (SignatureDoesNotMatch); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+        "or run where a role gives access"
+    )
 
 
 def test_hadoop_is_told_of_a_bucket_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,12 +122,14 @@ def asking(subject: str) -> Iterator[None]:
         raise MissingFile(subject, "a file that metadata names", "no such file") from None
     except AlreadyExistsError as failure:
         raise FileExistsError(_said(subject, failure)) from failure
-    except (PermissionDeniedError, UnauthenticatedError) as failure:
-        raise PermissionError(f"{_said(subject, failure)}; {_advice(subject).denied}") from failure
     except BaseError as failure:
         if _ASKED_FOR_A_ROLE.search(str(failure)):
             # The machine's role is asked for keys last: nothing else had any.
             raise PermissionError(f"{subject}: no credentials found; {_advice(subject).denied}") from failure
+        if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(failure)):
+            code = _CODE.search(str(failure))
+            denied = f"access denied{f' ({code[1]})' if code else ''}"
+            raise PermissionError(f"{subject}: {denied}; {_advice(subject).denied}") from failure
         if match := _NO_ANSWER.search(str(failure)):
             raise OSError(f"{subject}: no answer from {match[1]}; {_advice(subject).silent}") from failure
         raise OSError(_said(subject, failure)) from failure
@@ -163,6 +165,9 @@ _ADVICE: Final = {
         "set AZURE_STORAGE_ENDPOINT, or unset it for Azure's own store",
     ),
 }
+# Some requests are denied as generic errors, with the whole answer; what it repeats of the request is nobody's to read.
+_DENIED: Final = re.compile(r"status code: 40[13]\b")
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 # Where machines of clouds ask for the keys of their role.
 _ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")
 _NO_ANSWER: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*HTTP error: error sending request", re.DOTALL)
