@@ -57,8 +57,8 @@ def test_a_store_that_denies_access_says_what_to_set(s3_bucket: Bucket, monkeypa
     with pytest.raises(PermissionError) as raised:
         open_storage(f"{s3_bucket.uri}/t")
     assert str(raised.value) == (
-        f"{s3_bucket.uri}/t/: access denied (SignatureDoesNotMatch); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-        "or run where a role gives access"
+        f"{s3_bucket.uri}/t/: access denied (403 SignatureDoesNotMatch); set AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY, or run where a role gives access"
     )
 
 

@@ -127,8 +127,9 @@ def asking(subject: str) -> Iterator[None]:
             # The machine's role is asked for keys last: nothing else had any.
             raise PermissionError(f"{subject}: no credentials found; {_advice(subject).denied}") from failure
         if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(failure)):
-            code = _CODE.search(str(failure))
-            denied = f"access denied{f' ({code[1]})' if code else ''}"
+            found = (pattern.search(str(failure)) for pattern in (_DENIED, _CODE))
+            told = " ".join(match[1] for match in found if match)
+            denied = f"access denied ({told})" if told else "access denied"
             raise PermissionError(f"{subject}: {denied}; {_advice(subject).denied}") from failure
         if match := _NO_ANSWER.search(str(failure)):
             raise OSError(f"{subject}: no answer from {match[1]}; {_advice(subject).silent}") from failure
@@ -166,7 +167,7 @@ _ADVICE: Final = {
     ),
 }
 # Some requests are denied as generic errors, with the whole answer; what it repeats of the request is nobody's to read.
-_DENIED: Final = re.compile(r"status code: 40[13]\b")
+_DENIED: Final = re.compile(r"status code: (40[13])\b")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 # Where machines of clouds ask for the keys of their role.
 _ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")
