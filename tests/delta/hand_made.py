@@ -7,7 +7,7 @@ import json
 import struct
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -187,10 +187,20 @@ class HandMade:
         info |= {
             "timestamp": now_ms, "operation": operation, "operationParameters": {}, "engineInfo": "hand",
             "isBlindAppend": operation == "WRITE", "txnId": str(uuid.uuid4()),
+            "operationMetrics": _metrics(operation, actions),
         }  # fmt: skip
         lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
         with (self.folder / f"_delta_log/{number:020d}.json").open("x") as log:
             log.write("\n".join(lines) + "\n")
+
+
+def _metrics(operation: str, actions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """How many files a commit adds, as delta-spark tells it."""
+    adds = [action["add"] for action in actions if "add" in action]
+    marked = sum(add.get("deletionVector") is not None for add in adds)
+    if operation == "WRITE":
+        return {"numFiles": str(len(adds))}
+    return {"numAddedFiles": str(len(adds) - marked), "numDeletionVectorsAdded": str(marked)}
 
 
 _TEXTS = pa.map_(pa.string(), pa.string())

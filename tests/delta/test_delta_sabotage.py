@@ -13,7 +13,7 @@ from tests.delta.hand_made import HandMade
 from tests.delta.laid_anew import NO_COST, a_run, laid_anew
 
 from nightkeep.formats.delta import format as delta_format
-from nightkeep.formats.delta import metadata
+from nightkeep.formats.delta import states
 from nightkeep.formats.delta.edits import DeltaEdit
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.pieces import pieces
@@ -198,14 +198,14 @@ def test_the_gate_catches_a_file_that_the_reader_misses_on_both_sides(
 ) -> None:
     """The remove of a file that our reader does not know, or the rows that it then leaves twice, show."""
     candidate = rewritten(made)
-    replay = metadata.replay
+    replay = states.replay
     (lost, *_) = (path for path in made.live() if DAYS[0] in path)
 
     def forgetful(*arguments: Any) -> State:
         state = replay(*arguments)
         return replace(state, adds=tuple(add for add in state.adds if add["path"] != lost))
 
-    monkeypatch.setattr(metadata, "replay", forgetful)
+    monkeypatch.setattr(states, "replay", forgetful)
     assert_caught(judged(made, candidate, VerifyLevel.FULL), "no live file of the parent")
 
 
