@@ -28,6 +28,11 @@ def serving(table: Table, *, overrides: dict[str, str], shown: Callable[[dict[st
             parts = urlsplit(self.path)
             if parts.path.endswith("/config"):
                 return self.answer({"defaults": {}, "overrides": overrides})
+            namespace, name = table.name.split(".")
+            if parts.path.endswith("/namespaces"):
+                return self.answer({"namespaces": [[namespace]]})
+            if parts.path.endswith("/tables"):
+                return self.answer({"identifiers": [{"namespace": [namespace], "name": name}]})
             document = table.document()
             if parse_qs(parts.query).get("snapshots") == ["refs"] or not overrides:
                 shown(document)

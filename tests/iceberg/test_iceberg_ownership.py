@@ -56,7 +56,7 @@ def pretending(liar: Table, victim: Table) -> None:
     theirs = victim.document()
     versions = sorted((folder(victim) / "metadata").glob("*.metadata.json"))
     first = json.loads(versions[1].read_text())
-    log = [{"metadata-file": f"file://{path}", "timestamp-ms": 1} for path in versions]
+    log = [{"metadata-file": f"file://{path}", "timestamp-ms": 1} for path in versions[:-1]]
     rewritten(
         liar, **{**first, "location": theirs["location"], "table-uuid": theirs["table-uuid"], "metadata-log": log}
     )

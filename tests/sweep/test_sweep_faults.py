@@ -13,7 +13,7 @@ from tests.processes import child
 from tests.sweep.killed_sweep import act, die, die_between_mounts, hold, unlinked
 from tests.sweep.toy_table import NOW, Toy
 
-from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.errors import NotCreated, RefusedTable, UsageError
 from nightkeep.model import Outcome
 from nightkeep.storage import LocalStorage
 from nightkeep.sweep.order import Mode
@@ -70,7 +70,7 @@ def test_every_write_fails_once(what: str, templates: dict[str, Path], all_files
         broken = _copy(templates[what], tmp_path / str(at), fuse)
         try:
             act(broken, what, "run-1", "broken")
-        except OSError as failure:
+        except (OSError, NotCreated) as failure:
             assert "injected" in str(failure), str(point)
         assert len(fuse.passed) >= at
         _goes_on(broken.folder, what, all_files, str(point))

@@ -91,9 +91,10 @@ class ObjectStorage:
             yield batch
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
+        key = self._own_key(name)
         if self.exists(name):
             raise FileExistsError(f"{self._subject(name)}: expected no such file")
-        return create_object(self._client(), self._own_key(name), subject=self._subject(name))
+        return create_object(self._client(), key, subject=self._subject(name))
 
     def put(self, name: str, data: bytes) -> None:
         # After a lost answer the client asks again, and then finds what it wrote itself.
@@ -112,6 +113,7 @@ class ObjectStorage:
         """The store copies, and the copy is compared; its time is that of the copying. Two requests look for `to` and
         write it: another who creates that very name between them is overwritten."""
         self._own_key(name)
+        self._own_key(to)
         source = self._head(name)
         if source is None:
             raise MissingFile(self._subject(name), "a file to be moved", "no such file")
