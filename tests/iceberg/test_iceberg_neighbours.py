@@ -70,7 +70,7 @@ def test_another_table_is_found_among_any_number_of_files_of_this_one(place: int
         (b"left behind", "JSON"),
         (b'{"format-version": 2, x} and more of it', "JSON"),
         (packed(b"no JSON"), "JSON"),
-        (b"\x1f\x8bno gzip", ""),
+        (b"\x1f\x8bno gzip", "a text compressed by gzip"),
         (b"[]", "a JSON object"),
         (b'{"format-version": 1}', "a text"),
     ],
