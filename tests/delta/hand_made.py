@@ -188,6 +188,7 @@ class HandMade:
             "timestamp": now_ms, "operation": operation, "operationParameters": {}, "engineInfo": "hand",
             "isBlindAppend": operation == "WRITE", "txnId": str(uuid.uuid4()),
             "operationMetrics": _metrics(operation, actions),
+            **({"readVersion": number - 1} if number else {}),
         }  # fmt: skip
         lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
         with (self.folder / f"_delta_log/{number:020d}.json").open("x") as log:
