@@ -140,8 +140,13 @@ def _remembered(catalog: Catalog) -> tuple[Claim, ...]:
 
 def _tables(catalog: Catalog) -> Iterator[Identifier]:
     pending: list[Identifier] = list(catalog.list_namespaces())
+    seen = set[Identifier]()
     while pending:
         namespace = pending.pop()
+        # A server that passes over the parent it is asked for names the same namespaces again.
+        if namespace in seen:
+            continue
+        seen.add(namespace)
         try:
             yield from catalog.list_tables(namespace)
             if isinstance(catalog, RestCatalog):
