@@ -72,7 +72,7 @@ def _losing(storage: Storage, task: Removed, found: Listing) -> frozenset[int]:
     """Versions of the log that show a file which may go, by what commits say: from its add, or the log's start, to its
     removal. A file that a later version shows or removed stays.
     """
-    candidates = {name for action in _expired(storage, task) if action[0] == "remove" for name in _names(action)}
+    candidates, staying = _by_removal(storage, task, found)
     born: dict[tuple[str, ...], int] = {}
     spans: list[tuple[tuple[str, ...], int, int]] = []
     for version, stored in found.commits:
@@ -85,23 +85,19 @@ def _losing(storage: Storage, task: Removed, found: Listing) -> frozenset[int]:
                     born[names] = version
                 else:
                     spans.append((names, born.pop(names, found.oldest), version))
-    going = candidates - {name for names in born for name in names} - _staying(storage, task)
+    going = candidates - {name for names in born for name in names} - staying
     lost = (range(start, end) for names, start, end in spans if not going.isdisjoint(names))
     return frozenset(version for versions in lost for version in versions)
 
 
-def _staying(storage: Storage, task: Removed) -> set[str]:
-    """What versions after `through` removed, or earlier ones not long enough ago."""
-    later = {name for action in _later(storage, task) for name in _names(action)}
-    young = (
-        name
-        for version, stored in listing(storage).commits
-        if version <= task.through
-        for action, ms in _dated(storage, stored.name, stored.modified_ms)
-        if ms >= task.before_ms
-        for name in _names(action)
-    )
-    return later | set(young)
+def _by_removal(storage: Storage, task: Removed, found: Listing) -> tuple[set[str], set[str]]:
+    """Names of files whose removal has expired, and of those that commits removed later, or not long enough ago."""
+    expired, staying = set[str](), set[str]()
+    for version, stored in found.commits:
+        for action, ms in _dated(storage, stored.name, stored.modified_ms):
+            has_expired = version <= task.through and ms < task.before_ms
+            (expired if has_expired else staying).update(_names(action))
+    return expired, staying
 
 
 def removed(storage: Storage, task: Removed) -> Reach:
