@@ -17,6 +17,7 @@ from nightkeep.execute import execute
 from nightkeep.formats import open_table
 from nightkeep.model import (
     Candidate,
+    Committed,
     Conflicted,
     Mismatch,
     Operation,
@@ -109,7 +110,7 @@ def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | No
 def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:
     run = _run(log.order)
     # Before anything may skip the table: what this run published earlier is still to be checked and reported.
-    earlier = () if log.order.dry_run else table.committed(run)
+    earlier = _own_commits(log, table, run)
     require_same(log.order, log.policy.address.name, published=bool(earlier))
     if earlier:
         return outcomes.found(log, table, earlier)
@@ -119,15 +120,20 @@ def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> Ru
     try:
         document = _planned(log, table, run, workers, waiting=waiting)
     except RefusedTable:
-        late = () if log.order.dry_run else table.committed(run)
+        late = _own_commits(log, table, run)
         if not late:
             raise
         return outcomes.found(log, table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
     # A commit of an earlier attempt that was on its way when it was looked for is why there is nothing to do.
-    late = table.committed(run)
+    late = _own_commits(log, table, run)
     return outcomes.found(log, table, late) if late else document
+
+
+def _own_commits(log: RunLog, table: Table[Any], run: Run) -> Sequence[Committed]:
+    """What this run has published already; a dry run publishes nothing, and does not look."""
+    return () if log.order.dry_run else table.committed(run)
 
 
 def _planned(
