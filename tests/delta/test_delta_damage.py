@@ -5,6 +5,7 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.delta.caring import opened
 from tests.delta.delta_damaged import delta_worlds, golden_copy, later_ms, leave
@@ -103,6 +104,43 @@ def test_a_commit_of_another_table_in_its_place_is_no_evidence(tmp_path: Path) -
     shutil.copyfile(donor, table / COMMIT.format(1))
     done, _ = swept(table, Mode.DELETE)
     assert done.outcome is Outcome.REFUSED and "it is of table" in done.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("checkpoint_v2_parquet", 4), ("partition_paths", 2)], ids=["after a checkpoint", "alone"]
+)
+def test_a_commit_that_removes_files_of_another_table_is_no_evidence(name: str, version: int, tmp_path: Path) -> None:
+    """It adds no file, as it says, was begun on the version before, and changes no metadata."""
+    table = golden_copy(name, tmp_path)
+    left = leave(table)
+    for path in table.glob("_delta_log/*.crc"):
+        path.unlink()
+    other = golden_copy("vectors", tmp_path)
+    donor = next(path for path in sorted(other.glob("_delta_log/*.json")) if b'"numAddedFiles":"0"' in path.read_bytes())
+    lines = [line for line in donor.read_text().splitlines() if '"add"' not in line]
+    assert any('"remove"' in line for line in lines)
+    donor.write_text("\n".join(lines))
+    rewritten(donor, readVersion=version - 1, operationMetrics={"numAddedFiles": "0", "numDeletionVectorsAdded": "0"})
+    shutil.copyfile(donor, table / COMMIT.format(version))
+    done, _ = swept(table, Mode.DELETE)
+    assert done.outcome is Outcome.REFUSED and "files that it removes" in done.reason
+    assert all((table / each).exists() for each in left)
+
+
+def test_a_remove_of_a_file_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
+    """Of a file of the checkpoint, which an earlier commit removed."""
+    table = golden_copy("checkpoint_v2_parquet", tmp_path)
+    leave(table)
+    log = table / "_delta_log"
+    sidecars = [pq.read_table(path, columns=["add"]) for path in (log / "_sidecars").glob("*.parquet")]
+    path = next(row["add"]["path"] for sidecar in sidecars for row in sidecar.to_pylist() if row["add"] is not None)
+    for number in (5, 6):
+        told = {"operation": "DELETE", "readVersion": number - 1, "operationMetrics": {"numAddedFiles": "0"}}
+        gone = {"path": path, "dataChange": True, "deletionTimestamp": later_ms()}
+        lines = ({"commitInfo": {**told, "txnId": f"of {number}"}}, {"remove": gone})
+        (table / COMMIT.format(number)).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        done, _ = swept(table, Mode.DRY_RUN)
+        assert ("files that it removes" in done.reason) is (number == 6)
 
 
 @pytest.mark.parametrize("checksums", [False, True])

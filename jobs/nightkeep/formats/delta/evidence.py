@@ -37,11 +37,17 @@ class Sum:
 
 @dataclass
 class Commit:
-    """A commit as it is read: `adds` counted, and what it says of itself."""
+    """A commit as it is read: `adds` counted, and what it says of itself.
+
+    Of its removes, `older` are of files that no commit since the checkpoint added; `strays` counts those of files that
+    the version before did not have.
+    """
 
     version: int
     name: str
     adds: int = 0
+    older: set[FileKey] = field(default_factory=set)
+    strays: int = 0
     info: Raw = field(default_factory=dict)
     table_id: str | None = None
 
@@ -55,6 +61,13 @@ class Commit:
             elif kind == "metaData":
                 self.table_id = str(body.get("id"))
             yield kind, body
+
+    def removes_older(self, key: FileKey, *, again: bool) -> None:
+        """`again`: a commit since the checkpoint removed the file already, and none added it anew."""
+        if again:
+            self.strays += 1
+        else:
+            self.older.add(key)
 
     @property
     def transaction(self) -> str | None:
@@ -76,7 +89,13 @@ class Commit:
         # Whoever tells transactions tells what they began on: another version's commit may be in its place.
         if self.transaction is not None and self.version > 0 and read != self.version - 1:
             return Unproven(self.name, f"it was begun on {read}, not on the version before it")
+        # A log may hold a remove of a file that was gone; so does a commit of another table in the place of this one.
+        if self.strays:
+            return self.removes_strays(self.strays)
         return None
+
+    def removes_strays(self, count: int) -> Unproven:
+        return Unproven(self.name, f"{count} of the files that it removes are not in the version before it")
 
 
 def newest_checksum(storage: Storage, versions: Iterable[int]) -> tuple[int, Raw] | None:

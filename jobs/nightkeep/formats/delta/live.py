@@ -133,8 +133,9 @@ def _state(storage: Storage, task: State) -> Reach:
     proof = Proof.of(storage, found, names)
     for version, name in found.commits:
         commit = Commit(version, name)
-        _apply(commit.watched(commit_actions(storage, name)), added, gone)
+        _apply(commit, commit_actions(storage, name), added, gone)
         proof.reached(commit, added.values(), gone)
+    proof.require_removed()
     log = [(name, None, task.needed) for name in (*names, *(name for _, name in found.commits))]
     told = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
@@ -143,15 +144,16 @@ def _state(storage: Storage, task: State) -> Reach:
     return Reach(files([*log, *told, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
 
 
-def _apply(actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:
+def _apply(commit: Commit, actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:
     """A commit's removes come before its adds, whatever their order (replay.py)."""
     adds: dict[FileKey, Raw] = {}
-    for kind, body in actions:
+    for kind, body in commit.watched(actions):
         key = (str(body["path"]), vector_id(body)) if kind in ("add", "remove") else ("", None)
         if kind == "add":
             adds[key] = {name: body[name] for name in ("path", "size", "deletionVector") if name in body}
         elif kind == "remove":
-            added.pop(key, None)
+            if added.pop(key, None) is None:
+                commit.removes_older(key, again=key in gone)
             gone.add(key)
     added |= adds
 

@@ -34,6 +34,7 @@ class Proof:
     unproven: list[Unproven] = field(default_factory=list)
     transactions: list[tuple[str, str]] = field(default_factory=list)
     table_id: str | None = None
+    removers: list[Commit] = field(default_factory=list)
 
     @classmethod
     def of(cls, storage: Storage, segment: Segment, names: Sequence[str]) -> Proof:
@@ -53,11 +54,28 @@ class Proof:
         """After `commit` its version has `added` files beside those of the checkpoint that are not `gone`."""
         if commit.transaction is not None:
             self.transactions.append((commit.name, f"transaction {commit.transaction}"))
+        if not self.checkpoint:
+            commit.strays += len(commit.older)
         unproven = commit.unproven() or self._of_another_table(commit)
+        if self.checkpoint and commit.older and (self.checksum is None or self.checksum[0] < commit.version):
+            self.removers.append(commit)
         if self.checksum is not None and self.checksum[0] == commit.version:
             self._compare(commit, added, frozenset(gone))
         elif unproven is not None and (self.checksum is None or self.checksum[0] < commit.version):
             self.unproven.append(unproven)
+
+    def require_removed(self) -> None:
+        """After the last commit: what commits removed and no other one added has to be in the checkpoint."""
+        if self._missing({key for commit in self.removers for key in commit.older}):
+            strays = [(commit, self._missing(commit.older)) for commit in self.removers]
+            self.unproven += [commit.removes_strays(count) for commit, count in strays if count]
+
+    def _missing(self, keys: Collection[FileKey]) -> int:
+        """How many of these files the checkpoint does not have."""
+        if not keys:
+            return 0
+        whole, rest = (checkpoint_sum(self.storage, self.checkpoint, gone) for gone in (frozenset(), frozenset(keys)))
+        return len(keys) - (whole.files - rest.files)
 
     def _of_another_table(self, commit: Commit) -> Unproven | None:
         known, self.table_id = self.table_id, commit.table_id or self.table_id
