@@ -239,6 +239,38 @@ def test_a_lost_race_is_tried_again_on_top(pair: Pair, monkeypatch: pytest.Monke
     ]
 
 
+@pytest.mark.parametrize("step", ["staged", "committed"])
+def test_a_table_that_is_created_anew_meanwhile_takes_no_batch(
+    pair: Pair, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are empty, of one schema, at one place: only the id of the table tells them apart."""
+    pair.make(Layout())
+    staged, commit = sink.commit.stage_files, TableHandle.commit
+    others = iter([True])
+
+    def create_anew() -> None:
+        if next(others, False):
+            pair.java.drop(pair.ours)
+            pair.java.create(pair.ours, COLUMNS, Layout())
+
+    def before_staged(*args: Any, **more: Any) -> Any:
+        create_anew()
+        return staged(*args, **more)
+
+    def before_committed(self: TableHandle, snapshot: Any, parent: int | None, **how: Any) -> bool:
+        create_anew()
+        return commit(self, snapshot, parent, **how)
+
+    if step == "staged":
+        monkeypatch.setattr(sink.commit, "stage_files", before_staged)
+    else:
+        monkeypatch.setattr(TableHandle, "commit", before_committed)
+    with pytest.raises(RefusedTable, match="created anew"):
+        pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",))
+    assert not pair.java.read(pair.ours).rows
+    assert not pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",)).replayed
+
+
 @pytest.mark.parametrize("distribution", [Distribution.HASH, Distribution.NONE])
 def test_several_writers(pair: Pair, distribution: Distribution) -> None:
     """By hash whatever the files hold; without, only if no key is in two writers' files."""
