@@ -116,7 +116,9 @@ def test_a_commit_that_removes_files_of_another_table_is_no_evidence(name: str, 
     for path in table.glob("_delta_log/*.crc"):
         path.unlink()
     other = golden_copy("vectors", tmp_path)
-    donor = next(path for path in sorted(other.glob("_delta_log/*.json")) if b'"numAddedFiles":"0"' in path.read_bytes())
+    donor = next(
+        path for path in sorted(other.glob("_delta_log/*.json")) if b'"numAddedFiles":"0"' in path.read_bytes()
+    )
     lines = [line for line in donor.read_text().splitlines() if '"add"' not in line]
     assert any('"remove"' in line for line in lines)
     donor.write_text("\n".join(lines))

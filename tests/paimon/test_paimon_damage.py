@@ -128,6 +128,29 @@ def test_a_list_in_another_ones_place_ends_the_sweep(tmp_path: Path) -> None:
         swept(table)
 
 
+def test_a_delta_list_in_the_place_of_a_changelog_s_ends_the_sweep(tmp_path: Path) -> None:
+    """Both of one commit tell as many rows, and an older release no sizes."""
+    table = table_of(tmp_path, "events_input", old=True)
+    exchanged = 0
+    for path in sorted((table / "snapshot").glob("snapshot-*")):
+        snapshot = json.loads(path.read_text())
+        if not snapshot.get("changelogManifestList") or not snapshot["changelogRecordCount"]:
+            continue
+        one, other = (table / "manifest" / str(snapshot[f"{key}ManifestList"]) for key in ("delta", "changelog"))
+        before = {one: one.read_bytes(), other: other.read_bytes()}
+        one.write_bytes(before[other])
+        other.write_bytes(before[one])
+        aged(table)
+        with pytest.raises(EvidenceError):
+            swept(table, DELETE)
+        for each, data in before.items():
+            each.write_bytes(data)
+        exchanged += 1
+    aged(table)
+    done, _ = swept(table, DELETE)
+    assert exchanged and done.outcome is Outcome.VERIFIED
+
+
 def test_metadata_under_a_key_that_we_do_not_know_ends_the_sweep(tmp_path: Path) -> None:
     """One bit, and there is no index manifest any more."""
     table = table_of(tmp_path, "orders", old=False)

@@ -20,6 +20,9 @@ from nightkeep.storage import Storage
 MAIN = ""
 """The prefix of the main branch; others have `branch/branch-<name>/`."""
 
+CHANGELOG_PREFIX = "changelog-"
+"""What names of changelog files begin with, unless an option says otherwise."""
+
 _PLAIN = {
     "type": ("table", "only tables with snapshots have orphans"),
     "branch": ("main", "name the main branch: it is swept with all others"),
@@ -43,6 +46,12 @@ class Layout:
     data_folder: str
     index_beside_data: bool
     writes_changelogs: bool
+    data_prefix: str = "data-"
+    changelog_prefix: str = CHANGELOG_PREFIX
+
+    def is_data(self, name: str) -> bool:
+        """Whether a file is none of a changelog, by what its name begins with."""
+        return name.startswith(self.data_prefix) and not name.startswith((self.changelog_prefix, CHANGELOG_PREFIX))
 
     def folder(self, partition: bytes, bucket: int) -> str:
         """The folder of one bucket. Raises RefusedTable for values whose text depends on the JVM that wrote them."""
@@ -76,6 +85,8 @@ def layout(schema: TableSchema, *, subject: str) -> Layout:
         data_folder=schema.options.get("data-file.path-directory", "").strip("/"),
         index_beside_data=option_bool(schema, "index-file-in-data-file-dir"),
         writes_changelogs=schema.options.get("changelog-producer", "none").lower() != "none",
+        data_prefix=schema.options.get("data-file.prefix", "data-"),
+        changelog_prefix=schema.options.get("changelog-file.prefix", CHANGELOG_PREFIX),
     )
 
 

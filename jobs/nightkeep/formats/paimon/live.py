@@ -62,7 +62,8 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What one list's entries add. `appended`: without what a compaction wrote, which no changelog reader opens."""
+    """What the entries of a changelog's list add. `appended`: of a delta list in its place, without what a compaction
+    wrote, which no changelog reader opens."""
 
     list: Told
     layout: Layout
@@ -111,6 +112,8 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
             yield from _files(_merged(storage, (source.delta,), source.layout).filter(pl.col("adds") < 0))
         case Added():
             merged = _merged(storage, (source.list,), source.layout, appended=source.appended)
+            if not source.appended:
+                _require_changelogs(merged["name"], source)
             yield from _files(merged.filter(pl.col("adds") > 0))
         case _:
             raise TypeError(f"{source}: expected what reach gave")
@@ -215,6 +218,13 @@ def _merged(storage: Storage, lists: Sequence[Told], where: Layout, *, appended:
         entries = entries.filter(pl.col("source").is_null() | (pl.col("source") == _APPEND))
     keys = ("name", "level", "identity")
     return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra").first())
+
+
+def _require_changelogs(names: Iterable[str], source: Added) -> None:
+    """A delta list may be in the place of a changelog's, and tell as many rows. Raises CorruptMetadata."""
+    for name in names:
+        if source.layout.is_data(name.rpartition("/")[2]):
+            raise CorruptMetadata(f"manifest/{source.list.name}", "files of a changelog", f"data file {name}")
 
 
 def _entries(storage: Storage, told: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
