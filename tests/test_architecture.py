@@ -60,15 +60,17 @@ EDGES = {
     "undone": "model protocol report",
     "run_log": "model policy report run_ids software",
     "outcomes": "errors model protocol report run_log tally",
-    "care": "errors execute formats model outcomes plan policy protocol publish report rows run_ids run_log standing "
-    "tally tasks undone unpublished verify waiting",
+    "reading": "model policy protocol rows run_log",
+    "care": "errors execute formats model outcomes plan policy protocol publish reading report rows run_ids run_log "
+    "standing tally tasks undone unpublished verify waiting",
+    "apart": "errors limits redaction",
     "opinion": "engine formats model policy report",
     "expire": "errors model sweep territory",
     "presence": "errors storage sweep territory",
     "contents": "check errors expectations facts model relation",
     "upkeep": "engine errors expire formats model policy presence protocol report run_ids software sweep territory "
     "waiting",
-    "night": "care engine errors model opinion policy report software sweep upkeep",
+    "night": "apart care engine errors formats model opinion policy reading report software sweep upkeep",
     "apply": "engine errors formats model policy redaction tasks",
     "job": "engine errors model night policy redaction",
     "statement": "errors model policy",
@@ -103,8 +105,9 @@ BASES = {
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "protocol.py", "settings.py", "territory.py"}
 """Modules whose classes may inherit from each other."""
-RIMS = {"night.py", "check.py"}
-"""Where a surprise must not end more than it is of: a night, and what is known of a version that is published."""
+RIMS = {"night.py", "check.py", "apart.py"}
+"""Where a surprise must not end more than it is of: a night, what is known of a version that is published, and the
+process that reads for a group."""
 MANY_VERBS = {
     "Reads", "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable",
     "Relation", "PaimonRelation", "DeltaRelation", "IcebergRelation", "ObjectStorage",

@@ -6,7 +6,6 @@ Expected endings are outcomes in the document. Only what the caller must mend, o
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,19 +19,17 @@ from nightkeep.model import (
     Committed,
     Conflicted,
     Mismatch,
-    Operation,
     Outcome,
     Plan,
-    Request,
     Rewrite,
     Run,
     Verified,
-    run_token,
 )  # fmt: skip
 from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import ChangesRows, MayBeNew, Snapshot, Table, Watch
 from nightkeep.publish import publish
+from nightkeep.reading import Planned, Reader, Reading, new_attempt, request_of, run_of
 from nightkeep.report import (
     Metrics,
     PlanSection,
@@ -41,7 +38,6 @@ from nightkeep.report import (
     ending,
     secure,
 )  # fmt: skip
-from nightkeep.rows.keys import key_condition
 from nightkeep.rows.parse import shortened
 from nightkeep.run_ids import require_same
 from nightkeep.run_log import Order, RunLog
@@ -63,7 +59,7 @@ from nightkeep.unpublished import removing_unpublished
 from nightkeep.verify import verify
 from nightkeep.waiting import not_now
 
-__all__ = ["Order", "care", "failed"]
+__all__ = ["Order", "care", "failed", "read"]
 UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
 """What a document says that is stored before anything is staged."""
 
@@ -76,12 +72,31 @@ class _Workers:
     exchange: Exchange
 
 
+def read(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
+    """Open the table, and plan unless this run has published something of it already. Reads metadata only.
+
+    Raises what reading and planning raise.
+    """
+    table = open_table(policy.address)
+    # Before anything may skip the table: what this run published earlier is still to be checked and reported.
+    earlier = _own_commits(order, table, run)
+    if earlier or not plans:
+        return Reading(table, earlier)
+    try:
+        return Reading(table, planned=_planned(policy, order, table, run))
+    except RefusedTable:
+        late = _own_commits(order, table, run)
+        if not late:
+            raise
+        return Reading(table, late)
+
+
 def care(
     policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper],
-    exchange: Callable[[], Exchange] = lambda: inline_exchange,
+    exchange: Callable[[], Exchange] = lambda: inline_exchange, reader: Reader = read,
 ) -> RunDocument:  # fmt: skip
     """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
-    Spark costs seconds.
+    Spark costs seconds. `reader` does what `read` does, wherever it does it.
 
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
@@ -89,7 +104,7 @@ def care(
     if policy.settings.pause is not None:
         return log.document(Outcome.SKIPPED, f"paused: {policy.settings.pause}")
     try:
-        return _care(log, open_table(policy.address), lambda: _Workers(mapper(), exchange()))
+        return _care(log, reader, lambda: _Workers(mapper(), exchange()))
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
@@ -104,57 +119,65 @@ def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
 def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | None:
     """The document of what this run has published already, None where that is nothing. Reads metadata only."""
     table = open_table(policy.address)
-    return outcomes.found(RunLog(policy, order), table, done) if (done := table.committed(_run(order))) else None
+    return outcomes.found(RunLog(policy, order), table, done) if (done := table.committed(run_of(order))) else None
 
 
-def _care(log: RunLog, table: Table[Any], workers: Callable[[], _Workers]) -> RunDocument:
-    run = _run(log.order)
-    # Before anything may skip the table: what this run published earlier is still to be checked and reported.
-    earlier = _own_commits(log, table, run)
-    require_same(log.order, log.policy.address.name, published=bool(earlier))
-    if earlier:
-        return outcomes.found(log, table, earlier)
-    waiting = not_now(log.policy, log.order.reports, log.started)
-    if waiting and not log.order.dry_run:
+def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
+    order, run = log.order, run_of(log.order)
+    waiting = not_now(log.policy, order.reports, log.started)
+    found = reader(log.policy, order, run, plans=order.dry_run or not waiting)
+    require_same(order, log.policy.address.name, published=bool(found.published))
+    if found.published:
+        return outcomes.found(log, found.table, found.published)
+    if waiting and not order.dry_run:
         return log.document(Outcome.SKIPPED, waiting)
+    if found.planned is None:
+        return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     try:
-        document = _planned(log, table, run, workers, waiting=waiting)
+        document = _as_planned(log, found.table, found.planned, run, workers, waiting=waiting)
     except RefusedTable:
-        late = _own_commits(log, table, run)
+        late = _own_commits(order, found.table, run)
         if not late:
             raise
-        return outcomes.found(log, table, late)
+        return outcomes.found(log, found.table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
     # A commit of an earlier attempt that was on its way when it was looked for is why there is nothing to do.
-    late = _own_commits(log, table, run)
-    return outcomes.found(log, table, late) if late else document
+    late = _own_commits(order, found.table, run)
+    return outcomes.found(log, found.table, late) if late else document
 
 
-def _own_commits(log: RunLog, table: Table[Any], run: Run) -> Sequence[Committed]:
+def _own_commits(order: Order, table: Table[Any], run: Run) -> Sequence[Committed]:
     """What this run has published already; a dry run publishes nothing, and does not look."""
-    return () if log.order.dry_run else table.committed(run)
+    return () if order.dry_run else table.committed(run)
 
 
-def _planned(
-    log: RunLog, table: Table[Any], run: Run, workers: Callable[[], _Workers], *, waiting: str | None
-) -> RunDocument:
+def _planned(policy: EffectivePolicy, order: Order, table: Table[Any], run: Run) -> Planned | None:
+    """None where there is nothing to plan for."""
     if isinstance(table, MayBeNew) and table.never_written():
-        return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
-    with log.stage("plan"):
-        base = table.snapshot()
-        request = _request(log, table, base, run=run)
-        found = plan(table, base, request)
-        watch = look_back(table, base, log.order.reports, now_ms=run.now_ms)
+        return None
+    begun = time.perf_counter()
+    base = table.snapshot()
+    request = request_of(policy, order, table, base, run=run)
+    found = plan(table, base, request)
+    watch = look_back(table, base, order.reports, now_ms=run.now_ms)
+    return Planned(base, request, found, watch, time.perf_counter() - begun)
+
+
+def _as_planned(
+    log: RunLog, table: Table[Any], planned: Planned, run: Run, workers: Callable[[], _Workers], *, waiting: str | None
+) -> RunDocument:
+    base, found = planned.base, planned.plan
+    log.seconds["plan"] = planned.seconds
     if waiting:
         found = replace(found, notes=(*found.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
         "base_version": base.version,
         "base_identity": str(base.identity),
-        "plan": PlanSection.of(found, request.clustering),
+        "plan": PlanSection.of(found, planned.request.clustering),
         "metrics": sizes(base.sizes, None, Metrics()),
     }
-    if watch is not None and (undone := _undone(log, table, watch)):
+    if planned.watch is not None and (undone := _undone(log, table, planned.watch)):
         return undone
     if not found.units:
         return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *found.notes)))
@@ -192,7 +215,7 @@ def _work(
     # Rows that are to go go at once.
     for batch in batches(found, log.policy.settings.commit_size) if found.rows is None else (found,):
         # What the batch before it staged is published: names are taken.
-        named = replace(run, attempt=_attempt())
+        named = replace(run, attempt=new_attempt())
         done = _batch(log, table, base, batch, run=named, workers=workers, earlier=versions_of(ended))
         if done is None:
             continue
@@ -268,28 +291,3 @@ def _lost(table: Table[Any], part: Plan, reason: str, written: Sequence[str]) ->
     """What a part becomes whose version is gone before anything of it was published."""
     table.discard(written)
     return Batch((), None, Conflicted(tuple((unit.key, reason) for unit in part.units)), tuple(written))
-
-
-def _run(order: Order) -> Run:
-    return Run(order.run_id, run_token(order.run_id, order.operation), _attempt(), time.time_ns() // 1_000_000)
-
-
-def _attempt() -> str:
-    return uuid.uuid4().hex[:8]
-
-
-def _request(log: RunLog, table: Table[Any], base: Snapshot[Any], *, run: Run) -> Request:
-    settings, rows = log.policy.settings, log.order.rows
-    if log.order.keys is not None and isinstance(table, ChangesRows):
-        rows = key_condition(log.order.keys, table.columns(base))
-    return Request(
-        operation=log.order.operation, now_ms=run.now_ms, full=settings.full, rows=rows,
-        # The policy's filter is for the night.
-        where=settings.where if rows is None else None,
-        target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
-        # A policy's clustering is for when files are rewritten.
-        clustering=settings.clustering if log.order.operation is Operation.OPTIMIZE else None,
-        min_bytes=settings.min_file_size,
-        max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
-        wide_bytes=settings.exchange_above, writers=settings.writers,
-    )  # fmt: skip

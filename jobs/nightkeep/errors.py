@@ -12,6 +12,7 @@ NightkeepError
     |   `-- BeingCreated     somebody is about to write it: run again
     |-- NotCreated         a name that the store certainly did not create: nothing was published
     |-- Unreachable        a catalog, or a cluster, that gives no answer now
+    |-- ReaderEnded        a process that ended, or had to be ended, while it read a table's metadata
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
 """
 
@@ -108,6 +109,10 @@ class NotCreated(EvidenceError):
 
 class Unreachable(EvidenceError):
     """A catalog that gives no answer now: nothing is known of its tables, and nothing was asked to change."""
+
+
+class ReaderEnded(EvidenceError):
+    """The process that read a table's metadata ended without an answer; nothing was changed."""
 
 
 class UnknownOutcome(EvidenceError):

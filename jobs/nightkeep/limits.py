@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -52,6 +53,8 @@ RECORDS: Final = Limit("NIGHTKEEP_MAX_RECORDS", 10_000_000, "records in a file o
 """Manifests hold some 100,000 entries, checkpoints in one file a few million actions; an action takes a KB."""
 MEMORY: Final = Limit("NIGHTKEEP_MAX_MEMORY_BYTES", 0, "bytes of memory, of the process that reads metadata")
 """0 stands for nine tenths of what the machine or the container has: the kernel would end the process."""
+READING: Final = Limit("NIGHTKEEP_MAX_READING_SECONDS", 3600, "seconds to read the metadata of one table of a group")
+"""The largest tables of the benches are planned in minutes; a task of a group may take six hours by default."""
 
 
 class _Watch:
@@ -81,10 +84,31 @@ def require_memory(subject: str) -> None:
         raise RefusedTable(subject, feature, f"set {MEMORY.variable} higher, or give the process more")
 
 
+def confine_memory() -> None:
+    """Have allocations of this process fail that would take it far beyond MEMORY, also those of native code.
+
+    Only address space can be bounded. What libraries reserve of it without using it is not counted.
+    """
+    taken = _memory()[0]
+    if not taken:
+        return
+    most = taken + max((MEMORY.value or _ours()) - _resident(), 0) + _RESERVED_BYTES
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def out_of_memory(subject: str) -> RefusedTable:
+    """What to raise where an allocation of a process failed that is confined to MEMORY."""
+    feature = f"its metadata takes more than the limit of {MEMORY.value or _ours()} {MEMORY.of} ({MEMORY.variable})"
+    return RefusedTable(subject, feature, f"set {MEMORY.variable} higher, or give the process more")
+
+
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _SHARE: Final = 0.9
 _LOOK_BYTES: Final = 1 << 20
 """They take milliseconds to decode, a look takes microseconds."""
+_RESERVED_BYTES: Final = 2 << 30
+"""Arenas of Arrow's allocator take 1 GiB, those of threads 64 MiB each."""
 _CGROUPS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -99,12 +123,17 @@ def _ours() -> int:
 
 
 def _resident() -> int:
-    """Nothing where the system does not tell."""
+    return _memory()[1]
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes of address space and of memory that this process takes; nothing where the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as told:
-            return int(told.read().split()[1]) * _PAGE
+            space, resident = told.read().split()[:2]
     except OSError:
-        return 0
+        return 0, 0
+    return int(space) * _PAGE, int(resident) * _PAGE
 
 
 def _number(variable: str, told: str) -> int:

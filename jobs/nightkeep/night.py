@@ -13,19 +13,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from nightkeep.care import Order, care, failed, published_earlier
+from nightkeep.apart import Apart
+from nightkeep.care import Order, care, failed, published_earlier, read
 from nightkeep.engine import Engine
 from nightkeep.errors import NightkeepError, UsageError, told
-from nightkeep.model import Operation, Outcome
+from nightkeep.formats import OF_ONE_PROCESS
+from nightkeep.model import Operation, Outcome, Run
 from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
+from nightkeep.reading import Reader, Reading
 from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, awaits_judging, judged, upkeep
 from nightkeep.upkeep import failed as upkeep_failed
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -102,16 +109,18 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
     for policy in policies.values():
         if isinstance(policy, EffectivePolicy):
             group.said.require_use(operations or policy.operations)
-    for table, policy in policies.items():
-        if isinstance(policy, Unusable):
-            yield _stored(_unusable(group, table, policy.why, operations), group.reports)
-            continue
-        for operation in operations or policy.operations:
-            run_id, asked = group.run_id(policy.address.name), group.said.asked()
-            order = Order(operation, run_id, group.reports, group.dry_run, asked=asked)
-            document = _care(policy, order, engine)
-            _log.info("plan of %s", plan_text(document))
-            yield _checked(document, policy, group.reports, engine=engine)
+    with Apart() as apart:
+        reader = _reader(apart)
+        for table, policy in policies.items():
+            if isinstance(policy, Unusable):
+                yield _stored(_unusable(group, table, policy.why, operations), group.reports)
+                continue
+            for operation in operations or policy.operations:
+                run_id, asked = group.run_id(policy.address.name), group.said.asked()
+                order = Order(operation, run_id, group.reports, group.dry_run, asked=asked)
+                document = _care(policy, order, engine, reader)
+                _log.info("plan of %s", plan_text(document))
+                yield _checked(document, policy, group.reports, engine=engine)
 
 
 def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
@@ -119,10 +128,13 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
 
     What was published by a process that ended before its document told so is looked for in the table itself.
     """
-    for table, policy in group.policies().items():
+    policies = group.policies()
+    with Apart() as apart:
+        for policy in policies.values():
+            if isinstance(policy, EffectivePolicy):
+                _tell_commits(policy, group.run_id(policy.address.name), group.reports, apart)
+    for table, policy in policies.items():
         name = table if isinstance(policy, Unusable) else policy.address.name
-        if isinstance(policy, EffectivePolicy):
-            _tell_commits(policy, group.run_id(name), group.reports)
         for document in read_history(group.reports, name).documents:
             if document.run_id != group.run_id(name):
                 continue
@@ -159,12 +171,26 @@ def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation
     )  # fmt: skip
 
 
-def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str) -> None:
+def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: Apart) -> None:
     for operation in Operation:
+        look = partial(published_earlier, policy, Order(operation, run_id, reports))
         # A table that cannot be read now has its documents all the same.
         with suppress(NightkeepError, OSError):
-            if operation.rewrites and (found := published_earlier(policy, Order(operation, run_id, reports))):
+            if operation.rewrites and (found := _away(apart, policy, look)):
                 _stored(found, reports)
+
+
+def _reader(apart: Apart) -> Reader:
+    def reader(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
+        return _away(apart, policy, partial(read, policy, order, run, plans=plans))
+
+    return reader
+
+
+def _away(apart: Apart, policy: EffectivePolicy, work: Callable[[], T]) -> T:
+    """`work` on metadata of a table, which may end the process that does it. Raises as `Apart.call`."""
+    here = policy.address.format in OF_ONE_PROCESS
+    return work() if here else apart.call(policy.address.name, work)
 
 
 def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Reported:
@@ -182,17 +208,17 @@ def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Repo
     return _stored(_or_failed(lambda: judged(document, policy, order, engine=engine), surprised, table), order.reports)
 
 
-def _care(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
+def _care(policy: EffectivePolicy, order: Order, engine: Engine, reader: Reader) -> RunDocument:
     try:
-        return care_for_table(policy, order, engine)
+        return care_for_table(policy, order, engine, reader=reader)
     except UsageError as failure:
         return _permanent(failed(policy, order, str(failure)))
 
 
-def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
+def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine, *, reader: Reader = read) -> RunDocument:
     """One operation on one table; nothing is checked or stored. Raises UsageError for what cannot be understood."""
     return _no_surprise(
-        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange),
+        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
         lambda reason: failed(policy, order, reason), policy.address.name,
     )  # fmt: skip
 

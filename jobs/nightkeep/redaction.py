@@ -57,6 +57,16 @@ def learn(settings: Mapping[str, object]) -> None:
     _LEARNT.update(_secrets(settings))
 
 
+def learnt() -> frozenset[str]:
+    """The secrets that `learn` found in this process."""
+    return frozenset(_LEARNT)
+
+
+def remember(secrets: Iterable[str]) -> None:
+    """Take out what another process of this run learnt, too."""
+    _LEARNT.update(secrets)
+
+
 @contextmanager
 def redacted_output() -> Iterator[None]:
     """Everything that this process prints meanwhile is redacted: logs, too, of handlers that are made meanwhile, and a

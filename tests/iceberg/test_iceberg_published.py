@@ -215,7 +215,7 @@ def test_a_night_checks_what_it_publishes_and_holds_what_is_wrong(
     def cared(prefix: str) -> night.RunDocument:
         group = Group(policy, (name,), prefix, reports)
         with Engine(master="local[1]", task_memory_bytes=1 << 30) as engine:
-            (found,) = care_for_group(group, (care.Operation.PERSIST_DELETES,), engine)
+            (found,) = care_for_group(group, (Operation.PERSIST_DELETES,), engine)
         return found.document
 
     with monkeypatch.context() as patch:

@@ -12,6 +12,9 @@ from nightkeep.protocol import Table
 
 FORMATS = {name: f"nightkeep.formats.{name}.format" for name in ("delta", "iceberg", "memory", "paimon")}
 
+OF_ONE_PROCESS = frozenset({"memory"})
+"""Formats of tables that no other process can open."""
+
 
 def loaded() -> tuple[str, ...]:
     """Modules of the formats that this process has opened a table of."""
