@@ -142,7 +142,7 @@ def _answered(subject: str, work: Callable[[], Any]) -> bytes:
         failure: Exception = out_of_memory(subject)
     except Exception as raised:  # noqa: BLE001 -- the caller's to judge
         failure = raised
-    trace = traceback.format_exc()
+    trace = "".join(traceback.format_exception(failure))
     return pickle.dumps(_Answer(None, _picklable(failure), trace, learnt()))
 
 

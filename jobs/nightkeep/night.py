@@ -172,12 +172,19 @@ def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation
 
 
 def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: Apart) -> None:
+    # A table that cannot be read now has its documents all the same.
+    with suppress(NightkeepError, OSError):
+        for found in _away(apart, policy, partial(_commits_of, policy, run_id, reports)):
+            _stored(found, reports)
+
+
+def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunDocument]:
+    """What the run has published already, by the table itself."""
+    found: list[RunDocument | None] = []
     for operation in Operation:
-        look = partial(published_earlier, policy, Order(operation, run_id, reports))
-        # A table that cannot be read now has its documents all the same.
         with suppress(NightkeepError, OSError):
-            if operation.rewrites and (found := _away(apart, policy, look)):
-                _stored(found, reports)
+            found += [published_earlier(policy, Order(operation, run_id, reports))] if operation.rewrites else []
+    return [document for document in found if document is not None]
 
 
 def _reader(apart: Apart) -> Reader:

@@ -22,7 +22,18 @@ from nightkeep import care, night
 from nightkeep.check import CheckReport, CheckRequest, check
 from nightkeep.diff import diff
 from nightkeep.engine import Engine
-from nightkeep.model import Candidate, Fingerprint, Outcome, Plan, TaskCost, UnitKey, UnitProof, Verified, VerifyLevel
+from nightkeep.model import (
+    Candidate,
+    Fingerprint,
+    Operation,
+    Outcome,
+    Plan,
+    TaskCost,
+    UnitKey,
+    UnitProof,
+    Verified,
+    VerifyLevel,
+)
 from nightkeep.night import Group, care_for_group
 from nightkeep.policy import load
 from nightkeep.report import CheckStatus

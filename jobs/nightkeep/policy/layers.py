@@ -95,6 +95,10 @@ class EffectivePolicy:
         asked = tuple(map(Operation, self.settings.operations or ()))
         return asked or suited(self.address.format)
 
+    def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin]]]:
+        # MappingProxyType does not pickle; another process may read the table.
+        return (EffectivePolicy, (self.address, self.settings, dict(self.origins)))
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
