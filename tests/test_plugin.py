@@ -248,6 +248,20 @@ print(json.dumps([night(tables, **where) for tables in groups(load(where["policy
     ]
 
 
+def test_a_second_submit_of_a_task_is_a_job_of_its_own(tmp_path: Path) -> None:
+    airflow = airflow_home(tmp_path, ["p.one", "p.two"])
+    airflow.script(check={"p.two": ["verified?", "verified"]})
+    where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
+    found = airflow.python(
+        f"""{NIGHT}
+check = CheckOperator(task_id="check", cared=None, tables=["p.one", "p.two"], conn_id="nightkeep_spark", **{where!r})
+print(json.dumps(check.execute(context)))"""
+    )
+    assert [call["tables"] for call in airflow.calls("check")] == ["p.one,p.two", "p.two"]
+    checked = {(entry.table, entry.outcome) for entry in map(reported, found)}
+    assert checked == {("p.one", Outcome.VERIFIED), ("p.two", Outcome.VERIFIED)}
+
+
 def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:
     ids = ["scheduled__2026-11-20T02:00:00+00:00", "a+01:00", "a-01:00", "A", "a", "x" * 300, "x" * 299]
     prefixes = [run_prefix("nightly", i) for i in ids]

@@ -128,6 +128,8 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self.application_args = arguments
         self.conf = {"spark.executorEnv.PYTHONPATH": self.jobs, **(self.conf or {})}
         self._mark = uuid4().hex
+        # The provider's operator keeps its first hook, which holds the command of that submit.
+        self._hook = None
         self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
         said = {**said_by_file({**os.environ, **self.env_vars}), **self.conf}
         # The one size that a session cannot ask for: its JVM runs by then. What the deployment says stands.
