@@ -22,7 +22,7 @@ from tests.delta.lake import Lake
 from nightkeep.apart import Apart
 from nightkeep.engine import Engine
 from nightkeep.errors import CorruptMetadata, ReaderEnded, RefusedTable
-from nightkeep.job import check_job, run_job
+from nightkeep.job import check_job, run_job, sweep_job
 from nightkeep.redaction import HIDDEN, learn, redact
 from nightkeep.report import load_document
 from nightkeep.tasks import inline, inline_exchange
@@ -125,6 +125,14 @@ class TestGroup:
         assert [(entry["table"], entry["outcome"]) for entry in found] == [
             ("first", "verified"), ("crash", "failed"), ("last", "verified"),
         ]  # fmt: skip
+
+    def test_a_sweep_goes_on_as_well(self, folder: Path) -> None:
+        assert sweep_job(arguments(folder, "first", "crash", "last")) == 0
+        found = json.loads((folder / "result.json").read_text())
+        assert [(entry["table"], entry["operation"], entry["outcome"]) for entry in found] == [
+            ("first", "sweep", "unchanged"), ("crash", "sweep", "failed"), ("last", "sweep", "unchanged"),
+        ]  # fmt: skip
+        assert found[1]["reason"] == REASONS["crash"]
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
     def test_a_reader_ends_with_its_driver(self, folder: Path, number: signal.Signals) -> None:

@@ -29,7 +29,7 @@ from nightkeep.reading import Reader, Reading
 from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
-from nightkeep.upkeep import UpkeepOrder, awaits_judging, judged, upkeep
+from nightkeep.upkeep import UpkeepOrder, awaits_judging, first_look, judged, upkeep
 from nightkeep.upkeep import failed as upkeep_failed
 
 T = TypeVar("T")
@@ -147,17 +147,18 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
 
 def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
     """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time."""
-    for table, policy in group.policies().items():
-        if isinstance(policy, Unusable):
-            yield _stored(_unusable(group, table, policy.why, (Operation.SWEEP,)), group.reports)
-            continue
-        wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
-        for operation in wanted:
-            order = UpkeepOrder(
-                operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
-                mode=Mode.DRY_RUN if group.dry_run else None,
-            )  # fmt: skip
-            yield _upkept(policy, order, engine)
+    with Apart() as apart:
+        for table, policy in group.policies().items():
+            if isinstance(policy, Unusable):
+                yield _stored(_unusable(group, table, policy.why, (Operation.SWEEP,)), group.reports)
+                continue
+            wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
+            for operation in wanted:
+                order = UpkeepOrder(
+                    operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
+                    mode=Mode.DRY_RUN if group.dry_run else None,
+                )  # fmt: skip
+                yield _upkept(policy, order, engine, partial(_away, apart, policy, partial(first_look, policy, order)))
 
 
 def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
@@ -200,10 +201,12 @@ def _away(apart: Apart, policy: EffectivePolicy, work: Callable[[], T]) -> T:
     return work() if here else apart.call(policy.address.name, work)
 
 
-def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> Reported:
+def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine, first: Callable[[], None]) -> Reported:
     table = policy.address.name
     document = _or_failed(
-        lambda: upkeep(policy, order, engine=engine), lambda reason: upkeep_failed(policy, order, reason), table
+        lambda: upkeep(policy, order, engine=engine, first=first),
+        lambda reason: upkeep_failed(policy, order, reason),
+        table,
     )
     stored = _stored(document, order.reports)
     if not order.checked(policy) or not awaits_judging(document):

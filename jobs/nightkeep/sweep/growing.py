@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 
 from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.sets import Counted, Sets, TooManyNames
 from nightkeep.territory import Root, Sweeps, Territory
+
+NAMES_HERE: Final = 2_000_000
+"""More names than one process should hold."""
 
 
 class GrowingSets:
@@ -18,7 +22,7 @@ class GrowingSets:
     live files safe is the same. Roots that expired in between end the look.
     """
 
-    def __init__(self, large: Callable[[], Sets], *, limit: int = 2_000_000) -> None:
+    def __init__(self, large: Callable[[], Sets], *, limit: int = NAMES_HERE) -> None:
         self._large, self._limit = large, limit
         self._sets: Sets = InlineSets(limit=limit)
         self._done: list[Callable[[Sets], None]] = []

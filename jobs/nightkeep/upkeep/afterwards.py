@@ -91,7 +91,7 @@ def judged(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, *
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> _Opinion:
     contents, spark = engine.contents(), engine.spark()
     before = _before(document, contents)
-    present = presence(_table(policy), _retention(policy, order), sets=engine.sets, salt=f"{document.run_id}")
+    present = presence(_table(policy), retention_of(policy, order), sets=engine.sets, salt=f"{document.run_id}")
     after, why = None, None
     # A reader that fails on a missing file would not say more than that it is missing.
     if not present.faults:
@@ -133,7 +133,8 @@ def _table(policy: EffectivePolicy) -> Sweeps:
     return cast(Sweeps, open_table(policy.address))
 
 
-def _retention(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
+def retention_of(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
+    """What a sweep of the table, as it is ordered, keeps."""
     settings = policy.settings.sweep
     older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms
     now_ms = order.run().now_ms

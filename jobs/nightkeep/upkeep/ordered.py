@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from nightkeep.engine import Engine
@@ -31,8 +32,11 @@ def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDo
     return told
 
 
-def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> RunDocument:
+def upkeep(
+    policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine, first: Callable[[], None] = lambda: None
+) -> RunDocument:
     """Carry out an order on one table. Spark starts when something is about to go, and a look afterwards is wanted.
+    `first` is called before any metadata of it is read; what it raises ends the order as what the work raises.
 
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
@@ -46,6 +50,7 @@ def upkeep(policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> Ru
         waiting = _waiting(policy, order, log)
         if waiting is not None:
             return told or log.document(Outcome.SKIPPED, waiting)
+        first()
         return _work(log, engine)
     except UsageError:
         raise
