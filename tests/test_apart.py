@@ -93,16 +93,17 @@ def _is_zombie(process: psutil.Process) -> bool:
     return bool(process.status() == psutil.STATUS_ZOMBIE)
 
 
+@pytest.fixture(scope="module")
+def entries(folder: Path) -> list[dict[str, Any]]:
+    """What the job says, which ends as if nothing were: with status 0."""
+    assert run_job(arguments(folder, "first", *DEADLY, "last"), operations=()) == 0
+    assert not children()
+    found: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())
+    return found
+
+
 class TestGroup:
     """Tables that end who reads them, each in its way."""
-
-    @pytest.fixture(scope="class")
-    def entries(self, folder: Path) -> list[dict[str, Any]]:
-        """What the job says, which ends as if nothing were: with status 0."""
-        assert run_job(arguments(folder, "first", *DEADLY, "last"), operations=()) == 0
-        assert not children()
-        found: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())
-        return found
 
     def test_each_is_named_with_what_it_did_and_the_others_are_cared_for(self, entries: list[dict[str, Any]]) -> None:
         outcomes = {"first": "verified", **dict.fromkeys(DEADLY, "failed"), "swell": "refused", "last": "verified"}
