@@ -73,7 +73,7 @@ def expire(
         return Expired(Outcome.REFUSED, reason, Expiry(()))
     # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
     # (TableMetadata.java) refuses a table that was last updated more than a minute after what it says is now.
-    order = order.moved(min(ahead_ms, 0))
+    order, run = order.moved(min(ahead_ms, 0)), replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
     for _ in range(_TRIES):
         expiry, looked = table.expiry(order.request), sets()
         if not expiry.roots:

@@ -276,8 +276,14 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(made: HandMade) ->
     (done,) = table.committed(a_run())
     assert (done.version, done.parent_version, set(done.units)) == (8, 7, set(candidate.units))
     assert table.committed(a_run("another")) == ()
-    late = a_run(now_ms=NOW_MS + commit.RETRY_HORIZON_MS + 1_000)
-    assert table.committed(late) == ()
+    late_ms = NOW_MS + commit.RETRY_HORIZON_MS + 1_000
+    assert table.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
+    made.append(DAYS[0], [2])
+    last = made.folder / "_delta_log/00000000000000000010.json"
+    first, *others = last.read_text().splitlines()
+    info = json.loads(first)["commitInfo"] | {"timestamp": late_ms}
+    last.write_text("\n".join([json.dumps({"commitInfo": info}), *others, ""]))
+    assert table.committed(a_run(now_ms=late_ms)) == ()
 
 
 def test_a_folder_without_a_log_is_no_table(tmp_path: Path) -> None:

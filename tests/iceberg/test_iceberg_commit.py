@@ -13,6 +13,7 @@ from tests.engines.iceberg_java import IcebergJava
 from tests.iceberg.iceberg_caring import DAYS, Kept, care_for, opened, row, token
 from tests.iceberg.iceberg_laid_anew import a_run, nothing_but_manifests
 from tests.iceberg.iceberg_lake import Lake, kept_table
+from tests.iceberg.iceberg_sweeping import rewritten
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg import commit
@@ -154,7 +155,7 @@ def test_a_data_file_that_is_not_live_cannot_be_removed(lake: Lake) -> None:
         lake.ours.stage(lake.ours.snapshot(), rewrites, a_run())
 
 
-@pytest.mark.parametrize("lag_ms", [-10_000_000_000, 0, 10_000_000_000])
+@pytest.mark.parametrize("lag_ms", [-10_000_000_000, 0, 1])
 def test_time_never_runs_backwards(lake: Lake, lag_ms: int) -> None:
     before = lake.table.document()
     run = a_run(now_ms=before["last-updated-ms"] + lag_ms)
@@ -171,8 +172,10 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(lake: Lake) -> Non
     (done,) = lake.ours.committed(a_run())
     assert (done.version, done.parent_version) == (candidate.version, before.version)
     assert set(done.units) == set(candidate.units)
-    late = a_run(now_ms=lake.ours.snapshot().timestamp_ms + commit.RETRY_HORIZON_MS + 1)
-    assert lake.ours.committed(late) == ()
+    late_ms = lake.ours.snapshot().timestamp_ms + commit.RETRY_HORIZON_MS + 1
+    assert lake.ours.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
+    rewritten(lake.table, **{"last-updated-ms": late_ms})
+    assert lake.ours.committed(a_run(now_ms=late_ms)) == ()
 
 
 def test_the_way_back_is_a_statement_of_the_engine(lake: Lake) -> None:

@@ -23,12 +23,17 @@ from nightkeep.formats.iceberg import sql_commit
 from nightkeep.formats.iceberg.expire import plan_expiry
 from nightkeep.formats.iceberg.forgetting import Forgotten, without
 from nightkeep.model import Run
+from nightkeep.storage import LocalStorage
 from nightkeep.territory import DAY_MS, ExpireRequest, Expiry, Retention
 
 RUN = Run("expiry", "0" * 16, "a", 0)
 HOUR_MS = DAY_MS // 24
 NOW_MS = 1_800_000_000_000
 LOCATION = f"file:///lake/db/t/metadata/00001-{UUID}.metadata.json"
+
+
+def planned(found: Any, request: ExpireRequest) -> Expiry:
+    return plan_expiry("db.t", (found, LOCATION), request, LocalStorage("/"))
 
 
 def gone(expiry: Expiry) -> list[int | None]:
@@ -128,7 +133,7 @@ def tables(draw: st.DrawFn) -> Any:
     ),
 )
 def test_what_stays_is_what_the_rules_say(found: Any, request: ExpireRequest) -> None:
-    expiry = plan_expiry("db.t", (found, LOCATION), request)
+    expiry = planned(found, request)
     stays, refs = by_the_rules(found, request)
     assert {int(number) for number, _ in expiry.kept} == stays
     assert set(gone(expiry)) == {each["snapshot-id"] for each in found["snapshots"]} - stays
@@ -143,7 +148,7 @@ def test_each_one_that_stays_has_its_reason() -> None:
     line: Snapshots = [(None, 240), (1, 230), (2, 220), (3, 210), (None, 1), (None, 200), (None, 205)]
     refs = {"main": {"snapshot-id": 4, "type": "branch"}, "v1": {"snapshot-id": 1, "type": "tag"}}
     found = document(line, refs, {"history.expire.min-snapshots-to-keep": "2"})
-    expiry = plan_expiry("db.t", (found, LOCATION), ExpireRequest(NOW_MS, keep=frozenset({6})))
+    expiry = planned(found, ExpireRequest(NOW_MS, keep=frozenset({6})))
     assert gone(expiry) == [2, 7]
     assert dict(expiry.kept) == {
         "4": "branch main",
@@ -159,10 +164,10 @@ def test_a_tag_that_is_too_old_goes_with_what_it_kept() -> None:
         "main": {"snapshot-id": 2, "type": "branch"},
         "v1": {"snapshot-id": 1, "type": "tag", "max-ref-age-ms": HOUR_MS},
     }
-    expiry = plan_expiry("db.t", (document([(None, 240), (1, 0)], refs, {}), LOCATION), ExpireRequest(NOW_MS))
+    expiry = planned(document([(None, 240), (1, 0)], refs, {}), ExpireRequest(NOW_MS))
     assert (gone(expiry), expiry.notes) == ([1], ("tag v1 is too old and goes with them",))
     found = document([(None, 2), (1, 0)], refs, {})
-    expiry = plan_expiry("db.t", (found, LOCATION), ExpireRequest(NOW_MS))
+    expiry = planned(found, ExpireRequest(NOW_MS))
     assert (gone(expiry), expiry.notes) == ([], ())
 
 
@@ -192,10 +197,10 @@ def test_metadata_that_contradicts_itself_plans_nothing() -> None:
         ({"main": main}, {"history.expire.max-snapshot-age-ms": "5 days"}, "a number"),
     ):
         with pytest.raises(CorruptMetadata, match=match):
-            plan_expiry("db.t", (document([(None, 1)], refs, properties), LOCATION), ExpireRequest(NOW_MS))
+            planned(document([(None, 1)], refs, properties), ExpireRequest(NOW_MS))
     with pytest.raises(RefusedTable, match=r"gc\.enabled"):
         found = document([(None, 1)], {"main": main}, {"gc.enabled": "false"})
-        plan_expiry("db.t", (found, LOCATION), ExpireRequest(NOW_MS))
+        planned(found, ExpireRequest(NOW_MS))
 
 
 # Against Java

@@ -8,6 +8,7 @@ from typing import Final
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Run
 from nightkeep.storage import spelled
+from nightkeep.storage.times import TICK_MS
 from nightkeep.sweep.links import require_folders
 from nightkeep.sweep.order import Mode, SweepOrder
 from nightkeep.sweep.places import below, own_folder
@@ -20,8 +21,6 @@ CLOCK = "clock-"
 """How names of files begin that only tell a store's time."""
 
 _HOUR_MS: Final = 60 * 60 * 1000
-_TICK_MS: Final = 2_000
-"""File systems tell times in steps of up to two seconds; clocks so near are equal."""
 
 
 def check_age(order: SweepOrder, territory: Territory) -> None:
@@ -93,7 +92,7 @@ def store_ahead_ms(territory: Territory, run: Run, clock: Callable[[], int]) -> 
     if found is None:
         raise EvidenceError(spelled(storage, name), "there, as it was just written", "no such file")
     ahead = max(found.modified_ms - after, 0) + min(found.modified_ms - before, 0)
-    return ahead if abs(ahead) > _TICK_MS else 0
+    return ahead if abs(ahead) > TICK_MS else 0
 
 
 def clocks_apart(ahead_ms: int) -> str | None:

@@ -38,14 +38,14 @@ def sweep(
     territory = vouched(whole, outside=order.outside)
     _require_own_place(whole, territory)
     check_age(order, territory)
-    cutoff_ms = run.now_ms - order.older_than_ms
     closed: tuple[str, ...] = ()
     if order.mode is not Mode.DRY_RUN:
         ahead_ms = store_ahead_ms(territory, run, clock)
-        cutoff_ms += min(ahead_ms, 0)
+        run = replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
         if reason := clocks_apart(ahead_ms):
-            return Swept(Outcome.REFUSED, reason, None, cutoff_ms)
+            return Swept(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
         closed = close(whole, run)
+    cutoff_ms = run.now_ms - order.older_than_ms
     look = Look(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
     look.begin(territory)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))

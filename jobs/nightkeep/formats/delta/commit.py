@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.actions import Raw, line, parse_lines, parse_object
@@ -22,6 +23,7 @@ from nightkeep.formats.delta.schema import TableSchema
 from nightkeep.formats.delta.states import commit_infos, digest
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage, require_exclusive_create
+from nightkeep.storage.times import not_ahead
 
 RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
 """How far back a run looks for its own commit: Airflow's retries are long over by then."""
@@ -33,13 +35,21 @@ _KEPT = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCo
 def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
     """Write the commit of the version after `parent` under a name that nobody reads.
 
+    Files are removed at a time that is not ahead of the store's, or they would stay for longer than the table says;
+    where it is, the commit is written anew.
+
     Raises CorruptMetadata where a file that was rewritten is not live in `parent` any more, RefusedTable for a store
     on which another's commit could be overwritten.
     """
     require_exclusive_create(storage)
-    transaction = uuid.uuid4()
-    name = staged_name(run, transaction)
-    storage.put(name, _lines(parent, _merged(parent, rewrites), run, transaction).encode())
+    edit = _merged(parent, rewrites)
+    # Our clock may be behind that of the last writer, and either of them ahead of the store's.
+    latest = replace(run, now_ms=max(run.now_ms, _time(parent.commit_info)))
+    name = _staged(storage, parent, edit, latest)
+    now_ms = not_ahead(latest.now_ms, storage, name)
+    if now_ms != latest.now_ms:
+        storage.delete(name)
+        name = _staged(storage, parent, edit, replace(run, now_ms=now_ms))
     outputs = [output for rewrite in rewrites for output in rewrite.outputs]
     return Candidate(
         table=parent.table,
@@ -49,6 +59,13 @@ def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], 
         staged=(*outputs, name),
         units=tuple(dict.fromkeys(rewrite.key for rewrite in rewrites)),
     )
+
+
+def _staged(storage: Storage, parent: DeltaSnapshot, edit: DeltaEdit, run: Run) -> str:
+    transaction = uuid.uuid4()
+    name = staged_name(run, transaction)
+    storage.put(name, _lines(parent, edit, run, transaction).encode())
+    return name
 
 
 def commit(storage: Storage, candidate: Candidate) -> bool:
@@ -97,11 +114,14 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
 def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     """The versions that this run committed, ascending, among those whose commits still exist."""
     found: list[int] = []
+    newest_ms = 0
     for version, info in commit_infos(storage):
+        newest_ms = newest_ms or _time(info)
         if info.get("userMetadata") == commit_user(run.token):
             found.append(version)
         # A commit that does not say when it was made says nothing of those before it.
-        elif 0 < _time(info) < run.now_ms - RETRY_HORIZON_MS:
+        # Our clock may be ahead of those of all writers.
+        elif 0 < _time(info) < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
             break
     return tuple(reversed(found))
 
@@ -198,16 +218,15 @@ def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite]) -> DeltaEdit:
 
 
 def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.UUID) -> str:
-    now_ms = max(run.now_ms, _time(parent.commit_info))
     numbered, mark = _numbered(parent, edit)
     changes = edit.intent.operation is Operation.DELETE
-    body = [line("remove", _remove(file, now_ms) | {"dataChange": changes}) for file in edit.removed]
+    body = [line("remove", _remove(file, run.now_ms) | {"dataChange": changes}) for file in edit.removed]
     body += [line("add", add) for add in numbered]
     if mark is not None and mark != parent.row_id_high_water_mark:
         configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
         domain = {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}
         body.append(line("domainMetadata", domain))
-    info = commit_info(parent, edit, now_ms=now_ms) | {
+    info = commit_info(parent, edit, now_ms=run.now_ms) | {
         "userMetadata": commit_user(run.token),
         "txnId": str(transaction),
     }

@@ -26,11 +26,12 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
 
     `readVersion` is the version that the commit was validated against, so that no change of others lies between.
     """
+    before = parent.commit_info.get("timestamp")
     info: dict[str, object] = {}
     if parent.in_commit_timestamp is not None:
         info["inCommitTimestamp"] = max(now_ms, parent.in_commit_timestamp + 1)
     info |= {
-        "timestamp": now_ms,
+        "timestamp": max(now_ms, before if isinstance(before, int) else 0),
         "operation": OPERATIONS[edit.intent.operation],
         "operationParameters": _parameters(edit.intent),
         "readVersion": parent.version,

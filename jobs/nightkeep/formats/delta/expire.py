@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from nightkeep.formats.delta.actions import Action
 from nightkeep.formats.delta.checkpoints import checkpoint_head
@@ -18,14 +19,16 @@ from nightkeep.formats.delta.file_names import (
     commit_ms,
     data_names,
     files,
+    left_removed_ms,
     removed_ms,
     vector_names,
+    written_ms,
 )
 from nightkeep.formats.delta.head import head
 from nightkeep.formats.delta.log_segment import Listing, listing, segment
 from nightkeep.formats.delta.retention import threshold_ms
 from nightkeep.model import Address
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, Stored
 from nightkeep.territory import ExpireRequest, Expiry, Reach, Root
 
 
@@ -36,6 +39,7 @@ class Removed:
     newest: int
     through: int
     before_ms: int
+    now_ms: int
 
 
 def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
@@ -44,7 +48,8 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
     newest = head(storage, table=address.name, version=found.newest)
     last = () if request.retain_last is None else (found.newest - max(request.retain_last, 1) + 1,)
     through = min([found.newest, *request.keep, *last])
-    task = Removed(found.newest, through, threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0))
+    before_ms = threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0)
+    task = Removed(found.newest, through, before_ms, request.now_ms)
     note = "files of the log stay as long as the table's own retention of its log says"
     root = Root(f"removed by version {through} and before {task.before_ms}", task)
     roots = (root,) if any(_expired(storage, task)) else ()
@@ -94,7 +99,7 @@ def _by_removal(storage: Storage, task: Removed, found: Listing) -> tuple[set[st
     """Names of files whose removal has expired, and of those that commits removed later, or not long enough ago."""
     expired, staying = set[str](), set[str]()
     for version, stored in found.commits:
-        for action, ms in _dated(storage, stored.name, stored.modified_ms):
+        for action, ms in _dated(storage, stored, task.now_ms):
             has_expired = version <= task.through and ms < task.before_ms
             (expired if has_expired else staying).update(_names(action))
     return expired, staying
@@ -118,7 +123,7 @@ def _expired(storage: Storage, task: Removed) -> Iterator[Action]:
     for version, stored in found.commits:
         # A commit that was made after the threshold removed nothing before it.
         if version <= task.through and stored.modified_ms < task.before_ms:
-            yield from (a for a, ms in _dated(storage, stored.name, stored.modified_ms) if ms < task.before_ms)
+            yield from (a for a, ms in _dated(storage, stored, task.now_ms) if ms < task.before_ms)
     yield from _of_checkpoint(storage, task, found)
 
 
@@ -126,7 +131,7 @@ def _later(storage: Storage, task: Removed) -> Iterator[Action]:
     """What versions after `through` removed: those in between need it, however long ago that was."""
     for version, stored in listing(storage).commits:
         if version > task.through:
-            yield from (action for action, _ in _dated(storage, stored.name, stored.modified_ms))
+            yield from (action for action, _ in _dated(storage, stored, task.now_ms))
 
 
 def _of_checkpoint(storage: Storage, task: Removed, found: Listing) -> Iterator[Action]:
@@ -135,12 +140,14 @@ def _of_checkpoint(storage: Storage, task: Removed, found: Listing) -> Iterator[
     if start is None or start.version > task.through:
         return
     for name in checkpoint_head(storage, start)[1]:
+        shown_ms = written_ms(storage, name)
+        left_ms = partial(left_removed_ms, written_ms=shown_ms, now_ms=task.now_ms)
         for batch in checkpoint_files(storage, name):
-            yield from (a for a in batch if a[0] == "remove" and removed_ms(a[1]) < task.before_ms)
+            yield from (a for a in batch if a[0] == "remove" and left_ms(a[1]) < task.before_ms)
 
 
-def _dated(storage: Storage, name: str, modified_ms: int) -> Iterator[tuple[Action, int]]:
+def _dated(storage: Storage, commit: Stored, now_ms: int) -> Iterator[tuple[Action, int]]:
     known = ("remove", "cdc", "commitInfo")
-    actions = [action for action in commit_actions(storage, name) if action[0] in known]
-    made_ms = commit_ms(actions, modified_ms)
-    yield from ((a, removed_ms(a[1], commit_ms=made_ms)) for a in actions if a[0] != "commitInfo")
+    actions = [action for action in commit_actions(storage, commit.name) if action[0] in known]
+    made_ms = commit_ms(actions, commit.modified_ms, now_ms=now_ms)
+    yield from ((a, removed_ms(a[1], made_ms=made_ms, now_ms=now_ms)) for a in actions if a[0] != "commitInfo")

@@ -13,15 +13,16 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.delta.actions import Action, Raw, check, parse_lines
 from nightkeep.formats.delta.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
 from nightkeep.formats.delta.metadata import vector_of
 from nightkeep.formats.delta.paths import is_absolute, storage_name
 from nightkeep.formats.delta.vectors import vector_file
 from nightkeep.limits import DOCUMENT, require_memory
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, spelled
 from nightkeep.storage.names import MAX_NAME_BYTES
+from nightkeep.storage.times import happened_ms
 from nightkeep.territory import FILES
 
 BATCH: Final = 20_000
@@ -61,17 +62,37 @@ def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
         raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
 
 
-def removed_ms(body: Raw, *, commit_ms: int = 0) -> int:
-    """When a file was removed, in epoch milliseconds: the later of what its action and its commit say."""
+def removed_ms(body: Raw, *, made_ms: int, now_ms: int) -> int:
+    """When a file was removed, in epoch milliseconds: the later of what its action and its commit, of `made_ms`, say.
+
+    A time ahead of now is that of a wrong clock, and tells nothing.
+    """
     told = body.get("deletionTimestamp")
-    return max(told if isinstance(told, int) else 0, commit_ms)
+    return max(told if isinstance(told, int) and told <= now_ms else 0, made_ms)
 
 
-def commit_ms(actions: Sequence[Action], modified_ms: int) -> int:
-    """When a commit was made: the latest of what it says and what its file shows, so that nothing goes too early."""
+def left_removed_ms(body: Raw, *, written_ms: int, now_ms: int) -> int:
+    """As `removed_ms`, of a tombstone in a checkpoint, which was written later: what else tells of a wrong clock's."""
+    told = body.get("deletionTimestamp")
+    return happened_ms(now_ms, (told if isinstance(told, int) else 0, written_ms))
+
+
+def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> int:
+    """When a commit was made: the latest of what it says and what its file shows, so that nothing goes too early.
+
+    A time ahead of now is that of a wrong clock, and tells nothing: the file does.
+    """
     infos = [body for kind, body in actions if kind == "commitInfo"]
     told = (info.get(name) for info in infos for name in ("inCommitTimestamp", "timestamp"))
-    return max([modified_ms, *(time for time in told if isinstance(time, int))])
+    return max([modified_ms, *(time for time in told if isinstance(time, int) and time <= now_ms)])
+
+
+def written_ms(storage: Storage, name: str) -> int:
+    """When a file of a checkpoint was written. Raises MissingFile."""
+    stored = storage.stat(name)
+    if stored is None:
+        raise MissingFile(spelled(storage, name), "a file of a checkpoint", "no such file")
+    return stored.modified_ms
 
 
 def files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:

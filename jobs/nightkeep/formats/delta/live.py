@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -23,8 +24,10 @@ from nightkeep.formats.delta.file_names import (
     commit_ms,
     data_names,
     files,
+    left_removed_ms,
     removed_ms,
     vector_names,
+    written_ms,
 )
 from nightkeep.formats.delta.head import head
 from nightkeep.formats.delta.log_segment import Listing, listing, segment
@@ -46,6 +49,7 @@ class Change:
     name: str
     modified_ms: int
     since_ms: int
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class State:
 
     version: int
     since_ms: int
+    now_ms: int
     change: Change | None = None
     needed: bool = True
 
@@ -68,6 +73,7 @@ class Part:
     name: str
     gone: frozenset[FileKey]
     since_ms: int
+    now_ms: int
     needed: bool
 
 
@@ -82,10 +88,11 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
     found = listing(storage)
     newest = head(storage, table=address.name, version=found.newest)
     since_ms = threshold_ms(newest.metadata, retention.now_ms, retention.older_than_ms)
+    state = partial(State, since_ms=since_ms, now_ms=retention.now_ms)
     kept = sorted(version for version in retention.keep if found.oldest <= version < found.newest)
     return (
-        *_versions(found, since_ms),
-        *(Root(f"version {version}, kept", State(version, since_ms, needed=False), version) for version in kept),
+        *_versions(found, since_ms, retention.now_ms),
+        *(Root(f"version {version}, kept", state(version, needed=False), version) for version in kept),
     )
 
 
@@ -106,19 +113,21 @@ def reach(address: Address, storage: Storage, root: Root) -> Reach:
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     """FILES of a Part."""
     assert isinstance(source, Part)
+    stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
     for actions in checkpoint_files(storage, source.name):
-        yield from files(row for action in actions for row in _stored(action, source, storage.root)).to_batches()
+        yield from files(row for action in actions for row in stored(action)).to_batches()
 
 
-def _versions(found: Listing, since_ms: int) -> Iterator[Root]:
+def _versions(found: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
     """Oldest first; `version` where all that was removed after it is still protected, so that it can be read."""
     readable, roots = True, list[Root]()
     if found.newest not in dict(found.commits):
-        roots.append(Root(f"version {found.newest} of a checkpoint", State(found.newest, since_ms), found.newest))
+        newest = State(found.newest, since_ms, now_ms)
+        roots.append(Root(f"version {found.newest} of a checkpoint", newest, found.newest))
     for version, stored in reversed(found.commits):
-        change = Change(stored.name, stored.modified_ms, since_ms)
+        change = Change(stored.name, stored.modified_ms, since_ms, now_ms)
         is_late = stored.modified_ms >= since_ms - _SKEW_MS
-        task = State(version, since_ms, change) if version == found.newest else change if is_late else None
+        task = State(version, since_ms, now_ms, change) if version == found.newest else change if is_late else None
         named = version if readable and version >= found.oldest else None
         roots.append(Root(f"version {version}: {stored.bytes} bytes at {stored.modified_ms}", task, named))
         readable = readable and stored.modified_ms >= since_ms
@@ -140,7 +149,7 @@ def _state(storage: Storage, task: State) -> Reach:
     told = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
-    parts = tuple(Part(name, shared, task.since_ms, task.needed) for name in names)
+    parts = tuple(Part(name, shared, task.since_ms, task.now_ms, task.needed) for name in names)
     return Reach(files([*log, *told, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
 
 
@@ -168,10 +177,10 @@ def _live_rows(body: Raw, root: str, *, needed: bool) -> Iterator[Row]:
 
 def _changed(storage: Storage, task: Change) -> Iterator[Row]:
     actions = [action for action in commit_actions(storage, task.name) if action[0] in ("remove", "cdc", "commitInfo")]
-    made_ms = commit_ms(actions, task.modified_ms)
+    made_ms = commit_ms(actions, task.modified_ms, now_ms=task.now_ms)
     for kind, body in actions:
         # A change file is as old as its commit; its body has no time of its own.
-        if kind != "commitInfo" and removed_ms(body, commit_ms=made_ms) >= task.since_ms:
+        if kind != "commitInfo" and removed_ms(body, made_ms=made_ms, now_ms=task.now_ms) >= task.since_ms:
             yield from protected(body)
 
 
@@ -180,10 +189,11 @@ def protected(body: Raw) -> Iterator[Row]:
     yield from ((name, None, False) for name in (*data_names(str(body["path"])), *vector_names(body)))
 
 
-def _stored(action: Action, part: Part, root: str) -> Iterator[Row]:
+def _stored(action: Action, part: Part, root: str, *, shown_ms: int) -> Iterator[Row]:
     kind, body = action
     if kind == "remove":
-        yield from protected(body) if removed_ms(body) >= part.since_ms else ()
+        at_ms = left_removed_ms(body, written_ms=shown_ms, now_ms=part.now_ms)
+        yield from protected(body) if at_ms >= part.since_ms else ()
     elif (str(body["path"]), vector_id(body)) not in part.gone:
         yield from _live_rows(body, root, needed=part.needed)
 

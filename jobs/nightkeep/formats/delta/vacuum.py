@@ -90,13 +90,12 @@ def _commit_info(newest: Head, told: Told, run: Run, transaction: uuid.UUID) -> 
     """Keys in the order of actions.scala's CommitInfo; metrics are strings there too."""
     operation, parameters, metrics = told
     before = newest.commit_info.get("timestamp")
-    now_ms = max(run.now_ms, before if isinstance(before, int) else 0)
     info: dict[str, object] = {}
     if newest.has_commit_times:
         last = long_value(newest.commit_info, "inCommitTimestamp", subject=f"commit of version {newest.version}")
-        info["inCommitTimestamp"] = max(now_ms, last + 1)
+        info["inCommitTimestamp"] = max(run.now_ms, last + 1)
     return info | {
-        "timestamp": now_ms,
+        "timestamp": max(run.now_ms, before if isinstance(before, int) else 0),
         "operation": operation,
         "operationParameters": parameters,
         "readVersion": newest.version,

@@ -26,6 +26,7 @@ from nightkeep.formats.iceberg.summary import OPERATIONS, change_summary, new_to
 from nightkeep.formats.iceberg.table_metadata import ancestors, decode, digest_on_main, head, integer, summary_of
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage
+from nightkeep.storage.times import not_ahead
 
 RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
 """How far back a run looks for its own commit: Airflow's retries are long over by then."""
@@ -93,12 +94,14 @@ def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: boo
         sequence_number=place.sequence_number,
         next_row_id=table.next_row_id,
     )
+    now_ms = not_ahead(run.now_ms, storage, name_in(storage, location))
     snapshot: dict[str, object] = {
         "snapshot-id": place.snapshot_id,
         **({} if parent.version == NO_SNAPSHOT else {"parent-snapshot-id": parent.version}),
         "sequence-number": place.sequence_number,
-        # Readers travel by time: it never runs backwards, whatever the clock of the last writer said.
-        "timestamp-ms": max(run.now_ms, parent.timestamp_ms, table.updated_ms),
+        # Readers travel by time: it never runs backwards, whatever the clock of the last writer said. One ahead of ours
+        # would keep Java out, which refuses to commit over a minute before the last update (TableMetadata.java).
+        "timestamp-ms": max(now_ms, parent.timestamp_ms, table.updated_ms),
         "manifest-list": location,
         "summary": {**told, **_change_summary(place, change), **manifests.summary},
         "schema-id": parent.metadata["current-schema-id"],
@@ -139,12 +142,14 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
     """The snapshots that this run committed to main, oldest first, each with its parent; by table metadata alone."""
     metadata, location = handle.load()
     table = head(metadata, subject=location)
+    # Our clock may be ahead of those of all writers.
+    since_ms = min(run.now_ms, table.updated_ms) - RETRY_HORIZON_MS
     found: list[tuple[int, int]] = []
     for version in ancestors(metadata, table.current, subject=location):
         snapshot = table.snapshots[version]
         if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == commit_user(run.token):
             found.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
-        elif integer(snapshot, "timestamp-ms", subject=location) < run.now_ms - RETRY_HORIZON_MS:
+        elif integer(snapshot, "timestamp-ms", subject=location) < since_ms:
             break
     return tuple(reversed(found))
 

@@ -14,8 +14,11 @@ from nightkeep.errors import CorruptMetadata, UnknownOutcome
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.forgetting import Forgotten
 from nightkeep.formats.iceberg.live import snapshot_roots
+from nightkeep.formats.iceberg.paths import name_in
 from nightkeep.formats.iceberg.table_metadata import MAIN, Raw, ancestors, head, integer, properties, refs, text
 from nightkeep.formats.iceberg.territory import refuse_upkeep
+from nightkeep.storage import Storage
+from nightkeep.storage.times import happened_ms
 from nightkeep.territory import DAY_MS, ExpireRequest, Expiry
 
 
@@ -27,18 +30,18 @@ class Planned:
     forgotten: Forgotten
 
 
-def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest) -> Expiry:
+def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, storage: Storage) -> Expiry:
     """Snapshots that no branch or tag keeps any longer, with branches and tags that are too old themselves.
 
     Where only such a branch or tag would go, nothing does. Raises RefusedTable, CorruptMetadata.
     """
     raw, location = loaded
     refuse_upkeep(table, loaded)
-    kept, ended = _judged(raw, location, request)
+    kept, ended = _judged(_Rules(raw, location, request, storage))
     snapshots = head(raw, subject=location).snapshots
     gone = {number for number in snapshots if number not in kept}
     # Files that they removed are of snapshots that go as well.
-    found = [root for root in snapshot_roots(table, loaded, since_ms=request.now_ms + 1) if root.version in gone]
+    found = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
     found.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
     planned = Planned(request, Forgotten(frozenset(gone), ended, request.now_ms))
     notes = tuple(f"{_kind(raw, location, name)} {name} is too old and goes with them" for name, _ in sorted(ended))
@@ -62,7 +65,7 @@ def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
     loaded, wanted = handle.whole(), planned.forgotten
     if _is_done(loaded, wanted):
         return True
-    if not _may_still_go(loaded, planned):
+    if not _may_still_go(_Rules(*loaded, planned.request, handle.storage), wanted):
         return False
     try:
         return handle.forget(loaded, wanted)
@@ -87,6 +90,14 @@ class _Rules:
     raw: Raw
     subject: str
     request: ExpireRequest
+    storage: Storage
+
+    def made_ms(self, snapshot: Raw) -> int:
+        """A time ahead of now is that of a wrong clock: the snapshot's manifest list tells then."""
+        now_ms, told_ms = self.request.now_ms, integer(snapshot, "timestamp-ms", subject=self.subject)
+        listed = snapshot.get("manifest-list") if told_ms > now_ms else None
+        stored = self.storage.stat(name_in(self.storage, listed)) if isinstance(listed, str) else None
+        return happened_ms(now_ms, (told_ms, *(() if stored is None else (stored.modified_ms,))))
 
     def max_age_ms(self, ref: Raw) -> int:
         own = self._of(ref, "max-snapshot-age-ms", _MAX_AGE, 5 * DAY_MS)
@@ -109,13 +120,10 @@ class _Rules:
             raise CorruptMetadata(f"{self.subject}: {key}", "a number", repr(told)) from failure
 
 
-def _judged(raw: Raw, subject: str, request: ExpireRequest) -> tuple[Mapping[int, str], frozenset[tuple[str, int]]]:
+def _judged(rules: _Rules) -> tuple[Mapping[int, str], frozenset[tuple[str, int]]]:
     """Snapshots that stay, each with a reason, and branches and tags that end, each with its snapshot."""
-    rules = _Rules(raw, subject, request)
-    times = {
-        number: integer(each, "timestamp-ms", subject=subject)
-        for number, each in head(raw, subject=subject).snapshots.items()
-    }
+    raw, subject, request = rules.raw, rules.subject, rules.request
+    times = {number: rules.made_ms(each) for number, each in head(raw, subject=subject).snapshots.items()}
     staying, ended = _refs(raw, subject, times, rules=rules)
     kept: dict[int, str] = {}
     referenced = set[int]()
@@ -179,11 +187,10 @@ def _kind(raw: Raw, subject: str, name: str) -> str:
     return text(_every_ref(raw, subject)[name], "type", subject=subject)
 
 
-def _may_still_go(loaded: tuple[Raw, str], planned: Planned) -> bool:
-    raw, location = loaded
-    kept, ended = _judged(raw, location, planned.request)
-    there = head(raw, subject=location).snapshots.keys()
-    return planned.forgotten.snapshots <= there - kept.keys() and planned.forgotten.refs <= ended
+def _may_still_go(rules: _Rules, wanted: Forgotten) -> bool:
+    kept, ended = _judged(rules)
+    there = head(rules.raw, subject=rules.subject).snapshots.keys()
+    return wanted.snapshots <= there - kept.keys() and wanted.refs <= ended
 
 
 def _is_done(loaded: tuple[Raw, str], wanted: Forgotten) -> bool:

@@ -201,7 +201,7 @@ class IcebergTable:
         return live.live(self.storage, source)
 
     def expiry(self, request: ExpireRequest) -> Expiry:
-        return expire.plan_expiry(self.address.name, self.handle.whole(), request)
+        return expire.plan_expiry(self.address.name, self.handle.whole(), request, self.storage)
 
     def forget(self, expiry: Expiry, run: Run) -> bool:
         """One commit, which carries no mark of `run`: it adds no snapshot."""

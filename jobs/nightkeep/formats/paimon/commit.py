@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.documents import parse_object
@@ -22,6 +23,7 @@ from nightkeep.formats.paimon.schema import TableSchema
 from nightkeep.formats.paimon.snapshots import digest, newest_first, parse_snapshot, snapshot_ids
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage, require_exclusive_create
+from nightkeep.storage.times import not_ahead
 
 BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
 """Long.MAX_VALUE, BatchWriteBuilder.COMMIT_IDENTIFIER."""
@@ -45,7 +47,8 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite],
     base = writer.manifest_list([*parent.base_manifests, *parent.delta_manifests])
     delta = writer.manifest_list([manifest])
     index = writer.index_manifest(_index_records(parent, edits)) if _index_changes(edits) else None
-    raw = _snapshot_json(storage, parent, entries, run=run) | {
+    now_ms = not_ahead(run.now_ms, storage, f"manifest/{base.name}")
+    raw = _snapshot_json(storage, parent, entries, run=replace(run, now_ms=now_ms)) | {
         "baseManifestList": base.name, "baseManifestListSize": base.bytes,
         "deltaManifestList": delta.name, "deltaManifestListSize": delta.bytes,
     }  # fmt: skip
@@ -134,10 +137,14 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
 def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     """The ids of this run's snapshots among those that still exist, ascending."""
     found: list[int] = []
+    newest_ms: int | None = None
     for raw in newest_first(storage):
+        made_ms = int(str(raw["timeMillis"]))
+        newest_ms = made_ms if newest_ms is None else newest_ms
         if raw["commitUser"] == commit_user(run.token):
             found.append(int(str(raw["id"])))
-        elif int(str(raw["timeMillis"])) < run.now_ms - RETRY_HORIZON_MS:
+        # Our clock may be ahead of those of all writers.
+        elif made_ms < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
             break
     return tuple(reversed(found))
 

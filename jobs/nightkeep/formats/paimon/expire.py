@@ -20,6 +20,7 @@ from nightkeep.formats.paimon.roots import Kept, Version, roots, version_of
 from nightkeep.formats.paimon.schema import TableSchema, option_int, option_millis
 from nightkeep.model import Address, Run
 from nightkeep.storage import Storage
+from nightkeep.storage.times import happened_ms
 from nightkeep.territory import ExpireRequest, Expiry
 
 _HOUR_MS: Final = 60 * 60 * 1000
@@ -81,7 +82,8 @@ def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
     if ids != list(range(ids[0], ids[-1] + 1)):
         raise CorruptMetadata(f"{table.name}: snapshots", "ids without a gap", ", ".join(map(str, ids)))
     versions = [version_of(root) for root in snapshots]
-    bounds = [*_by_options(rules, versions, request), *_consumers(storage), *_by_request(versions, request)]
+    made = _made(storage, versions, request.now_ms)
+    bounds = [*_by_options(rules, made, request), *_consumers(storage), *_by_request(made, request)]
     first = max(ids[0], min(bound.end for bound in bounds))
     reason = min(bounds, key=lambda bound: bound.end).reason
     kept = tuple((version.name, reason) for version in versions if version.id >= first)
@@ -114,7 +116,27 @@ def _is_snapshot(version: Version) -> bool:
     return version.kind is Kept.SNAPSHOT and version.branch == MAIN
 
 
-def _by_options(rules: Rules, versions: Sequence[Version], request: ExpireRequest) -> Iterator[_Bound]:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A snapshot, and when it was committed."""
+
+    id: int
+    ms: int
+
+
+def _made(storage: Storage, versions: Sequence[Version], now_ms: int) -> list[_Made]:
+    """Ascending. A time ahead of now is that of a wrong clock: the snapshot's file tells then, or the next snapshot."""
+    found: list[_Made] = []
+    latest_ms = now_ms
+    for version in reversed(versions):
+        stored = storage.stat(version.name) if version.committed_ms > now_ms else None
+        shown_ms = latest_ms if stored is None else stored.modified_ms
+        latest_ms = happened_ms(now_ms, (version.committed_ms, shown_ms, latest_ms))
+        found.append(_Made(version.id, latest_ms))
+    return found[::-1]
+
+
+def _by_options(rules: Rules, versions: Sequence[_Made], request: ExpireRequest) -> Iterator[_Bound]:
     earliest, latest = versions[0].id, versions[-1].id
     yield _Bound(latest - rules.least + 1, f"option snapshot.num-retained.min = {rules.least}")
     yield _Bound(earliest + rules.limit, f"option snapshot.expire.limit = {rules.limit}")
@@ -124,7 +146,7 @@ def _by_options(rules: Rules, versions: Sequence[Version], request: ExpireReques
     yield _Bound(young, f"option snapshot.time-retained = {rules.age_ms} ms")
 
 
-def _by_request(versions: Sequence[Version], request: ExpireRequest) -> Iterator[_Bound]:
+def _by_request(versions: Sequence[_Made], request: ExpireRequest) -> Iterator[_Bound]:
     """Bounds of the caller's own; none lets more go than the table's options do."""
     for number in sorted(request.keep):
         if number >= versions[0].id:
@@ -136,9 +158,9 @@ def _by_request(versions: Sequence[Version], request: ExpireRequest) -> Iterator
         yield _Bound(young, f"younger than {request.older_than_ms} ms")
 
 
-def _young(versions: Sequence[Version], before_ms: int, *, at_least: int) -> int:
+def _young(versions: Sequence[_Made], before_ms: int, *, at_least: int) -> int:
     """The first snapshot, from `at_least` on, whose successor was committed at `before_ms` or later."""
-    young = (old.id for old, new in pairwise(versions) if old.id >= at_least and new.committed_ms >= before_ms)
+    young = (old.id for old, new in pairwise(versions) if old.id >= at_least and new.ms >= before_ms)
     return min(young, default=versions[-1].id)
 
 

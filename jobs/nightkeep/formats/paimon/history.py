@@ -55,8 +55,10 @@ def watch(storage: Storage, head: PaimonSnapshot, since: Seen | None, *, now_ms:
         return None
     units = {(unit.partition_bytes, int(unit.key.bucket or 0)): unit for unit in head.units}
     past = _Past(storage, units, {place: {file.name for file in unit.files} for place, unit in units.items()})
+    # Our clock may be ahead of those of all writers.
+    since_ms = min(now_ms, int(str(newest.raw["timeMillis"]))) - HORIZON_MS
     with suppress(EvidenceError, RefusedTable):
-        _look_back(past, newest, commits, known=_known(storage, head, since), since_ms=now_ms - HORIZON_MS)
+        _look_back(past, newest, commits, known=_known(storage, head, since), since_ms=since_ms)
     return Watch(newest.seen, tuple(_undone(past)))
 
 
