@@ -21,7 +21,7 @@ EDGES = {
     "limits": "errors",
     "storage": "errors limits",
     "protocol": "model",
-    "territory": "model storage",
+    "territory": "errors model storage",
     "sweep": "errors model session storage tasks territory",
     "queries": "errors literals",
     "proof_parts": "",

@@ -27,7 +27,7 @@ from nightkeep.model import (
 )  # fmt: skip
 from nightkeep.plan import batches, plan
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, MayBeNew, Snapshot, Table, Watch
+from nightkeep.protocol import ChangesRows, MayBeNew, Outlines, Snapshot, Table, Watch
 from nightkeep.publish import publish
 from nightkeep.reading import Planned, Reader, Reading, new_attempt, request_of, run_of
 from nightkeep.report import (
@@ -157,7 +157,7 @@ def _planned(policy: EffectivePolicy, order: Order, table: Table[Any], run: Run)
     if isinstance(table, MayBeNew) and table.never_written():
         return None
     begun = time.perf_counter()
-    base = table.snapshot()
+    base = table.outline() if order.dry_run and isinstance(table, Outlines) else table.snapshot()
     request = request_of(policy, order, table, base, run=run)
     found = plan(table, base, request)
     watch = look_back(table, base, order.reports, now_ms=run.now_ms)

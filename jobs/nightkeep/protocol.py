@@ -150,6 +150,14 @@ class Reads(Protocol[U]):
         """Broken promises of the candidate's files: statistics, ranges, levels, vectors. Reads bytes, not memory."""
 
 
+@runtime_checkable
+class Outlines(Protocol):
+    """A table that may be planned though no run of ours handles it."""
+
+    def outline(self) -> Snapshot[Any]:
+        """The newest version, of which no row can be asked for; else as `snapshot`."""
+
+
 class Writes(Protocol[U]):
     """Verbs that write new files; only `commit` can make them visible. A unit has a rewrite for each of its tasks."""
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from nightkeep.errors import RefusedTable
 from nightkeep.model import Address, Run
 from nightkeep.storage import Storage
 
@@ -59,6 +60,7 @@ class Territory:
     are found in any deeper folder, make that folder another table's, to be left alone with all below it; a pattern's
     only group is that folder. `by_bare_name`: the format's own cleaning goes by the last part of a name alone, so that
     a file with the bare name of a live one stays as well. `floor_ms`: no younger file is touched unless told.
+    `dry_only`: why nothing may be changed, of a table whose files can be told all the same.
     """
 
     table: Address
@@ -68,6 +70,13 @@ class Territory:
     foreign: tuple[str, ...] = ()
     by_bare_name: bool = False
     floor_ms: int = DAY_MS
+    dry_only: RefusedTable | None = None
+
+
+def refuse_changes(territory: Territory) -> None:
+    """Raises RefusedTable for a table of which files can be told and none may be moved or deleted."""
+    if territory.dry_only is not None:
+        raise territory.dry_only
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from nightkeep.sweep.shelf import (
     write_mark,
     write_restoring,
 )
-from nightkeep.territory import DAY_MS, Territory
+from nightkeep.territory import DAY_MS, Territory, refuse_changes
 
 _LOST = "neither at home nor in quarantine any more"
 _PURGED = "the list of these files is gone, and they with it: they were purged"
@@ -41,9 +41,10 @@ def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[st
     Files go back to where they were. `told` are folders that the run's documents name, below other homes where the
     table has moved since. A purge keeps off what is being restored; what an earlier one has deleted is named as lost.
 
-    Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work,
-    CorruptMetadata for a list of files that is damaged.
+    Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work and for a
+    table that may not be changed, CorruptMetadata for a list of files that is damaged.
     """
+    refuse_changes(territory)
     folders = folders_of(territory, run_id, told=told)
     territory = replace(territory, storage=within(territory.storage, *map(home_of, folders), more=True))
     storage = territory.storage

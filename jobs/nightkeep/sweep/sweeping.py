@@ -16,7 +16,7 @@ from nightkeep.sweep.places import own_folder, vouched
 from nightkeep.sweep.quarantine import close, purge
 from nightkeep.sweep.removal import remove
 from nightkeep.sweep.sets import NO_FILES, Counted, Sets
-from nightkeep.territory import Announces, Retention, Sweeps, Territory
+from nightkeep.territory import Announces, Retention, Sweeps, Territory, refuse_changes
 
 __all__ = ["Mode", "SweepOrder", "Swept", "sweep"]
 
@@ -40,6 +40,7 @@ def sweep(
     check_age(order, territory)
     closed: tuple[str, ...] = ()
     if order.mode is not Mode.DRY_RUN:
+        refuse_changes(whole)
         ahead_ms = store_ahead_ms(territory, run, clock)
         run = replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
         if reason := clocks_apart(ahead_ms):

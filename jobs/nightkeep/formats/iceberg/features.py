@@ -23,13 +23,15 @@ NEWEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Either `handled` says what we do, or `refused` what would work instead.
+    """Either `handled` says what we do, or `refused` what would work instead. `without` is what is done all the same,
+    planning at least, for a table with a refused one.
 
     `test`: what holds us to it, if not the test that all handled or all refused ones have.
     """
 
     handled: str = ""
     refused: str = ""
+    without: str = ""
     test: str = ""
 
     def __post_init__(self) -> None:
@@ -49,8 +51,36 @@ def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_v
         raise _refusal(table, name, found)
 
 
+def unread_feature(
+    table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True
+) -> RefusedTable | None:  # fmt: skip
+    """The refusal of what no run of ours handles, of a table that can be planned all the same; None without any.
+
+    Raises RefusedTable for a feature with which it cannot, CorruptMetadata. Arguments as of `refuse_features`.
+    """
+    unread: RefusedTable | None = None
+    for name, found in _found(table, raw, schema_id, any_version=any_version):
+        refusal = _refusal(table, name, found)
+        if not FEATURES[name].without:
+            raise refusal
+        unread = unread or refusal
+    return unread
+
+
+def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
+    """The refusal of what we do not change, of a table whose files can be told all the same; None without any.
+
+    Raises RefusedTable for a feature by which they cannot, CorruptMetadata.
+    """
+    refusals = [(name, _refusal(table, name, found)) for name, found in _structure(table, raw)]
+    for name, refusal in refusals:
+        if not FEATURES[name].without:
+            raise refusal
+    return refusals[0][1] if refusals else None
+
+
 def refuse_structure(table: str, raw: Raw) -> None:
-    """Raises RefusedTable for the first feature of the table's metadata by which its files could not be told."""
+    """Raises RefusedTable for the first feature of the table's metadata by which we do not change it."""
     for name, found in _structure(table, raw):
         raise _refusal(table, name, found)
 
@@ -110,7 +140,8 @@ def document() -> str:
 
 
 def _verdict(known: Feature) -> str:
-    return f"{known.handled or f'Refused: {known.refused}'}."
+    refused = f"{known.without}; all else is refused: {known.refused}" if known.without else f"Refused: {known.refused}"
+    return f"{known.handled or refused}."
 
 
 def _refusal(table: str, name: str, found: str) -> RefusedTable:
@@ -175,6 +206,7 @@ _NESTED_KEYS: Final = (
 )
 _BUCKETS: Final = "tests/test_on_object_store.py::test_pyiceberg_reads_on_s3_what_java_read_before"
 _ENGINE: Final = "use the engine's own maintenance for this table"
+_ROWLESS: Final = "Planned, swept and expired, for which no row is read"
 _REWRITE: Final = (
     "rewrite the files as Parquet with the engine that wrote them; partitions without such files are cared for"
 )
@@ -187,7 +219,10 @@ _TYPES: Final = re.compile(
 _FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
 
 FEATURES: Final[Mapping[str, Feature]] = {
-    "format version 1": Feature(refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')"),
+    "format version 1": Feature(
+        refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')",
+        without="Planned, and swept in a dry run",
+    ),
     "format version 2": Feature(handled="Read and written"),
     "format version 3": Feature(handled="Read and written"),
     "format versions above 3": Feature(refused="use the engine that wrote it"),
@@ -210,11 +245,11 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "partition values of type fixed": Feature(refused="partition by another column"),
     "type timestamp_ns": Feature(handled="Read and written"),
     "type timestamptz_ns": Feature(handled="Read and written"),
-    "type variant": Feature(refused=_ENGINE),
-    "type geometry": Feature(refused=_ENGINE),
-    "type geography": Feature(refused=_ENGINE),
-    "type unknown": Feature(refused=_ENGINE),
-    "unknown types": Feature(refused=_ENGINE),
+    "type variant": Feature(refused=_ENGINE, without=_ROWLESS),
+    "type geometry": Feature(refused=_ENGINE, without=_ROWLESS),
+    "type geography": Feature(refused=_ENGINE, without=_ROWLESS),
+    "type unknown": Feature(refused=_ENGINE, without=_ROWLESS),
+    "unknown types": Feature(refused=_ENGINE, without=_ROWLESS),
     "ORC files": Feature(refused=_REWRITE),
     "Avro files": Feature(refused=_REWRITE),
     "files of other formats": Feature(refused=_REWRITE),

@@ -18,7 +18,7 @@ from nightkeep.formats.iceberg.figures import figures
 from nightkeep.formats.iceberg.layout import layout, sample
 from nightkeep.formats.iceberg.live_set import positional_of
 from nightkeep.formats.iceberg.manifest_work import merge_manifests
-from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load, load_staged
+from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load, load_staged, outline
 from nightkeep.formats.iceberg.naming import commit_user
 from nightkeep.formats.iceberg.optimize import pack_files, refuse_unhandled, sort_order_note
 from nightkeep.formats.iceberg.persist_plan import (
@@ -81,6 +81,9 @@ class IcebergTable:
         """Columns may change without a new version: one that is read as another has the columns of that."""
         found = load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
         return found if read_as is None else _comparable(found, found.raw)
+
+    def outline(self) -> IcebergSnapshot:
+        return outline(self.address, self.handle)
 
     def digest(self, version: int) -> str | None:
         metadata, location = self.handle.load()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
-from nightkeep.formats.iceberg.features import manifest_list_of, refuse_features, refuse_manifests, unread_file
+from nightkeep.formats.iceberg.features import (
+    manifest_list_of,
+    refuse_features,
+    refuse_manifests,
+    unread_feature,
+    unread_file,
+)
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list
 from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY
@@ -53,7 +59,8 @@ class IcebergSnapshot:
 
     `manifests` are those of its list, in order; `raw` is the snapshot as table metadata has it; `metadata` the whole
     table metadata it was found in (raw JSON), `metadata_location` where that is. `next_row_id` is the table's, None
-    without row lineage. `stray` are live deletes whose partition has no unit: global ones of an empty table.
+    without row lineage. `stray` are live deletes whose partition has no unit: global ones of an empty table. `unread`
+    says why no run of ours goes on from here, of an outline.
     """
 
     table: Address
@@ -70,6 +77,7 @@ class IcebergSnapshot:
     metadata: Mapping[str, object]
     metadata_location: str
     next_row_id: int | None = None
+    unread: RefusedTable | None = field(default=None, compare=False)
     stray: tuple[ContentFile, ...] = field(default=())
 
     @cached_property
@@ -117,6 +125,7 @@ class _Table:
     metadata: Raw
     location: str
     any_version: bool
+    unread: RefusedTable | None = None
 
 
 def load(
@@ -128,12 +137,19 @@ def load(
     columns change without a new snapshot. Raises AddressError, Unreachable, MissingFile where the table does not
     keep that snapshot any more, RefusedTable for what we do not handle, CorruptMetadata.
     """
+    return _followed(address, handle, lambda table: _load(table, version, read_as))
+
+
+def _followed(
+    address: Address, handle: TableHandle, read: Callable[[_Table], IcebergSnapshot]
+) -> IcebergSnapshot:  # fmt: skip
+    """What is read of the table, however often it changes meanwhile."""
     seen: str | None = None
     for _ in range(_MOVED_ON):
         try:
             table = _table(address, handle)
             seen = table.location
-            return _load(table, version, read_as)
+            return read(table)
         except MissingFile:
             # A snapshot that is expired while it is read, or metadata that is deleted after a commit.
             now = handle.found()[1]
@@ -156,6 +172,16 @@ def _load(table: _Table, version: int | None, read_as: TableSchema | None) -> Ic
     return _snapshot(table, raw, read_as or _schema_of(table, raw))
 
 
+def outline(address: Address, handle: TableHandle) -> IcebergSnapshot:
+    """The newest snapshot as far as it can be planned. Raises as `load`, but for what only runs do not handle."""
+
+    def read(table: _Table) -> IcebergSnapshot:
+        unread = unread_feature(address.name, table.metadata, any_version=table.any_version)
+        return _load(replace(table, unread=unread), None, None)
+
+    return _followed(address, handle, read)
+
+
 def load_staged(address: Address, handle: TableHandle, name: str) -> IcebergSnapshot:
     """The snapshot that readers will see once the staged one, the file `name`, is published. Raises as `load`."""
     table = _table(address, handle)
@@ -171,7 +197,8 @@ def _table(address: Address, handle: TableHandle) -> _Table:
 def _schema_of(table: _Table, snapshot: Raw) -> TableSchema:
     # Snapshots of format version 1 do not tell.
     told = snapshot.get("schema-id")
-    refuse_features(table.address.name, table.metadata, schema_id=told, any_version=table.any_version)
+    if table.unread is None:
+        refuse_features(table.address.name, table.metadata, schema_id=told, any_version=table.any_version)
     return parse(table.metadata, table=table.address.name, schema_id=told)
 
 
@@ -204,6 +231,7 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
         metadata=table.metadata,
         metadata_location=table.location,
         next_row_id=_next_row_id(table, told),
+        unread=table.unread,
         stray=() if units else everywhere,
     )
 

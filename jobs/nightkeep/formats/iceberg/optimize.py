@@ -39,7 +39,8 @@ def refuse_unhandled(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
     """Raises RefusedTable for keys of deletes that have no one meaning of equal, and for files we do not write."""
     assert isinstance(snapshot, IcebergSnapshot)
     refuse_persisting(snapshot, request)
-    measuring(snapshot.schema, snapshot.schema.default_spec_id, ())
+    if snapshot.unread is None:
+        measuring(snapshot.schema, snapshot.schema.default_spec_id, ())
 
 
 def pack_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:

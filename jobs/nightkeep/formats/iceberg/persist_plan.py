@@ -123,8 +123,10 @@ def streaming_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
 
 
 def left_out_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
-    """Partitions with files that we do not read, and why."""
+    """Partitions with files that we do not read, and why; or why no run would go on from here."""
     assert isinstance(snapshot, IcebergSnapshot)
+    if snapshot.unread is not None:
+        return f"a run would be refused: {snapshot.unread.feature}; {snapshot.unread.advice}"
     found = [unit for unit in snapshot.units if unit.left_out]
     if not found or found[0].left_out is None:
         return None

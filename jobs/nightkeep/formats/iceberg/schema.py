@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,9 +62,9 @@ class TableSchema:
 def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> TableSchema:
     """What table metadata says of columns, partitions and properties; `schema_id` None: the current schema.
 
-    Names and ids only: what of it we do not handle, features say. Of earlier schemas a type we do not know becomes
-    `unknown`: columns that are gone are never read. Raises CorruptMetadata, and RefusedTable for defaults that are
-    not understood.
+    Names and ids only: what of it we do not handle, features say. A type we do not know becomes `unknown`: columns that
+    are gone are never read, nor is a row of a table that has one. Raises CorruptMetadata, and RefusedTable for defaults
+    that are not understood.
     """
     current = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
     schemas = {
@@ -78,7 +78,7 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
         format_version=integer(raw, "format-version", subject=table),
         location=text(raw, "location", subject=table).rstrip("/"),
         current=_schema(schemas[current], table),
-        schemas={number: _schema(each, table, typed=_known) for number, each in schemas.items()},
+        schemas={number: _schema(each, table) for number, each in schemas.items()},
         specs={spec.spec_id: spec for spec in specs},
         default_spec_id=integer(raw, "default-spec-id", subject=table),
         properties=dict(properties(raw, subject=table)),
@@ -87,14 +87,10 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
     return found
 
 
-def _as_it_is(kind: Any) -> Any:
-    return kind
-
-
-def _schema(raw: Mapping[str, Any], table: str, *, typed: Callable[[Any], Any] = _as_it_is) -> Schema:
+def _schema(raw: Mapping[str, Any], table: str) -> Schema:
     subject = f"{table}: schema {raw.get('schema-id')}"
     try:
-        return Schema.model_validate(typed(raw))
+        return Schema.model_validate(_known(raw))
     except TypeError as failure:
         feature = f"a column default is not understood: {failure}"
         raise RefusedTable(table, feature, "use the engine's own maintenance for this table") from failure
@@ -127,5 +123,5 @@ _MALFORMED: Final = (
 _TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
 _PRIMITIVE: Final = re.compile(
     r"(struct|list|map|boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
-    r"|string|uuid|binary|unknown|fixed\s*\[\s*\d+\s*\]|decimal\(\s*\d+\s*,\s*\d+\s*\))$"
+    r"|string|uuid|binary|unknown|geometry|geography|fixed\s*\[\s*\d+\s*\]|decimal\(\s*\d+\s*,\s*\d+\s*\))$"
 )

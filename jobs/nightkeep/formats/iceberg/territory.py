@@ -15,7 +15,7 @@ from typing import Final
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.claims import Claim, own_folder, require_unclaimed
-from nightkeep.formats.iceberg.features import refuse_structure
+from nightkeep.formats.iceberg.features import refuse_structure, unchanged_feature
 from nightkeep.formats.iceberg.live import stored_name
 from nightkeep.formats.iceberg.neighbours import require_alone, require_one_format
 from nightkeep.formats.iceberg.paths import require_in, root_of
@@ -39,7 +39,8 @@ def territory(
     table, committed to there alone, cannot be told from what killed commits left.
     """
     raw, location = loaded
-    refuse_upkeep(table.name, loaded)
+    dry_only = unchanged_feature(table.name, raw)
+    _refuse_deletion(table.name, loaded)
     own = own_folder(location)
     home = _folder(text(raw, "location", subject=location))
     require_in(storage, text(raw, "location", subject=location))
@@ -60,13 +61,17 @@ def territory(
     inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
     known += [Place(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
     places = tuple({place.folder: place for place in known}.values())
-    return Territory(table, storage, home if is_within(own, home) else own, places, foreign=_FOREIGN)
+    return Territory(table, storage, home if is_within(own, home) else own, places, foreign=_FOREIGN, dry_only=dry_only)
 
 
 def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
-    """Raises RefusedTable for a table whose files nobody may delete, or whose metadata we do not know."""
+    """Raises RefusedTable for a table whose files nobody may delete, or whose metadata we do not write."""
+    refuse_structure(table, loaded[0])
+    _refuse_deletion(table, loaded)
+
+
+def _refuse_deletion(table: str, loaded: tuple[Raw, str]) -> None:
     raw, location = loaded
-    refuse_structure(table, raw)
     if properties(raw, subject=location).get("gc.enabled", "true").lower() != "true":
         feature = "the property gc.enabled forbids that files are deleted: other tables may need them"
         raise RefusedTable(table, feature, "set gc.enabled to true if none does")
