@@ -24,7 +24,7 @@ from nightkeep.formats.iceberg.features import (
     refuse_keys,
     refuse_manifests,
 )
-from nightkeep.formats.iceberg.manifest_schema import partition_types
+from nightkeep.formats.iceberg.manifest_schema import entry_schema
 from nightkeep.formats.iceberg.paths import require_in, storage_name
 from nightkeep.storage import LocalStorage
 
@@ -125,7 +125,7 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "default values of nanosecond timestamps": defaulted,
     "transforms of several columns": several,
     "unknown transforms": lambda: refuse([("a", "int")], [], [("a", "zorder[3]")]),
-    "partition values of type fixed": lambda: partition_types(schema_of([("a", "fixed[3]")], [("a", "identity")]), 0),
+    "partition values of type fixed": lambda: entry_schema(schema_of([("a", "fixed[3]")], [("a", "identity")]), 0),
     "type variant": typed("variant"),
     "type geometry": typed("geometry(srid:4326)"),
     "type geography": typed("geography"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -20,12 +21,14 @@ from nightkeep.encodings.avro_container import (
     Header,
     Record,
     Schema,
+    StoredContainer,
     array_of,
     container_bytes,
     open_container,
     well_formed,
 )
 from nightkeep.errors import CorruptMetadata, UsageError
+from nightkeep.formats.iceberg.avro_fixed import fits, sizes_of, with_lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,18 @@ class Names:
 
 
 def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]:
-    """Every record of an object container file in order, decoded a block at a time.
+    """Every record of an object container file in order, decoded a block at a time: all of them at once where a type
+    could be written in two ways, of which one must fit.
 
     Raises CorruptMetadata naming `subject` where the bytes are no such file; a file that is cut exactly between two
     blocks cannot be told from a shorter one.
     """
     with well_formed(subject):
         container = open_container(data, CODECS, subject=subject)
-        items = _items(container.schema, frozenset(names.by_id.items()), frozenset(names.by_name.items()))
-        if items is None:
+        ways = _ways(container.schema, frozenset(names.by_id.items()), frozenset(names.by_name.items()))
+        if ways is None:
             raise CorruptMetadata(subject, "a record schema", "another one")
-        yield from container.records(items)
+        yield from container.records(ways.items) if ways.lengthened is None else _in_one_way(container, ways)
 
 
 def read_metadata(data: bytes, *, subject: str) -> Mapping[str, bytes]:
@@ -64,7 +68,7 @@ def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | Non
     with well_formed(subject):
         container = open_container(data, CODECS, subject=subject)
         schema = _renamed(container.schema, frozenset(names.by_id.items()), frozenset(names.by_name.items()))
-        if schema is None:
+        if schema is None or sizes_of(json.loads(container.schema)):
             return None
         block, count = container.as_one_block(schema)
     try:
@@ -184,12 +188,45 @@ _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "byte
 _OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "snappy", "zstd": "zstandard"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """What a block's records are decoded by: `items`, or `lengthened` where `sizes` has types of two ways, of which
+    records are then to fit `record`."""
+
+    items: Schema
+    lengthened: Schema | None
+    record: Schema
+    sizes: Mapping[str, int]
+
+
 # The manifests of a table have a schema or two, and reading one takes longer than a small manifest.
 @lru_cache(maxsize=64)
-def _items(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> Schema | None:
-    """What a block's records are decoded by; None for a schema of no records."""
+def _ways(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> _Ways | None:
+    """None for a schema of no records."""
     found = _renamed(schema, by_id, by_name)
-    return None if found is None else array_of(found)
+    if found is None:
+        return None
+    sizes = sizes_of(json.loads(schema))
+    lengthened = array_of(with_lengths(found, sizes.keys())) if sizes else None
+    return _Ways(array_of(found), lengthened, found, sizes)
+
+
+def _in_one_way(container: StoredContainer, ways: _Ways) -> list[Record]:
+    """Raises CorruptMetadata unless exactly one of both ways fits."""
+    assert ways.lengthened is not None
+    fitting: list[list[Record]] = []
+    for items in (ways.items, ways.lengthened):
+        # The other way reads numbers from the middle of others.
+        with suppress(CorruptMetadata), well_formed(container.subject):
+            records = list(container.records(items))
+            if all(fits(ways.record, each, ways.sizes) for each in records):
+                fitting.append(records)
+    if len(fitting) == 2 and fitting[0] == fitting[1]:
+        return fitting[0]
+    if len(fitting) != 1:
+        expected = f"values of type {', '.join(ways.sizes)}, with a length before each or without"
+        raise CorruptMetadata(container.subject, expected, "what reads both ways" if fitting else "neither")
+    return fitting[0]
 
 
 def _renamed(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> Schema | None:

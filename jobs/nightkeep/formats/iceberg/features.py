@@ -242,7 +242,9 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "schema evolution": Feature(handled="Columns are read by field id, of files without ids by name mapping"),
     "transforms of several columns": Feature(refused=_ENGINE),
     "unknown transforms": Feature(refused=_ENGINE),
-    "partition values of type fixed": Feature(refused="partition by another column"),
+    "partition values of type fixed": Feature(
+        refused="partition by another column; other partitions are cared for", without="Swept and expired"
+    ),
     "type timestamp_ns": Feature(handled="Read and written"),
     "type timestamptz_ns": Feature(handled="Read and written"),
     "type variant": Feature(refused=_ENGINE, without=_ROWLESS),

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from nightkeep.formats.iceberg.content_files import Entry, Manifest, ManifestContent, NewFile
+from nightkeep.formats.iceberg.manifest_schema import unwritten_type
 from nightkeep.formats.iceberg.metadata import IcebergSnapshot
+from nightkeep.formats.iceberg.schema import TableSchema
 
 TARGET_BYTES: Final = ("commit.manifest.target-size-bytes", 8 << 20)
 MIN_COUNT: Final = ("commit.manifest.min-count-to-merge", 100)
@@ -22,7 +24,7 @@ Group = tuple[ManifestContent, int]
 def worth_merging(snapshot: IcebergSnapshot) -> str | None:
     """Why the table's manifests should be written anew, None where they are few or large."""
     properties = snapshot.schema.properties
-    picked = to_merge(snapshot.manifests, properties)
+    picked = to_merge(snapshot.manifests, snapshot.schema)
     if not picked:
         return None
     size = sum(manifest.bytes for manifest in picked)
@@ -30,14 +32,16 @@ def worth_merging(snapshot: IcebergSnapshot) -> str | None:
     return f"{len(picked)} small manifests, {size:,} bytes in all, become about {few}"
 
 
-def to_merge(manifests: Sequence[Manifest], properties: Mapping[str, str]) -> tuple[Manifest, ...]:
-    """Manifests below half the target, of each kind and spec that has enough of them."""
+def to_merge(manifests: Sequence[Manifest], schema: TableSchema) -> tuple[Manifest, ...]:
+    """Manifests below half the target, of each kind and spec that has enough of them, and that we write."""
+    properties = schema.properties
     small: dict[Group, list[Manifest]] = {}
     for manifest in manifests:
         if manifest.live_files and manifest.bytes < target_bytes(properties) // 2:
             small.setdefault((manifest.content, manifest.spec_id), []).append(manifest)
     enough = max(2, _number(properties, MIN_COUNT))
-    return tuple(manifest for group in small.values() if len(group) >= enough for manifest in group)
+    many = [small[group] for group in small if len(small[group]) >= enough and not unwritten_type(schema, group[1])]
+    return tuple(manifest for group in many for manifest in group)
 
 
 def target_bytes(properties: Mapping[str, str]) -> int:

@@ -194,15 +194,19 @@ def partition_types(schema: TableSchema, spec_id: int) -> tuple[IcebergType, ...
     """The types of a spec's partition values, in the order of its fields: what their transforms give.
 
     UnknownType where no schema has the source column any more. Raises CorruptMetadata for a spec that the table does
-    not have, RefusedTable for values of type fixed: Iceberg Java writes them with a length, which Avro and others do
-    not (ValueWriters.FixedByteBufferWriter), so that one's manifests are bytes to the other.
+    not have.
     """
-    types = tuple(_result_type(schema, f) for f in schema.spec(spec_id).fields)
-    for kind in types:
+    return tuple(_result_type(schema, f) for f in schema.spec(spec_id).fields)
+
+
+def unwritten_type(schema: TableSchema, spec_id: int) -> RefusedTable | None:
+    """The refusal of a spec with values of type fixed: Iceberg Java writes them with a length, which Avro and others do
+    not (avro_fixed), so that one cannot read the other's manifests."""
+    for kind in partition_types(schema, spec_id):
         if isinstance(kind, FixedType):
             feature = f"partition values of type {kind}, which engines write in two ways, are not handled"
-            raise RefusedTable(schema.table, feature, "partition by another column")
-    return types
+            return RefusedTable(schema.table, feature, "partition by another column; other partitions are cared for")
+    return None
 
 
 def sanitized(name: str) -> str:
@@ -229,6 +233,8 @@ def _result_type(schema: TableSchema, field: Any) -> IcebergType:
 def _partition_fields(schema: TableSchema, spec_id: int) -> list[Schema]:
     """Partition fields are optional, all of them. A named type is written out once and then referred to."""
     fields, known = [], set[str]()
+    if refusal := unwritten_type(schema, spec_id):
+        raise refusal
     types = partition_types(schema, spec_id)
     for field, kind in zip(schema.spec(spec_id).fields, types, strict=True):
         avro = _avro_type(schema, kind)

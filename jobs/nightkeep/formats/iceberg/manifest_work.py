@@ -32,7 +32,7 @@ def merge_manifests(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request:
     reason = worth_merging(snapshot)
     if reason is None or any(_has_work(snapshot, other, request) for other in snapshot.units):
         return None
-    picked = to_merge(snapshot.manifests, snapshot.schema.properties)
+    picked = to_merge(snapshot.manifests, snapshot.schema)
     size = sum(manifest.bytes for manifest in picked)
     task = ManifestTask(Inputs.of(snapshot, unit, (), request))
     benefit = "readers open fewer manifests to plan a scan"

@@ -17,6 +17,7 @@ from nightkeep.formats.iceberg.features import (
     unread_file,
 )
 from nightkeep.formats.iceberg.manifest_list import read_manifest_list
+from nightkeep.formats.iceberg.manifest_schema import unwritten_type
 from nightkeep.formats.iceberg.manifests import read_manifest
 from nightkeep.formats.iceberg.naming import OPERATION_PROPERTY
 from nightkeep.formats.iceberg.partition import typed, unit_key
@@ -248,7 +249,8 @@ def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]
         equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
         schema=schema,
     )
-    unread = unread_file(schema.table, (*found.files, *found.positional, *found.equality))
+    unread = unwritten_type(schema, place.spec_id)
+    unread = unread or unread_file(schema.table, (*found.files, *found.positional, *found.equality))
     return found if unread is None else replace(found, left_out=unread)
 
 

@@ -19,6 +19,7 @@ from pyiceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -222,6 +223,7 @@ _OF_TYPE: Final[Mapping[type[IcebergType], Callable[[Any], object]]] = {
     StringType: _exactly(str),
     UUIDType: _uuid,
     BinaryType: _bytes,
+    FixedType: _bytes,
     # Of a source column that no schema has any more.
     UnknownType: lambda value: value if isinstance(value, bytes | str) else str(value),
 }

@@ -72,7 +72,7 @@ def next_manifests(place: Place, change: Change, *, merges: bool) -> Manifests:
     parent = place.parent
     # Java drops them too: what older snapshots deleted is theirs to tell.
     listed = [manifest for manifest in parent.manifests if manifest.live_files]
-    merged = {manifest.path for manifest in to_merge(listed, parent.schema.properties)} if merges else set()
+    merged = {manifest.path for manifest in to_merge(listed, parent.schema)} if merges else set()
     work = _Work(place, gone={file.identity: file for file in change.removed})
     new = work.write_added(change.added)
     kept: list[Manifest] = []

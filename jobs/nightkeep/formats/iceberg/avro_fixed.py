@@ -1,0 +1,49 @@
+"""Partition values of type fixed, which writers of manifests put down in two ways under one schema: as Avro has them,
+and, Iceberg's Java, with a length before each (ValueWriters.FixedByteBufferWriter)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+
+def sizes_of(schema: Any) -> Mapping[str, int]:
+    """The named types of a schema that are written in two ways, and their sizes: none of a logical type is."""
+    return dict(_plain(schema))
+
+
+def with_lengths(schema: Any, names: Collection[str]) -> Any:
+    """The schema by which what Java wrote is decoded: these types are bytes."""
+    if isinstance(schema, list):
+        return [with_lengths(each, names) for each in schema]
+    if isinstance(schema, str):
+        return "bytes" if schema in names else schema
+    if schema.get("type") == "fixed":
+        return "bytes" if schema["name"] in names else schema
+    return {key: with_lengths(value, names) if key in _WITHIN else value for key, value in schema.items()}
+
+
+def fits(schema: Any, value: Any, sizes: Mapping[str, int]) -> bool:
+    """Whether every value of these types that was decoded as bytes has its size."""
+    if isinstance(schema, list):
+        return value is None or all(fits(each, value, sizes) for each in schema if each != "null")
+    if isinstance(schema, dict) and schema["type"] == "record":
+        return all(fits(field["type"], value[field["name"]], sizes) for field in schema["fields"])
+    name = schema["name"] if isinstance(schema, dict) and schema["type"] == "fixed" else schema
+    return not isinstance(name, str) or name not in sizes or len(value) == sizes[name]
+
+
+_WITHIN: Final = frozenset({"type", "fields", "items", "values"})
+
+
+def _plain(schema: Any) -> Iterator[tuple[str, int]]:
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _plain(each)
+    elif isinstance(schema, dict):
+        if schema.get("type") == "fixed":
+            if "logicalType" not in schema:
+                yield schema["name"], schema["size"]
+        else:
+            for key in _WITHIN & schema.keys():
+                yield from _plain(schema[key])
