@@ -3,7 +3,7 @@ expired, and left out of runs by name, while other partitions of the table are c
 
 import io
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import fastavro
 import pytest
@@ -14,7 +14,7 @@ from tests.iceberg.iceberg_sweeping import UUID, aged, listed, now_ms, old, plan
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.expire import ExpireOrder, expire
-from nightkeep.formats.iceberg.avro import read_frame, read_records
+from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.manifest_schema import entry_names
 from nightkeep.formats.iceberg.table_metadata import head
 from nightkeep.model import Operation, Outcome, Run
@@ -46,8 +46,13 @@ def rows(start: int) -> list[tuple[object, ...]]:
     return [(start + n, day, code) for day in DAYS for n, code in enumerate(CODES)]
 
 
-def manifests(table: Table) -> list[Path]:
-    return sorted((folder(table) / "metadata").glob("*-m[0-9]*.avro"))
+def manifest(table: Table) -> tuple[bytes, dict[str, Any], Names]:
+    """One of the second spec: its bytes, its own schema, and names of its fields."""
+    every = [path.read_bytes() for path in sorted((folder(table) / "metadata").glob("*-m[0-9]*.avro"))]
+    (data, *_) = [each for each in every if b'"type":"fixed"' in each]
+    schema = fastavro.reader(io.BytesIO(data)).writer_schema
+    assert isinstance(schema, dict)
+    return data, schema, entry_names(opened(table).snapshot().schema, 1)
 
 
 def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: IcebergJava) -> None:
@@ -103,53 +108,39 @@ def test_an_expiry_keeps_what_the_last_version_needs(table: Table, iceberg_java:
 
 
 def test_what_java_wrote_reads_as_what_avro_would_write(table: Table) -> None:
-    schema = opened(table).snapshot().schema
-    names = entry_names(schema, 1)
-    last = manifests(table)[-1]
-    (data,) = [path.read_bytes() for path in manifests(table) if b"fixed" in path.read_bytes()][:1]
-    found = list(read_records(data, names, subject=str(last)))
-    field = schema.spec(1).fields[1]
-    values = {record["data_file"]["partition"][f"p{field.field_id}"] for record in found}
+    data, schema, names = manifest(table)
+    found = list(read_records(data, names, subject="m"))
+    number = opened(table).snapshot().schema.spec(1).fields[1].field_id
+    values = {record["data_file"][names.by_id[102]][f"p{number}"] for record in found}
     assert values == {None if code is None else bytes.fromhex(code) for code in CODES}
-    assert read_frame(data, names, subject="") is None, "it would take what Java wrote for what Avro has"
+    assert read_frame(data, names, subject="m") is None, "it would take what Java wrote for what Avro has"
     # The same entries, as a library of Avro's writes them.
-    told = fastavro.reader(io.BytesIO(data)).writer_schema
-    assert isinstance(told, dict)
-    plain = written(told, found, names.by_id)
-    assert plain != data
-    assert list(read_records(plain, names, subject="")) == found
-
-
-def written(schema: object, records: list[dict[str, object]], by_id: object) -> bytes:
-    out = io.BytesIO()
-    fastavro.writer(out, schema, [back(schema, record, by_id) for record in records])  # type: ignore[arg-type]
-    return out.getvalue()
-
-
-def back(schema: object, value: object, by_id: object) -> object:
-    """A record with the names that its own schema has."""
-    if isinstance(schema, list):
-        return None if value is None else back(schema[-1], value, by_id)
-    if isinstance(schema, dict) and schema["type"] == "record":
-        assert isinstance(value, dict) and isinstance(by_id, dict)
-        return {
-            field["name"]: back(field["type"], value[by_id.get(field["field-id"], f"_{field['name']}")], by_id)
-            for field in schema["fields"]
-        }
-    if isinstance(schema, dict) and schema["type"] == "array":
-        assert isinstance(value, list)
-        return [back(schema["items"], each, by_id) for each in value]
-    return value
+    plain = written(schema, found, names)
+    assert len(plain) != len(data) and list(read_records(plain, names, subject="m")) == found
 
 
 def test_what_fits_neither_way_is_damage(table: Table) -> None:
-    (path, *_) = [path for path in manifests(table) if b"fixed" in path.read_bytes()]
-    schema = opened(table).snapshot().schema
-    told = fastavro.reader(io.BytesIO(path.read_bytes())).writer_schema
-    assert isinstance(told, dict)
-    found = list(read_records(path.read_bytes(), entry_names(schema, 1), subject=""))
-    plain = written(told, found, entry_names(schema, 1).by_id)
-    other = plain.replace(b'"size": 3', b'"size": 4')
-    assert other != plain
-    with pytest.raises(CorruptMetadata, match="with a length before each or without, found neither"):
-        list(read_records(other, entry_names(schema, 1), subject="m"))
+    data, schema, names = manifest(table)
+    plain = written(schema, list(read_records(data, names, subject="m")), names)
+    longer = plain.replace(b'"size": 3', b'"size": 4')
+    assert longer != plain
+    with pytest.raises(CorruptMetadata, match=r"m: expected .* with a length before each or without, found neither"):
+        list(read_records(longer, names, subject="m"))
+
+
+def written(schema: dict[str, Any], records: list[dict[str, Any]], names: Names) -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [_named(schema, record, names) for record in records])
+    return out.getvalue()
+
+
+def _named(schema: Any, value: Any, names: Names) -> Any:
+    """A record by the names of its own schema."""
+    if isinstance(schema, list):
+        return None if value is None else _named(schema[-1], value, names)
+    if isinstance(schema, dict) and schema["type"] == "record":
+        called = {field["name"]: names.by_id.get(field["field-id"], f"_{field['name']}") for field in schema["fields"]}
+        return {field["name"]: _named(field["type"], value[called[field["name"]]], names) for field in schema["fields"]}
+    if isinstance(schema, dict) and schema["type"] == "array":
+        return [_named(schema["items"], each, names) for each in value]
+    return value
