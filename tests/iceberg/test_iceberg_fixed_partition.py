@@ -7,17 +7,20 @@ from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql import SparkSession
 from tests.engines.iceberg_java import IcebergJava, Layout
 from tests.engines.iceberg_tables import Column, Table, Warehouse
-from tests.iceberg.iceberg_caring import care_for, configured, folder, opened
+from tests.iceberg.iceberg_caring import address, care_for, configured, folder, opened
 from tests.iceberg.iceberg_sweeping import UUID, aged, listed, now_ms, old, planted, swept
 
+from nightkeep.check import CheckRequest, check
 from nightkeep.errors import CorruptMetadata
 from nightkeep.expire import ExpireOrder, expire
 from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.manifest_schema import entry_names
 from nightkeep.formats.iceberg.table_metadata import head
 from nightkeep.model import Operation, Outcome, Run
+from nightkeep.report.document import CheckStatus
 from nightkeep.sweep.inline import InlineSets
 from nightkeep.sweep.order import Mode
 from nightkeep.territory import ExpireRequest, Retention
@@ -55,7 +58,7 @@ def manifest(table: Table) -> tuple[bytes, dict[str, Any], Names]:
     return data, schema, entry_names(opened(table).snapshot().schema, 1)
 
 
-def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: IcebergJava) -> None:
+def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: IcebergJava, spark: SparkSession) -> None:
     before = iceberg_java.read(table)
     done = care_for(table, operation=Operation.OPTIMIZE)
     assert (done.outcome, [unit.partition for unit in done.units]) == (
@@ -66,6 +69,9 @@ def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: Ice
     (note,) = [note for note in done.plan.notes if "left out" in note]
     assert note.startswith("8 of 10 partitions are left out, spec-1/day=") and NAMED in note
     assert iceberg_java.read(table) == before
+    report = check(CheckRequest(address(table)), spark=spark)
+    assert report.status is CheckStatus.PASSED, report
+    assert care_for(table, operation=Operation.OPTIMIZE, run_id="again").outcome is Outcome.UNCHANGED
 
 
 def test_a_table_of_such_partitions_alone_is_refused_by_name(iceberg_java: IcebergJava, iceberg: Warehouse) -> None:
