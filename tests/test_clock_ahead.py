@@ -44,10 +44,17 @@ def now_ms() -> int:
 
 
 @pytest.fixture
-def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The clock that runs go by is three days ahead; the store's is not."""
-    clock = SimpleNamespace(time_ns=lambda: time.time_ns() + 3 * DAY_MS * 1_000_000, perf_counter=time.perf_counter)
-    monkeypatch.setattr("nightkeep.care.time", clock)
+    asked: list[int] = []
+
+    def time_ns() -> int:
+        asked.append(time.time_ns() + 3 * DAY_MS * 1_000_000)
+        return asked[-1]
+
+    monkeypatch.setattr("nightkeep.reading.time", SimpleNamespace(time_ns=time_ns))
+    yield
+    assert asked
 
 
 @pytest.fixture
