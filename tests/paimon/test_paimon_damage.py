@@ -151,6 +151,36 @@ def test_a_delta_list_in_the_place_of_a_changelog_s_ends_the_sweep(tmp_path: Pat
     assert exchanged and done.outcome is Outcome.VERIFIED
 
 
+@pytest.mark.parametrize("old", [False, True], ids=["sizes told", "older release"])
+def test_a_changelog_that_is_told_of_and_not_named_ends_the_sweep(old: bool, tmp_path: Path) -> None:
+    table = table_of(tmp_path, "events_input", old=old)
+    for path in sorted((table / "snapshot").glob("snapshot-*")):
+        snapshot = json.loads(path.read_text())
+        if snapshot.pop("changelogManifestList", None) is None:
+            continue
+        whole = path.read_bytes()
+        path.write_text(json.dumps(snapshot))
+        with pytest.raises(EvidenceError, match=f"{path.name}: expected changelogManifestList"):
+            swept(table, DELETE)
+        path.write_bytes(whole)
+
+
+def test_index_files_stay_where_a_version_names_no_manifest_of_them_any_more(tmp_path: Path) -> None:
+    """The version before has one, which every commit keeps or writes anew."""
+    table = table_of(tmp_path, "orders", old=False)
+    path, snapshot = told(table)
+    lost = table / "manifest" / f"index-manifest-{LEFT}000000000098-0"
+    shutil.copyfile(table / "manifest" / str(snapshot["indexManifest"]), lost)
+    aged(table)
+    assert f"manifest/{lost.name}" in swept(table)[1]
+    path.write_text(json.dumps({key: value for key, value in snapshot.items() if key != "indexManifest"}))
+    aged(table)
+    dry, orphans = swept(table)
+    assert dry.counted is not None and "names no index manifest" in str(dry.counted.not_evident)
+    assert orphans and not any("index" in name for name in orphans)
+    assert swept(table, DELETE)[0].outcome is Outcome.REFUSED
+
+
 def test_metadata_under_a_key_that_we_do_not_know_ends_the_sweep(tmp_path: Path) -> None:
     """One bit, and there is no index manifest any more."""
     table = table_of(tmp_path, "orders", old=False)

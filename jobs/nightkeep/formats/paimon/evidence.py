@@ -58,6 +58,18 @@ def require_known(raw: Mapping[str, object], *, subject: str) -> None:
             raise RefusedTable(subject, f"{key} names {value}, and is unknown", "use the engine's own cleaning")
 
 
+def require_changelog(raw: Mapping[str, object], *, subject: str) -> None:
+    """Raises CorruptMetadata for a version that tells of a changelog and names no list of one."""
+    told = f"{CHANGELOG}Size" if raw.get(f"{CHANGELOG}Size") is not None else _ROWS[CHANGELOG]
+    if raw.get(CHANGELOG) is None and (_number(raw, told) or 0) > 0:
+        raise CorruptMetadata(subject, f"{CHANGELOG}, as {told} is {raw[told]}", "none")
+
+
+def lost_index(name: str, before: str) -> Unproven:
+    """Of a version without an index manifest: commits keep that of the version before, or write another one."""
+    return Unproven(name, f"it names no index manifest, and {before} does", _INDEX_KINDS | {"index-manifest"})
+
+
 def rows_told(raw: Mapping[str, object], key: str) -> int | None:
     """How many rows more the entries of a list add than they remove; None where the snapshot does not tell."""
     if key in _ROWS:

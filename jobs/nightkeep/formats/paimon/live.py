@@ -27,8 +27,10 @@ from nightkeep.formats.paimon.evidence import (
     DELTA,
     Read,
     Told,
+    lost_index,
     read_index_manifest,
     read_told_list,
+    require_changelog,
     require_known,
     require_once,
     require_rows,
@@ -37,7 +39,7 @@ from nightkeep.formats.paimon.evidence import (
 from nightkeep.formats.paimon.layout import Layout, inside
 from nightkeep.formats.paimon.roots import Kept, Version, version_of
 from nightkeep.storage import Storage
-from nightkeep.territory import FILES, Reach, Root, files_table
+from nightkeep.territory import FILES, Reach, Root, Unproven, files_table
 
 _BATCH: Final = 50_000
 _READ_BY_READERS: Final = ".index"
@@ -77,6 +79,7 @@ def reach(storage: Storage, root: Root) -> Reach:
     """
     version = version_of(root)
     require_known(version.raw, subject=version.name)
+    require_changelog(version.raw, subject=version.name)
     if version.kind is Kept.CHANGELOG:
         return _changelog(storage, version)
     found = _Found()
@@ -124,6 +127,7 @@ class _Found:
 
     def __init__(self) -> None:
         self.read: list[Read] = []
+        self.unproven: list[Unproven] = []
         self._needed: dict[str, int | None] = {}
         self._kept: dict[str, None] = {}
 
@@ -136,7 +140,7 @@ class _Found:
     def reach(self, *sources: object) -> Reach:
         needed = files_table(list(self._needed), sizes=list(self._needed.values()))
         files = pa.concat_tables([needed, files_table(list(self._kept), needed=False)])
-        unproven = tuple(read.unproven for read in self.read if read.unproven is not None)
+        unproven = (*(read.unproven for read in self.read if read.unproven is not None), *self.unproven)
         return Reach(files, sources, unproven, tuple((read.name, read.digest) for read in self.read))
 
 
@@ -156,6 +160,8 @@ def _of_list(storage: Storage, version: Version, key: str, found: _Found) -> Rea
 def _of_index(storage: Storage, version: Version, found: _Found) -> None:
     read = read_index_manifest(storage, version.raw, may_be_empty=version.no_vectors)
     if read is None:
+        if version.indexed is not None:
+            found.unproven.append(lost_index(version.name, version.indexed))
         return
     found.read.append(read)
     found.add(read.name)

@@ -37,7 +37,8 @@ class Version:
     `newest` are base and delta list of the newest version of its chain: snapshots of a branch whose ids have no gap,
     each of which changes the one before it by its delta list and by nothing else. `later` are the delta lists of
     those that follow this one, oldest first. A tag or a changelog is a chain of its own. `following` is the base list
-    of the next snapshot of its chain. `no_vectors`: a version without rows has the same index manifest.
+    of the next snapshot of its chain. `no_vectors`: a version without rows has the same index manifest. `indexed` is
+    the name of the version directly before it, where that has an index manifest.
     """
 
     kind: Kept
@@ -49,6 +50,7 @@ class Version:
     later: Sequence[Told] = ()
     following: str | None = None
     no_vectors: bool = False
+    indexed: str | None = None
 
     @property
     def id(self) -> int:
@@ -111,12 +113,13 @@ def _snapshots(storage: Storage, branch: str, where: Layout) -> Iterator[Root]:
     bare = {read.raw.get(INDEX) for read in reads if read.raw["totalRecordCount"] == 0}
     for chain in _chains(reads):
         deltas = tuple(read.lists[1] for read in chain)
-        for place, read in enumerate(chain, start=1):
+        for place, (before, read) in enumerate(zip([None, *chain], chain, strict=False), start=1):
             later = deltas[place:]
             following = chain[place].lists[0].name if later else None
             version = Version(
                 Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later, following,
                 no_vectors=read.raw.get(INDEX) in bare,
+                indexed=before.name if before is not None and before.raw.get(INDEX) is not None else None,
             )  # fmt: skip
             yield _root(read, version, version.id if branch == MAIN else None)
 
