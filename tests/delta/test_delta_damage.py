@@ -129,6 +129,20 @@ def test_a_commit_that_removes_files_of_another_table_is_no_evidence(name: str, 
     assert all((table / each).exists() for each in left)
 
 
+@pytest.mark.parametrize(("early_ms", "evident"), [(59_000, True), (61_000, False)])
+def test_a_commit_that_is_older_than_the_one_before_it_is_no_evidence(
+    early_ms: int, evident: bool, tmp_path: Path
+) -> None:
+    """Clocks of writers differ by less. It may be another table's, whose operation adds no file."""
+    table = golden_copy("vectors", tmp_path)
+    leave(table)
+    path = table / COMMIT.format(2)
+    before = json.loads((table / COMMIT.format(1)).read_text().splitlines()[0])["commitInfo"]["timestamp"]
+    rewritten(path, timestamp=before - early_ms)
+    done, _ = swept(table, Mode.DELETE)
+    assert (done.outcome is Outcome.VERIFIED) is evident and ("it was made at" in str(done.reason)) is not evident
+
+
 def test_a_remove_of_a_file_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
     """Of a file of the checkpoint, which an earlier commit removed."""
     table = golden_copy("checkpoint_v2_parquet", tmp_path)

@@ -74,6 +74,11 @@ class Commit:
         found = self.info.get("txnId")
         return found if isinstance(found, str) else None
 
+    @property
+    def time_ms(self) -> int | None:
+        found = self.info.get("timestamp")
+        return found if type(found) is int else None
+
     def unproven(self) -> Unproven | None:
         """Why the commit may have lost files. Raises CorruptMetadata where it has, or is another version's."""
         read = self.info.get("readVersion")

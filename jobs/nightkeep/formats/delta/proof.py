@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from nightkeep.formats.delta.actions import Raw, long_value
 from nightkeep.formats.delta.evidence import (
@@ -20,6 +21,9 @@ from nightkeep.formats.delta.replay import FileKey
 from nightkeep.storage import Storage
 from nightkeep.territory import Unproven
 
+_SKEW_MS: Final = 60_000
+"""By how much the clocks of two writers may differ."""
+
 
 @dataclass
 class Proof:
@@ -34,6 +38,7 @@ class Proof:
     unproven: list[Unproven] = field(default_factory=list)
     transactions: list[tuple[str, str]] = field(default_factory=list)
     table_id: str | None = None
+    time_ms: int | None = None
     removers: list[Commit] = field(default_factory=list)
 
     @classmethod
@@ -56,7 +61,8 @@ class Proof:
             self.transactions.append((commit.name, f"transaction {commit.transaction}"))
         if not self.checkpoint:
             commit.strays += len(commit.older)
-        unproven = commit.unproven() or self._of_another_table(commit)
+        doubts = [commit.unproven(), self._of_another_table(commit), self._of_another_time(commit)]
+        unproven = next((doubt for doubt in doubts if doubt is not None), None)
         if self.checkpoint and commit.older and (self.checksum is None or self.checksum[0] < commit.version):
             self.removers.append(commit)
         if self.checksum is not None and self.checksum[0] == commit.version:
@@ -82,6 +88,13 @@ class Proof:
         if known is None or self.table_id == known:
             return None
         return Unproven(commit.name, f"it is of table {self.table_id}, the versions before are of {known}")
+
+    def _of_another_time(self, commit: Commit) -> Unproven | None:
+        before, self.time_ms = self.time_ms, commit.time_ms
+        if before is None or self.time_ms is None or self.time_ms >= before - _SKEW_MS:
+            return None
+        # Another table's commit in the place of this one need not contradict in any other way.
+        return Unproven(commit.name, f"it was made at {self.time_ms} ms, the version before it at {before} ms")
 
     def _compare(self, commit: Commit | None, added: Iterable[Raw], gone: frozenset[FileKey]) -> None:
         assert self.checksum is not None
