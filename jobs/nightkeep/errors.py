@@ -19,7 +19,8 @@ NightkeepError
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping, Sized
+from typing import Final, cast
 
 from nightkeep.redaction import redact
 
@@ -35,6 +36,42 @@ def brief(text: str, most: int = MAX_PART) -> str:
     text = redact(text)
     shown = text if len(text) <= most else f"{text[: most * 2 // 3]}...({len(text)} characters)...{text[-most // 6 :]}"
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), shown)
+
+
+def kind_of(value: object) -> str:
+    """What a parsed value is, and of which size, without the value: a file that a table links to may be anybody's."""
+    if value is None or isinstance(value, bool):
+        return "nothing" if value is None else "a boolean"
+    if isinstance(value, int):
+        return f"a whole number of {value.bit_length()} bits"
+    sized = next((named for kind, named in _SIZED.items() if isinstance(value, kind)), None)
+    return sized.format(len(cast(Sized, value))) if sized else f"a value of type {type(value).__name__}"
+
+
+_SIZED: Final[Mapping[type, str]] = {
+    str: "a text of {} characters", bytes: "{} bytes", dict: "an object of {} entries", list: "a list of {} entries",
+}  # fmt: skip
+
+
+def reason_of(failure: BaseException) -> str:
+    """A parser's error, its kind first, without what it quotes of the text that it parsed.
+
+    All from the first opening quote or bracket to the last closing one goes, as what is quoted may hold quotes itself,
+    and every line but the first.
+    """
+    if isinstance(failure, UnicodeDecodeError):
+        return f"{type(failure).__name__}: {failure.reason} at byte {failure.start}"
+    first, *more = str(failure).split("\n")
+    begin = _QUOTED.search(first)
+    if begin is not None:
+        # What begins in a line may end in another.
+        end = -1 if more else max(first.rfind(each) for each in _CLOSING)
+        first = f"{first[: begin.start()]}...{first[end + 1 :] if end >= begin.end() else ''}"
+    return f"{type(failure).__name__}: {first.strip()}" if first.strip(". ") else type(failure).__name__
+
+
+_QUOTED: Final = re.compile("(?<![A-Za-z0-9])[bru]?[\"'`{\\[<]")
+_CLOSING: Final = "\"'`}]>"
 
 
 class NightkeepError(Exception):

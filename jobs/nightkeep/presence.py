@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.errors import MissingFile, brief
+from nightkeep.errors import MissingFile, reason_of
 from nightkeep.storage import Storage
 from nightkeep.sweep.links import require_folders
 from nightkeep.sweep.sets import Counted, Sets
@@ -165,7 +165,7 @@ def _unreadable(name: str, source: pa.NativeFile) -> str:
     begin = source.read(_MAGIC_BYTES)
     expected = next((magics for suffix, magics in _BY_SUFFIX.items() if name.endswith(suffix)), (begin,))
     if begin not in expected:
-        return f"expected {' or '.join(map(repr, expected))} at its beginning, found {begin!r}"
+        return f"expected {' or '.join(map(repr, expected))} at its beginning, found other bytes"
     if begin not in _READERS:
         return ""
     size = source.size()
@@ -183,7 +183,7 @@ def _why_not(parse: Callable[[bytes], object], data: bytes) -> str:
     try:
         parse(data)
     except _UNREADABLE as failure:
-        return brief(f"{type(failure).__name__}: {failure}")
+        return reason_of(failure)
     return ""
 
 
@@ -199,7 +199,7 @@ def _parquet_start(end: bytes, size: int) -> int:
 def _puffin(data: bytes) -> object:
     payload_bytes, compressed, magic = struct.unpack_from("<i4s4s", data, len(data) - 12)
     if (data[:4], magic) != (_PUFFIN, _PUFFIN):
-        raise ValueError(f"expected {_PUFFIN!r} around the payload, found {data[:4]!r} and {magic!r}")
+        raise ValueError(f"expected {_PUFFIN!r} around the payload, found other bytes")
     # Flag 0 says that the payload is LZ4: whether a decoder likes it is not for an existence check to find out.
     return payload_bytes if compressed[0] & 1 else json.loads(data[4:-12])
 

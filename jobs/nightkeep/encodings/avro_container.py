@@ -22,7 +22,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from nightkeep.encodings.avro_codecs import FAILURES, Codec
 from nightkeep.encodings.avro_schemas import shape_of
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.limits import BLOCK, DECODED, RECORDS, UNPACKED, WATCH
 
 Record: TypeAlias = dict[str, Any]
@@ -81,7 +81,7 @@ class StoredContainer:
         while body.tell() < len(self._blocks):
             block = _decode(_BLOCK, body)
             if block["sync"] != self._sync:
-                raise CorruptMetadata(self.subject, f"sync marker {self._sync.hex()}", block["sync"].hex())
+                raise CorruptMetadata(self.subject, "the sync marker of its header", "another")
             count, content = block["count"], self.codec.unpack(block["content"])
             # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
             if not 0 <= count <= len(content) or (content and not count):
@@ -111,11 +111,11 @@ def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) ->
     meta: dict[str, bytes] = header["meta"]
     name = meta.pop(_CODEC_KEY, b"null").decode()
     if name not in codecs:
-        raise CorruptMetadata(subject, f"a codec of {', '.join(codecs)}", f"{name:.80}")
+        raise CorruptMetadata(subject, f"a codec of {', '.join(codecs)}", kind_of(name))
     schema = meta.pop(_SCHEMA_KEY)
     shape = shape_of(schema)
     if shape is None:
-        raise CorruptMetadata(subject, "a record schema", f"{schema!r:.80}")
+        raise CorruptMetadata(subject, "a record schema", kind_of(schema))
     return StoredContainer(subject, schema, codecs[name], meta, header["sync"], body.read(), shape.ratio)
 
 
@@ -129,8 +129,10 @@ def well_formed(subject: str) -> Iterator[None]:
     try:
         yield
     except _MALFORMED as error:
-        found = f"{type(error).__name__}: {error}"
-        raise CorruptMetadata(subject, "an Avro object container file", f"{found:.300}") from error
+        # These two tell names of types without quotes.
+        named = isinstance(error, SchemaParseException | UnknownType)
+        found = type(error).__name__ if named else reason_of(error)
+        raise CorruptMetadata(subject, "an Avro object container file", found) from error
 
 
 def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: Codec, header: Header) -> bytes:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from nightkeep.errors import kind_of
+
 MAX_DEPTH: Final = 32
 """Types within each other: a manifest has eight."""
 MAX_TYPES: Final = 50_000
@@ -65,7 +67,7 @@ class _Schema:
         if isinstance(kind, list):
             return _around([self.shape(branch, level + 1) for branch in kind], least=1, memory=0)
         if not isinstance(kind, dict):
-            raise ValueError(f"an Avro type, found {kind!r:.80}")
+            raise ValueError(f"an Avro type, found {kind_of(kind)}")
         return self._object(kind, level)
 
     def _object(self, kind: Mapping[str, Any], level: int) -> Shape:
@@ -86,24 +88,24 @@ class _Schema:
     def _named(self, name: str) -> Shape:
         if name not in self._whole:
             where = "that is not within itself" if name in self._open else "that is written out before"
-            raise ValueError(f"a type {where}, found {name!r:.80}")
+            raise ValueError(f"a type {where}, found {kind_of(name)}")
         return self._whole[name]
 
     def _items(self, kind: Mapping[str, Any], items: Shape) -> Shape:
         if items.least == 0:
-            raise ValueError(f"items that take bytes, found {kind!r:.80}")
+            raise ValueError(f"items that take bytes, found {kind_of(kind)}")
         return _around([items], least=1, memory=_LIST)
 
     def _fixed(self, kind: Mapping[str, Any]) -> Shape:
         size = kind.get("size")
         if type(size) is not int or not 0 <= size < 1 << 31:
-            raise ValueError(f"a fixed size, found {size!r:.80}")
+            raise ValueError(f"a fixed size, found {kind_of(size)}")
         return Shape(1, 1, size, _SLOT + _TEXT)
 
     def _record(self, kind: Mapping[str, Any], level: int) -> Shape:
         fields = kind.get("fields")
         if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
-            raise ValueError(f"a record with fields, found one of no bytes: {kind!r:.80}")
+            raise ValueError(f"a record with fields, found one of no bytes: {kind_of(kind)}")
         names = _names(kind)
         self._open |= names
         parts = [self.shape(field.get("type"), level + 1) for field in fields]

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.limits import DOCUMENT, WATCH
 
 GZIP: Final = b"\x1f\x8b"
@@ -34,7 +34,7 @@ def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: s
     except RecursionError as failure:
         raise CorruptMetadata(subject, "JSON", "values too deep within each other") from failure
     except (ValueError, MemoryError) as failure:
-        raise CorruptMetadata(subject, "JSON", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(subject, "JSON", reason_of(failure)) from failure
     if _SURROGATE.search(data if isinstance(data, bytes) else data.encode(errors="replace")):
         _require_text(found, subject)
     return found
@@ -61,7 +61,7 @@ def gunzip(data: bytes, *, subject: str) -> bytes:
             # Zeros after a member are padding, as gzip(1) has it.
             data = unpacking.unused_data.lstrip(b"\0")
     except zlib.error as failure:
-        raise CorruptMetadata(subject, "a text compressed by gzip", str(failure)) from failure
+        raise CorruptMetadata(subject, "a text compressed by gzip", reason_of(failure)) from failure
     return bytes(text)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.twelve_bytes import open_parquet
 
@@ -35,7 +35,7 @@ class ParquetRows:
         try:
             self._parquet, _ = open_parquet(source)
         except (pa.ArrowException, OSError, ValueError) as failure:
-            raise CorruptMetadata(subject, "a Parquet file", str(failure)) from failure
+            raise CorruptMetadata(subject, "a Parquet file", reason_of(failure)) from failure
         footer = self._parquet.metadata
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
@@ -101,13 +101,13 @@ class ParquetRows:
         except (pa.ArrowException, OSError) as failure:
             if _UNSUPPORTED in str(failure):
                 raise beyond_arrow(self._subject, failure) from failure
-            raise CorruptMetadata(self._subject, "pages of a Parquet file", str(failure)) from failure
+            raise CorruptMetadata(self._subject, "pages of a Parquet file", reason_of(failure)) from failure
 
 
 def beyond_arrow(subject: str, failure: Exception) -> RefusedTable:
     """The refusal of a file for one of LIMITS."""
     advice = "rewrite it with the engine that wrote it, in smaller row groups or with another codec"
-    return RefusedTable(subject, f"a file beyond what Arrow reads: {failure}", advice)
+    return RefusedTable(subject, f"a file beyond what Arrow reads: {reason_of(failure)}", advice)
 
 
 def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:

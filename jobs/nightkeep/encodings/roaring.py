@@ -11,7 +11,7 @@ from typing import Final
 
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 
 MAX_POSITION: Final = (2**31 - 2) << 32 | 1 << 31
 """The largest that Java's readers hold: of Delta's RoaringBitmapArray (MAX_REPRESENTABLE_VALUE), Paimon's
@@ -37,7 +37,7 @@ def decode(content: bytes, *, subject: str) -> BitMap64:
     try:
         bitmap, size = parse(content)
     except MALFORMED as error:
-        raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", str(error)) from error
+        raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", reason_of(error)) from error
     if size != len(content):
         raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", f"a bitmap of {size} bytes in {len(content)}")
     if bitmap and bitmap.max() > MAX_POSITION:

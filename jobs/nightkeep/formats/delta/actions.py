@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.limits import DOCUMENT, RECORDS, WATCH, require_memory
 
 Raw = Mapping[str, object]
@@ -30,7 +29,7 @@ def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as failure:
-        raise CorruptMetadata(subject, "UTF-8", str(failure)) from failure
+        raise CorruptMetadata(subject, "UTF-8", reason_of(failure)) from failure
     for number, line in enumerate(lines, start=1):
         if number % _LOOK_LINES == 0:
             require_memory(subject)
@@ -61,7 +60,7 @@ def parse_object(text: str, *, subject: str) -> dict[str, object]:
 def check(kind: str, body: object, *, subject: str) -> Action:
     """The action, if the fields it must have are there and every known field is of its type; null is absence."""
     if not isinstance(body, dict):
-        raise CorruptMetadata(f"{subject}: {kind}", "an object", reprlib.repr(body))
+        raise CorruptMetadata(f"{subject}: {kind}", "an object", kind_of(body))
     for name, fits in _FIELDS[kind]:
         value = body.get(name)
         if value is None:
@@ -69,7 +68,7 @@ def check(kind: str, body: object, *, subject: str) -> Action:
                 raise CorruptMetadata(f"{subject}: {kind}", f"the field {name}", ", ".join(map(str, body)) or "none")
         elif not fits(value):
             expected = f"{name} of type {_TYPE_NAMES[fits]}"
-            raise CorruptMetadata(f"{subject}: {kind}", expected, reprlib.repr(value))
+            raise CorruptMetadata(f"{subject}: {kind}", expected, kind_of(value))
     return kind, body
 
 
@@ -107,7 +106,7 @@ def long_value(body: Raw, name: str, *, subject: str) -> int:
     """A field that holds a 64-bit integer. Raises CorruptMetadata."""
     value = body.get(name)
     if type(value) is not int or not _long(value):
-        raise CorruptMetadata(subject, f"{name} of type long", reprlib.repr(value))
+        raise CorruptMetadata(subject, f"{name} of type long", kind_of(value))
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.delta.leaves import Leaf, leaves
 from nightkeep.formats.delta.metadata import DataFile
 from nightkeep.formats.delta.schema import TableSchema
@@ -97,7 +97,7 @@ def _parsed(file: DataFile, parse_float: Callable[[str], Any] | None) -> Mapping
     try:
         stats = json.loads(file.stats, parse_float=parse_float)
     except (ValueError, RecursionError) as failure:
-        raise CorruptMetadata(file.path, "JSON statistics", str(failure)) from failure
+        raise CorruptMetadata(file.path, "JSON statistics", reason_of(failure)) from failure
     if not isinstance(stats, dict):
         raise CorruptMetadata(file.path, "an object of statistics", file.stats[:80])
     return stats

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.actions import Action, check, parse_lines
 from nightkeep.formats.delta.log_segment import Checkpoint
 from nightkeep.formats.delta.naming import LOG
@@ -105,7 +105,7 @@ def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) 
     try:
         return iter(list(_parquet_actions(name, data, kinds)))
     except NOT_A_CHECKPOINT as failure:
-        raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
 
 
 def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata import DataFile, DeltaUnit
 from nightkeep.formats.delta.schema import ColumnMapping, Field, TableSchema
@@ -105,7 +105,7 @@ class FileReader:
             found = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
         except ValueError as failure:
             subject = f"{self.subject} column {column.name}"
-            raise CorruptMetadata(subject, f"values of {column.type}", str(failure)) from failure
+            raise CorruptMetadata(subject, f"values of {column.type}", reason_of(failure)) from failure
         if not column.tracked or not found.null_count:
             return found
         return chunked([pc.coalesce(one_array(found), self._filled(column, ordinals))], column.type)
@@ -152,7 +152,7 @@ class FileReader:
             return find(self._parquet.fields, wanted, 0)
         except ValueError as failure:
             raise CorruptMetadata(
-                f"{self.subject} column {name}", f"one field {wanted.name}", str(failure)
+                f"{self.subject} column {name}", f"one field {wanted.name}", reason_of(failure)
             ) from failure
 
 

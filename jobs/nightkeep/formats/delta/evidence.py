@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
 from nightkeep.formats.delta.actions import Action, Raw, long_value, parse_object, vector_id
 from nightkeep.formats.delta.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
 from nightkeep.formats.delta.file_names import commit_actions
@@ -120,7 +120,7 @@ def checksum(storage: Storage, version: int) -> Raw | None:
     except MissingFile:
         return None
     except UnicodeDecodeError as failure:
-        raise CorruptMetadata(name, "UTF-8", str(failure)) from failure
+        raise CorruptMetadata(name, "UTF-8", reason_of(failure)) from failure
     return told if type(told.get("numFiles")) is int and type(told.get("tableSizeBytes")) is int else None
 
 
@@ -195,7 +195,7 @@ def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Su
                 found += Sum(len(kept), pc.sum(kept.field("size")).as_py() or 0)
                 found += _sum_of(body for body in rest if _key(body) not in gone)
     except NOT_A_CHECKPOINT as failure:
-        raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
     return found
 
 

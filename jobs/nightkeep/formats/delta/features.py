@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.delta.actions import Raw
 from nightkeep.model import Operation
 
@@ -107,7 +107,7 @@ def _verdict(known: Feature) -> str:
 def _version(protocol: Raw, name: str) -> int:
     version = protocol[name]
     if not isinstance(version, int) or version < 0:
-        raise CorruptMetadata("protocol", f"{name}, a version", repr(version))
+        raise CorruptMetadata("protocol", f"{name}, a version", kind_of(version))
     return version
 
 
@@ -115,7 +115,7 @@ def _named(protocol: Raw, name: str, *, lists: bool) -> Iterator[str]:
     """A list that only the newest versions have, and that they must have (PROTOCOL.md, "Protocol Evolution")."""
     found = protocol.get(name)
     if lists and not isinstance(found, list):
-        raise CorruptMetadata("protocol", f"{name}, as its version asks for", repr(found))
+        raise CorruptMetadata("protocol", f"{name}, as its version asks for", kind_of(found))
     yield from map(str, found if lists and isinstance(found, list) else ())
 
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
 from nightkeep.formats.delta.actions import Action, Raw, check, parse_lines
 from nightkeep.formats.delta.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
 from nightkeep.formats.delta.metadata import vector_of
@@ -59,7 +59,7 @@ def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
             require_bounds(file, subject=name)
             yield from _batches(name, file)
     except NOT_A_CHECKPOINT as failure:
-        raise CorruptMetadata(name, "a checkpoint in Parquet", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
 
 
 def removed_ms(body: Raw, *, made_ms: int, now_ms: int) -> int:

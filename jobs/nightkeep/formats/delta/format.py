@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import AddressError, CorruptMetadata
+from nightkeep.errors import AddressError, CorruptMetadata, reason_of
 from nightkeep.formats.delta import audit, commit, expire, live, scan, territory, vacuum, wide
 from nightkeep.formats.delta.cluster_columns import require_columns
 from nightkeep.formats.delta.cluster_plan import cluster_files
@@ -212,7 +212,7 @@ def _reading(unit: DeltaUnit) -> Iterator[None]:
     try:
         yield
     except ValueError as failure:
-        raise CorruptMetadata(str(unit.key), "rows as their schema promises", str(failure)) from failure
+        raise CorruptMetadata(str(unit.key), "rows as their schema promises", reason_of(failure)) from failure
 
 
 def open_table(address: Address) -> DeltaTable:

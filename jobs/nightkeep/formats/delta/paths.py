@@ -9,7 +9,7 @@ import re
 from typing import Final
 from urllib.parse import quote, unquote
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.storage.names import MAX_NAME_BYTES
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -58,7 +58,7 @@ def _decoded(path: str) -> str:
         name = unquote(path, errors="strict")
         name.encode()
     except UnicodeError as failure:
-        raise CorruptMetadata(f"path {path!r}", "UTF-8 once it is decoded", str(failure)) from failure
+        raise CorruptMetadata(f"path {path!r}", "UTF-8 once it is decoded", reason_of(failure)) from failure
     return name
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.delta.actions import Raw, parse_object
 from nightkeep.formats.delta.features import supported
 from nightkeep.formats.delta.types import arrow_type, require_once, struct_fields, widens
@@ -162,7 +161,7 @@ def _mapping(configuration: Mapping[str, str], features: frozenset[str]) -> Colu
 def _columns(raw_metadata: Raw, table: str) -> list[Raw]:
     kind = parse_object(str(raw_metadata["schemaString"]), subject=f"{table}: schemaString")
     if kind.get("type") != "struct":
-        raise CorruptMetadata(f"{table}: schemaString", "a struct", reprlib.repr(kind.get("type")))
+        raise CorruptMetadata(f"{table}: schemaString", "a struct", kind_of(kind.get("type")))
     return struct_fields(kind, subject=f"{table}: schemaString")
 
 
@@ -209,7 +208,7 @@ def _check_metadata(column: Raw, subject: str) -> None:
             raise RefusedTable(subject, "a collation is not handled: its order is not that of bytes", advice)
         changes = told.get("delta.typeChanges") or []
         if not isinstance(changes, list) or not all(isinstance(change, dict) for change in changes):
-            raise CorruptMetadata(subject, "delta.typeChanges as a list of objects", reprlib.repr(changes))
+            raise CorruptMetadata(subject, "delta.typeChanges as a list of objects", kind_of(changes))
         for change in changes:
             if not widens(change.get("fromType"), change.get("toType")):
                 feature = f"a change of type from {change.get('fromType')} to {change.get('toType')} is not handled"

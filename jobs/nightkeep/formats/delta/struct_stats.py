@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 
 
 def row_count(stats: str, *, subject: str) -> int | None:
@@ -22,9 +22,11 @@ def row_count(stats: str, *, subject: str) -> int | None:
     try:
         rows = json.loads(stats).get("numRecords")
     except (ValueError, AttributeError, RecursionError) as failure:
-        raise CorruptMetadata(subject, "statistics as a JSON object", f"{stats[:80]!r}: {failure}") from failure
+        raise CorruptMetadata(
+            subject, "statistics as a JSON object", f"{kind_of(stats)}: {reason_of(failure)}"
+        ) from failure
     if rows is not None and (type(rows) is not int or not 0 <= rows < 1 << 63):
-        raise CorruptMetadata(subject, "numRecords that counts rows", repr(rows)[:80])
+        raise CorruptMetadata(subject, "numRecords that counts rows", kind_of(rows))
     return rows
 
 

@@ -6,14 +6,13 @@ PROTOCOL.md, "Schema Serialization Format".
 from __future__ import annotations
 
 import re
-import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 
 MAX_PRECISION: Final = 38
 FIELD_ID: Final = b"PARQUET:field_id"
@@ -35,21 +34,19 @@ def arrow_type(kind: object, naming: Naming, *, subject: str) -> pa.DataType:
         if build is not None:
             return build(kind, naming, subject)
         raise _unknown(kind["type"], subject)
-    raise CorruptMetadata(subject, "a type's name or object", reprlib.repr(kind))
+    raise CorruptMetadata(subject, "a type's name or object", kind_of(kind))
 
 
 def struct_fields(kind: Mapping[str, object], *, subject: str) -> list[Mapping[str, object]]:
     """The fields' JSON of a struct, each with a name and an object of metadata. Raises CorruptMetadata."""
     fields = kind.get("fields")
     if not isinstance(fields, list):
-        raise CorruptMetadata(subject, "the fields of a struct", reprlib.repr(fields))
+        raise CorruptMetadata(subject, "the fields of a struct", kind_of(fields))
     for field in fields:
         if not (isinstance(field, dict) and isinstance(field.get("name"), str) and "type" in field):
-            raise CorruptMetadata(subject, "fields with a name and a type", reprlib.repr(field))
+            raise CorruptMetadata(subject, "fields with a name and a type", kind_of(field))
         if not isinstance(field.get("metadata") or {}, dict):
-            raise CorruptMetadata(
-                f"{subject}: {field['name']}", "an object of metadata", reprlib.repr(field["metadata"])
-            )
+            raise CorruptMetadata(f"{subject}: {field['name']}", "an object of metadata", kind_of(field["metadata"]))
     names = [str(field["name"]) for field in fields]
     require_once(names, subject=subject, what="name")
     cases = Counter(map(str.lower, names))

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pyroaring import BitMap, BitMap64
 
 from nightkeep.encodings import roaring
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta import z85
 from nightkeep.formats.delta.metadata import DataFile, Vector, VectorKind
 from nightkeep.formats.delta.naming import vector_name
@@ -59,11 +59,13 @@ def decode(payload: bytes, *, subject: str) -> BitMap64:
     """The positions. Raises CorruptMetadata naming `subject` unless the bytes are one whole, well-formed bitmap."""
     magic, content = payload[: len(_PORTABLE)], payload[len(_PORTABLE) :]
     if magic not in (_PORTABLE, _NATIVE):
-        raise CorruptMetadata(subject, f"magic {_PORTABLE.hex()} or {_NATIVE.hex()}", magic.hex() or "no bytes")
+        raise CorruptMetadata(
+            subject, f"magic {_PORTABLE.hex()} or {_NATIVE.hex()}", "other bytes" if magic else "no bytes"
+        )
     try:
         portable = content if magic == _PORTABLE else _portable(content)
     except roaring.MALFORMED as error:
-        raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", str(error)) from error
+        raise CorruptMetadata(subject, "a 64-bit Roaring bitmap", reason_of(error)) from error
     return roaring.decode(portable, subject=subject)
 
 
@@ -111,7 +113,9 @@ def vector_file(vector: Vector) -> str | None:
     try:
         return _name(prefix, uuid.UUID(bytes=z85.decode(text)))
     except ValueError as error:
-        raise CorruptMetadata(f"deletion vector {vector.place}", "a UUID in Z85 at its end", str(error)) from error
+        raise CorruptMetadata(
+            f"deletion vector {vector.place}", "a UUID in Z85 at its end", reason_of(error)
+        ) from error
 
 
 _VERSION: Final = 1
@@ -150,7 +154,7 @@ def _inline(vector: Vector, subject: str) -> bytes:
     try:
         data = z85.decode(vector.place)
     except ValueError as error:
-        raise CorruptMetadata(subject, "Z85 text", str(error)) from error
+        raise CorruptMetadata(subject, "Z85 text", reason_of(error)) from error
     if not 0 <= len(data) - vector.bytes < 4:
         raise CorruptMetadata(subject, f"{vector.bytes} bytes and at most 3 of padding", f"{len(data)} bytes")
     return data[: vector.bytes]

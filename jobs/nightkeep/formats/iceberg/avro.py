@@ -27,7 +27,7 @@ from nightkeep.encodings.avro_container import (
     open_container,
     well_formed,
 )
-from nightkeep.errors import CorruptMetadata, UsageError
+from nightkeep.errors import CorruptMetadata, UsageError, kind_of
 from nightkeep.formats.iceberg.avro_fixed import fits, sizes_of, with_lengths
 
 
@@ -133,7 +133,7 @@ class _Renaming:
             return [self.of(branch) for branch in kind]
         if isinstance(kind, str):
             if kind not in _PRIMITIVES and kind not in self.fixed:
-                raise ValueError(f"a type that is written out, found {kind!r:.80}")
+                raise ValueError(f"a type that is written out, found {kind_of(kind)}")
             return kind
         if kind["type"] == "record":
             return self._record(kind)
@@ -147,13 +147,13 @@ class _Renaming:
     def _array(self, kind: Schema) -> Schema:
         items = self.of(kind["items"])
         if not _takes_bytes(items):
-            raise ValueError(f"items that take bytes, found {kind!r:.80}")
+            raise ValueError(f"items that take bytes, found {kind_of(kind)}")
         return {"type": "array", "items": items}
 
     def _record(self, kind: Schema) -> Schema:
         fields = [{"name": self._name(field), "type": self.of(field["type"])} for field in kind["fields"]]
         if len({field["name"] for field in fields}) != len(fields):
-            raise ValueError(f"each field once, found {kind!r:.80}")
+            raise ValueError(f"each field once, found {kind_of(kind)}")
         return {"type": "record", "name": kind["name"], "fields": fields}
 
     def _name(self, field: Schema) -> str:

@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.conform import conform, constant, places
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.name_mapping import ArrowField, with_ids
@@ -142,7 +142,7 @@ class FileReader:
             return conform(array, column.held, column.field.field_type, self._filled)
         except ValueError as failure:
             subject = f"{self.subject} column {column.field.name} (id {column.field.field_id})"
-            raise CorruptMetadata(subject, f"values of {column.field.field_type}", str(failure)) from failure
+            raise CorruptMetadata(subject, f"values of {column.field.field_type}", reason_of(failure)) from failure
 
     def _lineage(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
         """What the file keeps, else what its rows inherit; null in a file without ids (spec, "Row Lineage")."""
@@ -181,7 +181,7 @@ class FileReader:
         try:
             return dict(_below_structs(self._fields, (), 0))
         except ValueError as failure:
-            raise CorruptMetadata(self.subject, "fields with an id each", str(failure)) from failure
+            raise CorruptMetadata(self.subject, "fields with an id each", reason_of(failure)) from failure
 
 
 def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:

@@ -32,7 +32,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 
 Value = bool | int | float | str | bytes | Decimal
 
@@ -60,7 +60,7 @@ def from_bytes(kind: IcebergType, data: bytes, *, subject: str) -> Value:
             raise ValueError("a type without bounds")
         return form.unpack(kind, bytes(data))
     except (struct.error, ValueError, ArithmeticError) as failure:
-        found = f"{bytes(data[:40]).hex() or 'no bytes'} ({failure})"
+        found = f"{kind_of(bytes(data))} ({reason_of(failure)})"
         raise CorruptMetadata(subject, f"a single value of type {kind}", found) from failure
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nightkeep.errors import CorruptMetadata, UnknownOutcome
+from nightkeep.errors import CorruptMetadata, UnknownOutcome, kind_of
 from nightkeep.formats.iceberg.catalog import TableHandle
 from nightkeep.formats.iceberg.forgetting import Forgotten
 from nightkeep.formats.iceberg.live import snapshot_roots
@@ -117,7 +117,7 @@ class _Rules:
         try:
             return int(told)
         except ValueError as failure:
-            raise CorruptMetadata(f"{self.subject}: {key}", "a number", repr(told)) from failure
+            raise CorruptMetadata(f"{self.subject}: {key}", "a number", kind_of(told)) from failure
 
 
 def _judged(rules: _Rules) -> tuple[Mapping[int, str], frozenset[tuple[str, int]]]:

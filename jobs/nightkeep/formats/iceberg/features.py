@@ -12,7 +12,7 @@ from typing import Final
 
 from pyiceberg.types import DoubleType, FloatType
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
 from nightkeep.formats.iceberg.paths import ADVICE
 from nightkeep.formats.iceberg.schema import TableSchema
@@ -193,7 +193,7 @@ def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
 def _fields(kind: Raw) -> list[Raw]:
     found = kind.get("fields") or []
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise CorruptMetadata("fields of a schema or partition spec", "a list of objects", repr(found)[:80])
+        raise CorruptMetadata("fields of a schema or partition spec", "a list of objects", kind_of(found))
     return found
 
 

@@ -15,7 +15,7 @@ from pyiceberg.types import DecimalType, IcebergType, UUIDType
 from pyiceberg.utils.decimal import decimal_required_bytes
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, Entry, Manifest, ManifestContent, Status
 from nightkeep.formats.iceberg.conversions import decimal_of, unscaled_of
 from nightkeep.formats.iceberg.manifest_schema import MAPS, file_fields, partition_key, partition_types
@@ -50,8 +50,8 @@ class FileDecoder:
         try:
             return self._entry(status, record)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as failure:
-            found = f"{type(failure).__name__}: {failure}"
-            raise CorruptMetadata(self.manifest.path, "manifest entries", f"{found:.200}") from failure
+            found = reason_of(failure)
+            raise CorruptMetadata(self.manifest.path, "manifest entries", found) from failure
 
     def _entry(self, status: Status, record: Record) -> Entry:
         file = record["data_file"]
@@ -105,7 +105,7 @@ class FileDecoder:
     def _number(self, file: Record, name: str) -> int:
         value = file.get(name)
         if type(value) is not int or value < 0:
-            raise CorruptMetadata(self.manifest.path, f"a {name} of 0 or more", f"{value!r:.80}")
+            raise CorruptMetadata(self.manifest.path, f"a {name} of 0 or more", kind_of(value))
         return value
 
     def _inherited(self, record: Record, name: str, status: Status) -> int:
@@ -182,13 +182,13 @@ def _to_avro(kind: IcebergType) -> Convert:
 def _text(file: Record, name: str) -> str:
     value = file.get(name)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{name} {value!r:.80}")
+        raise ValueError(f"{name} {kind_of(value)}")
     return value
 
 
 def _whole(value: object, name: str) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{name} {value!r:.80}")
+        raise ValueError(f"{name} {kind_of(value)}")
     return value
 
 

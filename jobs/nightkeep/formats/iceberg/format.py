@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg import audit, commit, expire, live, scan, wide
 from nightkeep.formats.iceberg.catalog import TableHandle, claims_of, open_handle
 from nightkeep.formats.iceberg.cluster_columns import require_columns
@@ -229,7 +229,7 @@ def _reading(unit: IcebergUnit) -> Iterator[None]:
     try:
         yield
     except ValueError as failure:
-        raise CorruptMetadata(str(unit.key), "rows as their schema promises", str(failure)) from failure
+        raise CorruptMetadata(str(unit.key), "rows as their schema promises", reason_of(failure)) from failure
 
 
 def open_table(address: Address) -> IcebergTable:

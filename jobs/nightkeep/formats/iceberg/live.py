@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.formats.iceberg.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.content_files import Manifest, Status
 from nightkeep.formats.iceberg.evidence import Totals, digest, require_owner, unproven, unproven_version
@@ -108,7 +108,7 @@ def reach(storage: Storage, root: Root) -> Reach:
         named = _files([(_here(storage, each)[0], None, each in own) for each in (*own, *task.others)])
         return Reach(named, unproven=task.unproven)
     if not isinstance(task, SnapshotFiles):
-        raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {task!r:.80}")
+        raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {kind_of(task)}")
     data = storage.read(name_in(storage, task.manifest_list))
     manifests = parse_manifest_list(storage, task.manifest_list, data)
     refuse_manifests(task.table, manifests)
@@ -128,7 +128,7 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     counts: a file that is cut between two blocks is a valid one, which would keep fewer files. MissingFile.
     """
     if not isinstance(source, ManifestFiles):
-        raise TypeError(f"expected a manifest of an Iceberg table, found {source!r:.80}")
+        raise TypeError(f"expected a manifest of an Iceberg table, found {kind_of(source)}")
     data = storage.read(source.name)
     entries = _entries(data, source.path)
     statuses = Counter(entries["status"].to_list())
@@ -241,11 +241,11 @@ _NAMES: Final = Names(_BY_ID, {name: name for name in _BY_ID.values()})
 def _entry(record: Record, subject: str) -> tuple[int, int | None, str, int, int]:
     status, file, added_by = record.get("status"), record.get("data_file"), record.get("snapshot_id")
     if type(status) is not int or status not in (0, 1, 2) or not isinstance(file, dict):
-        raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", f"{record!r:.80}")
+        raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", kind_of(record))
     path, size, rows = (file.get(name) for name in ("file_path", "file_size_in_bytes", "record_count"))
     if not isinstance(path, str) or type(size) is not int or type(rows) is not int:
         expected = "a file_path, a file_size_in_bytes and a record_count in every entry"
-        raise CorruptMetadata(subject, expected, f"{file!r:.80}")
+        raise CorruptMetadata(subject, expected, kind_of(file))
     return status, added_by if type(added_by) is int else None, path, size, rows
 
 

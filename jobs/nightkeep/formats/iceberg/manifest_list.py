@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.formats.iceberg.avro import Layout, Names, read_records, write_records
 from nightkeep.formats.iceberg.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.manifest_schema import list_names, list_schema
@@ -102,12 +102,12 @@ def _manifest(record: Record, location: str) -> Manifest:
         value = record.get(name)
         value = default if value is None else value
         if type(value) is not int or value < min(default or 0, 0):
-            raise CorruptMetadata(location, f"a {name} of 0 or more in every line", f"{value!r:.80}")
+            raise CorruptMetadata(location, f"a {name} of 0 or more in every line", kind_of(value))
         return value
 
     path = record.get("manifest_path")
     if not isinstance(path, str) or not path:
-        raise CorruptMetadata(location, "a manifest_path in every line", f"{path!r:.80}")
+        raise CorruptMetadata(location, "a manifest_path in every line", kind_of(path))
     content, first_row_id = number("content", 0), record.get("first_row_id")
     if content not in (0, 1):
         raise CorruptMetadata(location, "content 0 or 1 in every line", str(content))
@@ -132,7 +132,7 @@ def _summaries(found: Any, location: str) -> tuple[Record, ...] | None:
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise CorruptMetadata(location, "partitions as a list of summaries", f"{found!r:.80}")
+        raise CorruptMetadata(location, "partitions as a list of summaries", kind_of(found))
     return tuple({name: each.get(name) for name in _SUMMARY} for each in found)
 
 
@@ -145,7 +145,9 @@ def _counted(storage: Storage, manifest: Manifest) -> Manifest:
             status = _STATUSES[record["status"]]
             counts[f"{status}_rows"] += record["data_file"]["record_count"]
         except (LookupError, TypeError) as failure:
-            raise CorruptMetadata(manifest.path, "status and record_count in every entry", str(failure)) from failure
+            raise CorruptMetadata(
+                manifest.path, "status and record_count in every entry", reason_of(failure)
+            ) from failure
         counts[f"{status}_files"] += 1
     return replace(manifest, **cast("dict[str, Any]", counts))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.formats.iceberg.avro import Layout, codec_of, read_records, write_records
 from nightkeep.formats.iceberg.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
 from nightkeep.formats.iceberg.file_records import FileDecoder, FileEncoder
@@ -37,7 +37,7 @@ def read_manifest(storage: Storage, manifest: Manifest, schema: TableSchema) -> 
     for record in read_records(storage.read(manifest.name), names, subject=manifest.path):
         status, file = _status(manifest, record), record.get("data_file")
         if not isinstance(file, dict):
-            raise CorruptMetadata(manifest.path, "a data_file in every entry", f"{file!r:.80}")
+            raise CorruptMetadata(manifest.path, "a data_file in every entry", kind_of(file))
         if next_row_id is None:
             # Ids of a manifest that was given none are void (ManifestReader.idAssigner): the table was upgraded.
             file["first_row_id"] = None
@@ -112,7 +112,7 @@ def _require_counts(manifest: Manifest, entries: Sequence[Entry]) -> None:
 def _status(manifest: Manifest, record: Record) -> Status:
     value = record.get("status")
     if type(value) is not int or value not in (0, 1, 2):
-        raise CorruptMetadata(manifest.path, "a status of 0, 1 or 2", repr(value))
+        raise CorruptMetadata(manifest.path, "a status of 0, 1 or 2", kind_of(value))
     return Status(value)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.schema import TableSchema
 from nightkeep.formats.iceberg.types import FIELD_ID
 
@@ -37,7 +37,7 @@ def with_ids(fields: Sequence[ArrowField], schema: TableSchema, *, subject: str)
     try:
         mapping = parse_mapping_from_json(text)
     except ValueError as failure:
-        raise CorruptMetadata(f"{schema.table}: {PROPERTY}", "a name mapping", str(failure)) from failure
+        raise CorruptMetadata(f"{schema.table}: {PROPERTY}", "a name mapping", reason_of(failure)) from failure
     found = _by_name(mapping.root)
     return [_mapped(field, field.name, found) for field in fields]
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.conversions import to_bytes
 from nightkeep.formats.iceberg.file_records import PATH_FIELD
@@ -147,7 +147,7 @@ def _bitmap(values: npt.NDArray[np.int64], subject: str) -> BitMap64:
     try:
         return BitMap64(from_positions(values, Width.BITS_64))
     except ValueError as failure:
-        raise CorruptMetadata(subject, "positions of 0 and more", str(failure)) from failure
+        raise CorruptMetadata(subject, "positions of 0 and more", reason_of(failure)) from failure
 
 
 def _batch(path: str, held: BitMap64) -> pa.RecordBatch:

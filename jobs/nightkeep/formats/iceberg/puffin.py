@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from nightkeep.encodings.documents import parse_object
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.limits import DOCUMENT
 from nightkeep.storage import Storage, spelled
 
@@ -151,7 +151,7 @@ def _footer(name: str, source: pa.NativeFile, size: int, tail: bytes) -> Footer:
         raise CorruptMetadata(name, f"{MAGIC!r} and a footer", f"{size} bytes")
     length, flags, magic = _TAIL.unpack(tail)
     if magic != MAGIC or flags not in (b"\0\0\0\0", _COMPRESSED):
-        raise CorruptMetadata(name, f"a footer that ends in known flags and {MAGIC!r}", f"{flags.hex()}, {magic!r}")
+        raise CorruptMetadata(name, f"a footer that ends in known flags and {MAGIC!r}", "other bytes")
     start = size - _TAIL.size - length - len(MAGIC)
     if length < 0 or start < len(MAGIC):
         raise CorruptMetadata(name, f"a footer within {size} bytes", f"one of {length} bytes")
@@ -175,7 +175,7 @@ def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer: 
         blobs = tuple(_blob(each, start) for each in document["blobs"])
         return Footer(blobs, _texts(document.get("properties") or {}), start)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as failure:
-        raise CorruptMetadata(name, "a Puffin footer", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(name, "a Puffin footer", reason_of(failure)) from failure
 
 
 def _decompressed(name: str, payload: bytes) -> bytes:
@@ -207,7 +207,7 @@ def _blob(raw: Mapping[str, Any], end: int) -> Blob:
 
 def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind:
-        raise ValueError(f"{value!r:.80}, expected {kind.__name__}")
+        raise ValueError(f"{kind_of(value)}, expected {kind.__name__}")
     return value
 
 

@@ -22,7 +22,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.content_files import Content, ContentFile
 from nightkeep.formats.iceberg.features import refuse_keys
 from nightkeep.formats.iceberg.relation_scan import ROW_BITS, Stored, StoredFile, read_files
@@ -208,4 +208,4 @@ def _positions(storage: Storage, vector: ContentFile) -> BitMap64:
             raise ValueError("of another length, magic or checksum")
         return BitMap64.deserialize(body[len(_MAGIC) :])
     except (struct.error, ValueError) as failure:
-        raise CorruptMetadata(subject, "a deletion vector", str(failure)) from failure
+        raise CorruptMetadata(subject, "a deletion vector", reason_of(failure)) from failure

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.content_files import ContentFile
 from nightkeep.formats.iceberg.name_mapping import PROPERTY, field_id, with_ids
 from nightkeep.formats.iceberg.relation_schema import Names
@@ -66,7 +66,7 @@ def _shape(storage: Storage, schema: TableSchema, file: ContentFile, defaults: M
         with storage.open(file.name) as source:
             held = list(pq.read_schema(source))
     except (pa.ArrowException, OSError) as failure:
-        raise CorruptMetadata(file.path, "a Parquet file", str(failure)) from failure
+        raise CorruptMetadata(file.path, "a Parquet file", reason_of(failure)) from failure
     has_ids = any(number is not None for number, _ in _ids(held))
     mapped = held if has_ids else with_ids(held, schema, subject=file.path)
     names = {number: name for number, name in _ids(mapped) if number is not None}

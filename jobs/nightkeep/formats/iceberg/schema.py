@@ -12,7 +12,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.table_metadata import integer, objects, properties, text
 
 
@@ -92,10 +92,10 @@ def _schema(raw: Mapping[str, Any], table: str) -> Schema:
     try:
         return Schema.model_validate(_known(raw))
     except TypeError as failure:
-        feature = f"a column default is not understood: {failure}"
+        feature = f"a column default is not understood: {reason_of(failure)}"
         raise RefusedTable(table, feature, "use the engine's own maintenance for this table") from failure
     except _MALFORMED as failure:
-        raise CorruptMetadata(subject, "a schema", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(subject, "a schema", reason_of(failure)) from failure
 
 
 def _known(kind: Any) -> Any:
@@ -113,7 +113,7 @@ def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
         integer(raw, "spec-id", subject=subject)
         return PartitionSpec.model_validate(raw)
     except (TypeError, *_MALFORMED) as failure:
-        raise CorruptMetadata(subject, "a partition spec", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(subject, "a partition spec", reason_of(failure)) from failure
 
 
 _MALFORMED: Final = (

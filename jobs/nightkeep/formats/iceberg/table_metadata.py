@@ -5,13 +5,12 @@ Iceberg table spec, "Table Metadata Fields". Whatever a version says that we do 
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nightkeep.encodings.documents import GZIP, gunzip, parse_object
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.model import digest_of
 
 MAIN: Final = "main"
@@ -201,14 +200,14 @@ def _kept_versions(raw: Raw, subject: str) -> int:
     try:
         return max(1, int(told))
     except ValueError as failure:
-        raise CorruptMetadata(f"{subject}: {_KEPT_VERSIONS}", "a number", repr(told)) from failure
+        raise CorruptMetadata(f"{subject}: {_KEPT_VERSIONS}", "a number", kind_of(told)) from failure
 
 
 def refs(raw: Raw, *, subject: str) -> Mapping[str, Raw]:
     """Branches and tags by name. Raises CorruptMetadata."""
     found = {} if raw.get("refs") is None else raw["refs"]
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-        raise CorruptMetadata(f"{subject}: refs", "an object of objects", reprlib.repr(found))
+        raise CorruptMetadata(f"{subject}: refs", "an object of objects", kind_of(found))
     return found
 
 
@@ -216,7 +215,7 @@ def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
     """The table's properties. Raises CorruptMetadata."""
     found = {} if raw.get("properties") is None else raw["properties"]
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise CorruptMetadata(f"{subject}: properties", "an object of texts", reprlib.repr(found))
+        raise CorruptMetadata(f"{subject}: properties", "an object of texts", kind_of(found))
     return found
 
 
@@ -224,7 +223,7 @@ def summary_of(snapshot: Raw, *, subject: str) -> Mapping[str, str]:
     """What a snapshot says of itself; empty where it says nothing. Raises CorruptMetadata."""
     found = {} if snapshot.get("summary") is None else snapshot["summary"]
     if not isinstance(found, dict):
-        raise CorruptMetadata(f"{subject}: summary", "an object of texts", reprlib.repr(found))
+        raise CorruptMetadata(f"{subject}: summary", "an object of texts", kind_of(found))
     # The spec has texts alone; a number of another writer is what it would be as one.
     return {key: value if isinstance(value, str) else str(value) for key, value in found.items() if value is not None}
 
@@ -233,7 +232,7 @@ def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
     """A list of objects; empty where it is missing. Raises CorruptMetadata."""
     found = [] if raw.get(name) is None else raw[name]
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise CorruptMetadata(f"{subject}: {name}", "a list of objects", reprlib.repr(found))
+        raise CorruptMetadata(f"{subject}: {name}", "a list of objects", kind_of(found))
     return found
 
 
@@ -241,7 +240,7 @@ def integer(raw: Raw, name: str, *, subject: str) -> int:
     """Raises CorruptMetadata."""
     found = raw.get(name)
     if not isinstance(found, int) or isinstance(found, bool) or not -(1 << 63) <= found < 1 << 63:
-        raise CorruptMetadata(f"{subject}: {name}", "a whole number of 64 bits", reprlib.repr(found))
+        raise CorruptMetadata(f"{subject}: {name}", "a whole number of 64 bits", kind_of(found))
     return found
 
 
@@ -249,7 +248,7 @@ def text(raw: Raw, name: str, *, subject: str) -> str:
     """Raises CorruptMetadata."""
     found = raw.get(name)
     if not isinstance(found, str):
-        raise CorruptMetadata(f"{subject}: {name}", "a text", reprlib.repr(found))
+        raise CorruptMetadata(f"{subject}: {name}", "a text", kind_of(found))
     return found
 
 
@@ -260,6 +259,6 @@ def _current(raw: Raw, subject: str) -> int | None:
     main = refs(raw, subject=subject).get(MAIN)
     pointed = current if main is None else integer(main, "snapshot-id", subject=subject)
     if main is not None and (pointed != current or main.get("type") != "branch"):
-        found = f"{main.get('type')} {pointed}"
+        found = f"a ref of {kind_of(main.get('type'))} as its type, at {pointed}"
         raise CorruptMetadata(f"{subject}: {MAIN}", f"a branch at the current snapshot, {current}", found)
     return current

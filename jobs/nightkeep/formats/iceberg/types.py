@@ -34,7 +34,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """The key of an Arrow field's metadata that Arrow writes to Parquet as the field id."""
@@ -82,7 +82,7 @@ def _type(kind: IcebergType, tag: _Tag) -> pa.DataType:
         return build(kind, tag)
     except (ValueError, OverflowError, TypeError) as failure:
         # Arrow's own errors are among these; those within a column come from here already.
-        raise CorruptMetadata(f"column type {kind}", "a type that Iceberg has", str(failure)) from failure
+        raise CorruptMetadata(f"column type {kind}", "a type that Iceberg has", reason_of(failure)) from failure
 
 
 def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> pa.Field[Any]:

@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from nightkeep import __version__
 from nightkeep.encodings import roaring
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
 from nightkeep.formats.iceberg.paths import name_in
 from nightkeep.formats.iceberg.puffin import Blob, NewBlob, open_puffin, write_puffin
@@ -56,9 +56,9 @@ def decode(content: bytes, *, subject: str) -> BitMap64:
     """The positions. Raises CorruptMetadata naming `subject` unless the bytes are one whole, well-formed blob."""
     payload = content[_SIZE.size : -_SIZE.size]
     if len(content) < 2 * _SIZE.size + len(_MAGIC) or _SIZE.unpack_from(content)[0] != len(payload):
-        raise CorruptMetadata(subject, f"its size {len(payload)} first", content[:4].hex() or "no bytes")
+        raise CorruptMetadata(subject, f"its size {len(payload)} first", f"another in {kind_of(content)}")
     if not payload.startswith(_MAGIC):
-        raise CorruptMetadata(subject, f"magic {_MAGIC.hex()}", payload[: len(_MAGIC)].hex())
+        raise CorruptMetadata(subject, f"magic {_MAGIC.hex()}", f"other bytes, {len(payload)} in all")
     (crc,) = _SIZE.unpack(content[-_SIZE.size :])
     if zlib.crc32(payload) != crc:
         raise CorruptMetadata(subject, f"crc {crc:#010x}", f"{zlib.crc32(payload):#010x}")

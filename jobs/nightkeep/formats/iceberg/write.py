@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.columns import LINEAGE
 from nightkeep.formats.iceberg.conform import stored
 from nightkeep.formats.iceberg.content_files import Content, NewFile
@@ -153,7 +153,7 @@ def _as_stored(chunk: pa.Table, place: Any) -> Any:
     try:
         pieces: list[Array] = [stored(piece, place.type, place.name) for piece in column.chunks]
     except ValueError as failure:
-        raise CorruptMetadata(f"column {place.name}", f"values of {place.type}", str(failure)) from failure
+        raise CorruptMetadata(f"column {place.name}", f"values of {place.type}", reason_of(failure)) from failure
     return pa.chunked_array(pieces, place.type)
 
 

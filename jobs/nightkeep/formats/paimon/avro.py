@@ -27,6 +27,7 @@ from nightkeep.encodings.avro_container import (
     open_container,
     well_formed,
 )
+from nightkeep.errors import kind_of
 from nightkeep.formats.paimon.manifest_types import Kind, require_types
 from nightkeep.model import digest_of
 
@@ -115,7 +116,7 @@ def _items(schema: Schema) -> Schema:
     try:
         return array_of(_without_logical_types(schema))
     except (SchemaParseException, UnknownType) as error:
-        raise ValueError(f"Avro schema: {error}") from error
+        raise ValueError("an Avro schema that can be read") from error
 
 
 def _without_logical_types(schema: Any) -> Any:
@@ -128,7 +129,7 @@ def _without_logical_types(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if (schema.get("type") == "record" and not schema.get("fields")) or schema.get("items") == "null":
-        raise ValueError(f"a type of no bytes: {schema!r:.80}")
+        raise ValueError(f"a type of no bytes: {kind_of(schema)}")
     bare = {key: value for key, value in schema.items() if key != "logicalType"}
     for key in ("type", "items", "values"):
         if key in bare:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nightkeep.encodings.parquet_rows import LIMITS, beyond_arrow
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata import Bucket, DataFile
 from nightkeep.formats.paimon.schema import Field
 from nightkeep.formats.paimon.types import PaimonType, evolves
@@ -58,7 +58,7 @@ class FileReader:
         try:
             self.parquet, self._twelve_bytes = open_parquet(storage.open(self.subject))
         except (pa.ArrowInvalid, OSError) as failure:
-            raise CorruptMetadata(self.subject, "a Parquet file", str(failure)) from failure
+            raise CorruptMetadata(self.subject, "a Parquet file", reason_of(failure)) from failure
         footer = self.parquet.metadata
         if footer.num_rows != file.rows:
             raise CorruptMetadata(self.subject, f"{file.rows} rows as its manifest says", str(footer.num_rows))
@@ -132,7 +132,7 @@ class FileReader:
         except LIMITS as failure:
             raise beyond_arrow(self.subject, failure) from failure
         except (pa.ArrowException, OSError) as failure:
-            raise CorruptMetadata(self.subject, "pages of a Parquet file", str(failure)) from failure
+            raise CorruptMetadata(self.subject, "pages of a Parquet file", reason_of(failure)) from failure
 
     def _logical(self, columns: Sequence[Column], found: pa.Table) -> pa.Table:
         arrays = [self._cast(column, found) for column in columns]
@@ -154,7 +154,7 @@ class FileReader:
             if pa.types.is_timestamp(column.logical):
                 raise self._beyond_nanoseconds(column.name) from failure
             subject = f"{self.subject} column {column.name}"
-            raise CorruptMetadata(subject, f"values of {column.logical}", str(failure)) from failure
+            raise CorruptMetadata(subject, f"values of {column.logical}", reason_of(failure)) from failure
 
     def _times(self, array: ChunkedArray, name: str) -> ChunkedArray:
         found = times(array)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.avro import Container, read_container
 from nightkeep.formats.paimon.manifest_types import Kind
 from nightkeep.storage import Storage
@@ -90,7 +90,7 @@ def decoding(subject: str, expected: str) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as failure:
-        raise CorruptMetadata(subject, expected, f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(subject, expected, reason_of(failure)) from failure
 
 
 def _require_version(records: Sequence[Record], version: int, *, subject: str) -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from nightkeep.encodings.documents import parse_object
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.paimon.layout import MAIN, branch_schemas, branches
 from nightkeep.formats.paimon.naming import Naming
 from nightkeep.formats.paimon.roots import Kept, Version, roots, version_of
@@ -177,7 +177,7 @@ def _consumers(storage: Storage) -> Iterator[_Bound]:
 def _next_snapshot(storage: Storage, name: str) -> int:
     following = parse_object(storage.read(name), subject=name).get("nextSnapshot")
     if type(following) is not int:
-        raise CorruptMetadata(name, "the number of its next snapshot", repr(following))
+        raise CorruptMetadata(name, "the number of its next snapshot", kind_of(following))
     return following
 
 

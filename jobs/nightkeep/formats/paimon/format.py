@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
 from nightkeep.formats.paimon import audit, commit, expire, history, live, roots, scan, territory
 from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.naming import commit_user
@@ -188,7 +188,9 @@ def _reading(bucket: Bucket) -> Iterator[None]:
     try:
         yield
     except ValueError as failure:
-        raise CorruptMetadata(str(bucket.key), "rows as their schema and level promise", str(failure)) from failure
+        raise CorruptMetadata(
+            str(bucket.key), "rows as their schema and level promise", reason_of(failure)
+        ) from failure
 
 
 def open_table(address: Address) -> PaimonTable:

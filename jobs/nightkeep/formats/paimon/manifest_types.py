@@ -44,7 +44,7 @@ def require_types(schema: Schema, kind: Kind) -> None:
 def _faults(schema: Any, known: Any, path: str) -> Iterator[tuple[str, str, str]]:
     ours, theirs = _branches(known), _branches(schema)
     if not theirs.keys() & _WRITTEN_OUT <= ours.keys() | {"null"}:
-        yield path or "records", " or ".join(sorted(ours)), " or ".join(sorted(theirs))
+        yield path or "records", " or ".join(sorted(ours)), " or ".join(sorted(theirs.keys() & _WRITTEN_OUT))
         return
     if "record" in theirs and "record" in ours:
         fields = {field["name"]: field["type"] for field in theirs["record"]["fields"]}

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nightkeep.encodings.documents import parse_object
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of, reason_of
 from nightkeep.formats.paimon.types import PaimonType, parse_type
 
 MAX_SCHEMA_VERSION = 3
@@ -81,11 +81,12 @@ def parse_schema(data: bytes, *, subject: str) -> TableSchema:
     version = document.get("version", 1)
     if type(version) is not int or version not in range(1, MAX_SCHEMA_VERSION + 1):
         advice = f"we read versions up to {MAX_SCHEMA_VERSION}"
-        raise RefusedTable(subject, f"schema version {version} is unknown", advice)
+        told = version if type(version) is int else kind_of(version)
+        raise RefusedTable(subject, f"schema version {told} is unknown", advice)
     try:
         return _schema(document, version)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as failure:
-        raise CorruptMetadata(subject, "a Paimon schema", f"{type(failure).__name__}: {failure}") from failure
+        raise CorruptMetadata(subject, "a Paimon schema", reason_of(failure)) from failure
 
 
 def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
@@ -106,19 +107,19 @@ def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a text, found {value!r:.80}")
+        raise TypeError(f"expected a text, found {kind_of(value)}")
     return value
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise TypeError(f"expected a list of texts, found {value!r:.80}")
+        raise TypeError(f"expected a list of texts, found {kind_of(value)}")
     return tuple(map(_text, value))
 
 
 def _whole(value: object) -> int:
     if type(value) is not int:
-        raise TypeError(f"expected a whole number, found {value!r:.80}")
+        raise TypeError(f"expected a whole number, found {kind_of(value)}")
     return value
 
 

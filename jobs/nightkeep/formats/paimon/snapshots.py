@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from nightkeep.encodings.documents import parse_object
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, kind_of
 from nightkeep.model import digest_of
 from nightkeep.storage import Storage
 
@@ -80,12 +80,13 @@ def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
     version = raw.get("version", 1)
     if type(version) is not int or version not in range(1, MAX_SNAPSHOT_VERSION + 1):
         advice = f"we read versions up to {MAX_SNAPSHOT_VERSION}"
-        raise RefusedTable(subject, f"snapshot version {version} is unknown", advice)
-    told = {name: kind for name, kind in _OPTIONAL_FIELDS.items() if raw.get(name) is not None}
-    for name, kind in {**_SNAPSHOT_FIELDS, **told}.items():
+        told = version if type(version) is int else kind_of(version)
+        raise RefusedTable(subject, f"snapshot version {told} is unknown", advice)
+    present = {name: kind for name, kind in _OPTIONAL_FIELDS.items() if raw.get(name) is not None}
+    for name, kind in {**_SNAPSHOT_FIELDS, **present}.items():
         value = raw.get(name)
         if type(value) is not kind:
-            raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", f"{value!r:.80}")
+            raise CorruptMetadata(subject, f"{name}, of type {kind.__name__}", kind_of(value))
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             raise CorruptMetadata(subject, f"{name}, of 64 bits", f"a number of {value.bit_length()} bits")
     return raw

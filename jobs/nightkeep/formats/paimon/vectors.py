@@ -20,7 +20,7 @@ import numpy as np
 from pyroaring import BitMap, BitMap64
 
 from nightkeep.encodings import roaring
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 
 Vector: TypeAlias = BitMap | BitMap64
 
@@ -78,7 +78,7 @@ def decode_vector(data: bytes, where: VectorRange, *, subject: str) -> Vector:
     """
     subject = f"{subject}: vector of {where.data_file} at {where.offset}"
     if data[:1] != bytes([_VERSION]):
-        raise CorruptMetadata(subject, f"version byte {_VERSION}", data[:1].hex() or "an empty file")
+        raise CorruptMetadata(subject, f"version byte {_VERSION}", f"another, in {kind_of(data)}")
     body = _checked_body(data, where, subject=subject)
     kind = _kind(body, subject=subject)
     expected = where.length - _LAYOUTS[kind].extra_length
@@ -156,14 +156,14 @@ def _kind(body: bytes, *, subject: str) -> VectorKind:
         if body.startswith(layout.magic):
             return kind
     magics = " or ".join(layout.magic.hex() for layout in _LAYOUTS.values())
-    raise CorruptMetadata(subject, f"magic {magics}", body[:_MAGIC_BYTES].hex())
+    raise CorruptMetadata(subject, f"magic {magics}", f"other bytes, {len(body)} in all")
 
 
 def _bitmap(content: bytes, kind: VectorKind, *, subject: str) -> Vector:
     try:
         vector, size = _PARSE[kind](content)
     except roaring.MALFORMED as error:
-        raise CorruptMetadata(subject, f"a portable {kind.value}", str(error)) from error
+        raise CorruptMetadata(subject, f"a portable {kind.value}", reason_of(error)) from error
     if size != len(content):
         raise CorruptMetadata(subject, f"{size} bytes of bitmap", str(len(content)))
     if vector and vector.max() > _LAYOUTS[kind].max_position:
