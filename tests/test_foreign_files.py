@@ -92,9 +92,9 @@ def test_what_is_looked_for_is_found() -> None:
 
 
 _ROLES = {
-    "paimon": ("orders", "positions"),
-    "delta": ("checkpoint_v1_struct", "checkpoint_v2_json", "checkpoint_v2_parquet", "vectors"),
-    "iceberg": ("vectors", "positions", "statistics_v3", "refs_v2"),
+    "paimon": ("positions",),
+    "delta": ("checkpoint_v1_struct", "checkpoint_v2_json", "vectors"),
+    "iceberg": ("vectors", "positions", "statistics_v3"),
 }
 
 
@@ -142,11 +142,11 @@ def _lake(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
 def _opened(format: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
     if format == "iceberg":
         return _lake(folder, monkeypatch)
-    table = copied(format, {"paimon": "orders", "delta": "vectors"}[format], folder)
+    table = copied(format, {"paimon": "positions", "delta": "vectors"}[format], folder)
     return f"{format}:{table}", table
 
 
-COMMANDS = (("plan",), ("sweep",), ("expire", "--dry-run"), ("history",), ("explain",))
+COMMANDS = (("plan",), ("sweep",), ("expire", "--dry-run"))
 
 
 @pytest.mark.parametrize("format", NAMES)
@@ -158,11 +158,10 @@ def test_no_command_quotes_it_in_what_it_prints_or_stores(
     statuses = set()
     for path in _one_of_each(metadata_files(format, folder)):
         before = path.read_bytes()
-        for kind in ("text", "JSON of the same names", "JSON, cut", "Avro", "YAML"):
+        for kind in ("text", "JSON of the same names", "Avro of another codec"):
             path.write_bytes(FOREIGN[kind])
             for verb, *options in COMMANDS:
-                reports = [] if verb == "explain" else ["--reports", str(tmp_path / "reports")]
-                told = said(capsys, "--debug", verb, address, *options, *reports)
+                told = said(capsys, "--debug", verb, address, *options, "--reports", str(tmp_path / "reports"))
                 statuses.add(told.status)
                 assert not told_of(told.out + told.err), (path, kind, verb, told)
         path.write_bytes(before)
@@ -192,7 +191,7 @@ def _failure(work: Callable[[], object]) -> BaseException:
 
 
 @pytest.mark.parametrize(
-    "text", [SECRET, f"it's {SECRET}", f"'{SECRET}'", f'"{SECRET}\' ]', f"{SECRET}\n'{SECRET}", f"]{SECRET}'[{SECRET}"]
+    "text", [SECRET, f"it's {SECRET}", f"'{SECRET}'", f"\"{SECRET}' ]", f"{SECRET}\n'{SECRET}", f"]{SECRET}'[{SECRET}"]
 )
 def test_the_reason_of_a_parser_is_told_without_what_it_quotes(text: str) -> None:
     parsers: tuple[Callable[[], object], ...] = (
