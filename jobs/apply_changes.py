@@ -3,6 +3,7 @@
 import sys
 
 from nightkeep.apply import apply_job
+from nightkeep.script import one_line
 
 if __name__ == "__main__":
-    sys.exit(apply_job(sys.argv[1:]))
+    sys.exit(one_line(lambda: apply_job(sys.argv[1:])))

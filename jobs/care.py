@@ -7,6 +7,7 @@ operations in turn, and a session for each of them would cost more than the work
 import sys
 
 from nightkeep.job import run_job
+from nightkeep.script import one_line
 
 if __name__ == "__main__":
-    sys.exit(run_job(sys.argv[1:], operations=()))
+    sys.exit(one_line(lambda: run_job(sys.argv[1:], operations=())))

@@ -7,6 +7,7 @@ between the two, or a check that could not be finished. It needs nothing but the
 import sys
 
 from nightkeep.job import check_job
+from nightkeep.script import one_line
 
 if __name__ == "__main__":
-    sys.exit(check_job(sys.argv[1:]))
+    sys.exit(one_line(lambda: check_job(sys.argv[1:])))

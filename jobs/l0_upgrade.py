@@ -4,6 +4,7 @@ import sys
 
 from nightkeep.job import run_job
 from nightkeep.model import Operation
+from nightkeep.script import one_line
 
 if __name__ == "__main__":
-    sys.exit(run_job(sys.argv[1:], operations=(Operation.UPGRADE,)))
+    sys.exit(one_line(lambda: run_job(sys.argv[1:], operations=(Operation.UPGRADE,))))

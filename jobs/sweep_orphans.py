@@ -3,6 +3,7 @@
 import sys
 
 from nightkeep.job import sweep_job
+from nightkeep.script import one_line
 
 if __name__ == "__main__":
-    sys.exit(sweep_job(sys.argv[1:]))
+    sys.exit(one_line(lambda: sweep_job(sys.argv[1:])))

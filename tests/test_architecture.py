@@ -70,17 +70,18 @@ EDGES = {
     "contents": "check errors expectations facts model relation",
     "upkeep": "engine errors expire formats model policy presence protocol report run_ids software sweep territory "
     "waiting",
-    "night": "apart care engine errors formats model opinion policy reading report software sweep upkeep",
-    "apply": "engine errors formats model policy redaction tasks",
-    "job": "engine errors model night policy redaction",
+    "night": "apart care engine errors formats model opinion policy reading report script software sweep upkeep",
+    "apply": "engine errors formats model policy redaction script tasks",
+    "script": "errors model redaction",
+    "job": "engine errors model night policy redaction script",
     "statement": "errors model policy",
     "commands": "advise care engine errors formats layout model night policy queries report statement sweep upkeep",
-    "cli": "commands errors model redaction",
+    "cli": "commands errors script",
     "__main__": "cli",
 }
 STAGES = {"plan", "execute", "verify", "publish", "check"}
 OUTSIDE = {
-    "jobs": {"apply", "job", "model"},
+    "jobs": {"apply", "job", "model", "script"},
     "dags": {"model", "policy"},
     "plugins": {"errors", "model", "policy", "report", "spark_conf"},
 }

@@ -13,8 +13,9 @@ from tests.commands import said
 from tests.delta.lake import Lake
 from tests.engines.memory_engine import MemoryEngine
 
-from nightkeep import cli, night
+from nightkeep import night
 from nightkeep.engine import Engine
+from nightkeep.script import DEBUG
 from nightkeep.tasks import inline, inline_exchange
 
 
@@ -23,7 +24,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("paimon", "delta", "iceberg", "memory"))
     monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
     monkeypatch.setattr(Engine, "exchange", lambda engine: inline_exchange)
-    for name in ("NIGHTKEEP_POLICY", "NIGHTKEEP_REPORTS", cli.DEBUG):
+    for name in ("NIGHTKEEP_POLICY", "NIGHTKEEP_REPORTS", DEBUG):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     engine = MemoryEngine(f"{tmp_path}/t")
@@ -56,7 +57,7 @@ def test_its_traceback_is_there_for_who_asks(
     table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(VERBS["plan"], surprise)
-    monkeypatch.setenv(cli.DEBUG, "")
+    monkeypatch.setenv(DEBUG, "")
     told = said(capsys, "--debug", "plan", table)
     assert told.status == 1 and "Traceback" in told.err and "in surprise" in told.err
 

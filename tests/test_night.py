@@ -247,4 +247,4 @@ class TestJob:
 )
 def test_each_script_runs_what_it_is_named_for(script: str, operations: str) -> None:
     text = (Path(__file__).parents[1] / "jobs" / f"{script}.py").read_text(encoding="utf-8")
-    assert f"sys.exit(run_job(sys.argv[1:], operations={operations}))" in text
+    assert f"sys.exit(one_line(lambda: run_job(sys.argv[1:], operations={operations})))" in text

@@ -155,7 +155,7 @@ class TestJob:
 
     def test_is_what_the_script_runs(self) -> None:
         text = (ROOT / "jobs/sweep_orphans.py").read_text(encoding="utf-8")
-        assert "sys.exit(sweep_job(sys.argv[1:]))" in text
+        assert "sys.exit(one_line(lambda: sweep_job(sys.argv[1:])))" in text
 
 
 def test_a_document_of_a_sweep_that_failed_has_every_key_too(

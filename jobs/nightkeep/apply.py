@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nightkeep.engine import Engine
-from nightkeep.errors import NightkeepError, UsageError
+from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.format import open_table
 from nightkeep.formats.iceberg.upsert import routing, sink
 from nightkeep.formats.iceberg.upsert.batch import Batch, Distribution, Mode
@@ -24,6 +24,7 @@ from nightkeep.formats.iceberg.upsert.writer import Target, Written
 from nightkeep.model import Address, Run
 from nightkeep.policy import load_usable
 from nightkeep.redaction import redacted_output
+from nightkeep.script import parsed
 from nightkeep.tasks import Exchange, Mapper, Piece, inline, inline_exchange
 
 
@@ -84,18 +85,14 @@ class _Gather:
 
 @redacted_output()
 def apply_job(argv: Sequence[str]) -> int:
-    """Apply the batch of `argv`, print what became of it as JSON; the exit status is 1 for a failure, 2 for usage."""
+    """Apply the batch of `argv`, print what became of it as JSON. Raises as `apply_batch`."""
     arguments = _parse(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    try:
-        policy = load_usable(arguments.policy, text=None if arguments.policy else "version: 1")
-        address = policy.effective(arguments.table).address
-        batch = _batch(arguments)
-        with _engine(batch) as engine:
-            applied = apply_batch(address, batch, Workers(engine.mapper(), engine.exchange()) if engine else Workers())
-    except (NightkeepError, ValueError) as failure:
-        logging.error("%s", failure)
-        return 2 if isinstance(failure, UsageError | ValueError) else 1
+    policy = load_usable(arguments.policy, text=None if arguments.policy else "version: 1")
+    address = policy.effective(arguments.table).address
+    batch = _batch(arguments)
+    with _engine(batch) as engine:
+        applied = apply_batch(address, batch, Workers(engine.mapper(), engine.exchange()) if engine else Workers())
     sys.stdout.write(json.dumps(asdict(applied)) + "\n")
     return 0
 
@@ -109,10 +106,12 @@ def _engine(batch: Batch) -> Any:
 
 def _batch(arguments: argparse.Namespace) -> Batch:
     files = tuple(str(Path(file).absolute()) for file in arguments.files)
-    return Batch(
-        arguments.batch_id, files, Mode(arguments.mode), Distribution(arguments.distribution),
-        tuple(filter(None, (arguments.key or "").split(","))), arguments.writers,
-    )  # fmt: skip
+    keys = tuple(filter(None, (arguments.key or "").split(",")))
+    mode, distribution = Mode(arguments.mode), Distribution(arguments.distribution)
+    try:
+        return Batch(arguments.batch_id, files, mode, distribution, keys, arguments.writers)
+    except ValueError as failure:
+        raise UsageError(str(failure)) from failure
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -125,4 +124,4 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--distribution", default="none", choices=[str(each) for each in Distribution])
     parser.add_argument("--writers", type=int, default=1, help="more than one run on Spark")
     parser.add_argument("files", nargs="+", help="change files in their order: Parquet or JSON Lines")
-    return parser.parse_args(argv)
+    return parsed(parser, argv)

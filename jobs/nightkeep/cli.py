@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from nightkeep.commands.advise import advise
 from nightkeep.commands.care import plan, run, sql
@@ -18,13 +16,8 @@ from nightkeep.commands.delete import delete
 from nightkeep.commands.judge import check, diff
 from nightkeep.commands.tell import explain, history, release, report
 from nightkeep.commands.upkeep import expire, restore, sweep
-from nightkeep.errors import NightkeepError, RefusedTable, Surprise, UsageError
-from nightkeep.model import Outcome
-from nightkeep.redaction import redacted_output
-
-USAGE_STATUS = 2
-DEBUG = "NIGHTKEEP_DEBUG"
-"""Environment variable: where it is set, surprises come with their traceback, in jobs too."""
+from nightkeep.errors import NightkeepError, Surprise
+from nightkeep.script import DEBUG, one_line
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -67,28 +60,7 @@ for _verb in (
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Every failure becomes one line on stderr and an exit status, one that nobody planned for, too;
     nothing is printed with its credentials."""
-    with redacted_output():
-        _run(argv)
-
-
-def _run(argv: Sequence[str] | None) -> None:
-    try:
-        app(args=argv, standalone_mode=True)
-    except UsageError as failure:
-        _fail(failure, USAGE_STATUS)
-    except RefusedTable as failure:
-        _fail(failure, Outcome.REFUSED.exit_status)
-    except Surprise as failure:
-        if os.environ.get(DEBUG):
-            traceback.print_exception(failure.__cause__)
-        _fail(failure, Outcome.FAILED.exit_status)
-    except NightkeepError as failure:
-        _fail(failure, Outcome.FAILED.exit_status)
-
-
-def _fail(failure: Exception, status: int) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"nightkeep: {failure}", markup=False)
-    sys.exit(status)
+    sys.exit(one_line(lambda: app(args=argv, standalone_mode=True), program="nightkeep"))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from nightkeep.model import Operation
 from nightkeep.night import Group, Reported, care_for_group, check_group, sweep_group
 from nightkeep.policy import EffectivePolicy, Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
+from nightkeep.script import parsed
 
 
 @redacted_output()
@@ -46,7 +47,7 @@ def check_job(argv: Sequence[str]) -> int:
 @redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
     """Expire and sweep the tables of `argv` as their policies say, and check what is left."""
-    arguments = _arguments().parse_args(argv)
+    arguments = parsed(_arguments(), argv)
     group = _tables(arguments, Overrides())
     with _engine(group) as engine:
         return _write(arguments.result, sweep_group(group, engine))
@@ -59,7 +60,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--zorder", help="cluster by these columns along a Z curve")
     parser.add_argument("--hilbert", help="cluster by these columns along a Hilbert curve")
     parser.add_argument("--target-size", help="size of the files written")
-    return parser.parse_args(argv)
+    return parsed(parser, argv)
 
 
 def _arguments() -> argparse.ArgumentParser:

@@ -27,6 +27,7 @@ from nightkeep.opinion import second_opinion
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
 from nightkeep.reading import Reader, Reading
 from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
+from nightkeep.script import DEBUG
 from nightkeep.software import versions
 from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, awaits_judging, first_look, judged, upkeep
@@ -269,7 +270,7 @@ def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], Run
     except UsageError:
         raise
     except Exception as failure:  # noqa: BLE001 -- see above
-        _log.error("%s: %s", table, told(failure), exc_info=bool(os.environ.get("NIGHTKEEP_DEBUG")))
+        _log.error("%s: %s", table, told(failure), exc_info=bool(os.environ.get(DEBUG)))
         return surprised(told(failure))
 
 

@@ -379,4 +379,5 @@ def test_the_job_prints_what_became_of_the_batch(pair: Pair, capsys: pytest.Capt
     argv = ["--table", address, "--batch-id", "b", "--mode", "upsert", "--key", "id", str(path)]
     assert apply_job(argv) == 0 and json.loads(capsys.readouterr().out)["replayed"] is False
     assert apply_job(argv) == 0 and json.loads(capsys.readouterr().out)["replayed"] is True
-    assert apply_job([*argv[:3], "x", *argv[4:7], "nobody", str(path)]) == 2
+    with pytest.raises(UsageError, match="nobody"):
+        apply_job([*argv[:3], "x", *argv[4:7], "nobody", str(path)])
