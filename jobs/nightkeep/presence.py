@@ -165,7 +165,9 @@ def _unreadable(name: str, source: pa.NativeFile) -> str:
     begin = source.read(_MAGIC_BYTES)
     expected = next((magics for suffix, magics in _BY_SUFFIX.items() if name.endswith(suffix)), (begin,))
     if begin not in expected:
-        return f"expected {' or '.join(map(repr, expected))} at its beginning, found other bytes"
+        # Bytes that are no magic of a format may be anything's: they are not told.
+        found = repr(begin) if begin in _READERS else "other bytes"
+        return f"expected {' or '.join(map(repr, expected))} at its beginning, found {found}"
     if begin not in _READERS:
         return ""
     size = source.size()

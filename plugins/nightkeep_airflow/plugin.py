@@ -8,6 +8,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from nightkeep_airflow.links import URL_PREFIX
+from nightkeep_airflow.parameters import KnownParameters
 
 
 class ReportPages:
@@ -22,10 +23,11 @@ class ReportPages:
 
 
 class NightkeepPlugin(AirflowPlugin):
-    """Report pages, an entry in the navigation and a tab on each DAG run."""
+    """Report pages, an entry in the navigation, a tab on each DAG run, and a look at the parameters of a new one."""
 
     name = "nightkeep"
     fastapi_apps = [{"app": ReportPages(), "url_prefix": URL_PREFIX, "name": "nightkeep"}]  # noqa: RUF012 (as AirflowPlugin declares it)
+    fastapi_root_middlewares = [{"middleware": KnownParameters, "name": "nightkeep-parameters"}]  # noqa: RUF012 (as AirflowPlugin declares it)
     external_views = [  # noqa: RUF012 (as AirflowPlugin declares it)
         {
             "name": "Nightkeep",

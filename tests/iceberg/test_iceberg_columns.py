@@ -441,7 +441,7 @@ def test_two_fields_of_one_id_are_a_doubt(tmp_path: Path) -> None:
     table = pa.table([[1], [2]], schema=pa.schema([with_id("a", pa.int64(), 1), with_id("b", pa.int64(), 1)]))
 
     with pytest.raises(
-        CorruptMetadata, match=r"f.parquet: expected fields with an id each, found two fields with id 1"
+        CorruptMetadata, match=r"f.parquet: expected fields with an id each, found ValueError: two fields with id 1"
     ):
         _ = Written(tmp_path, table, *NUMBERS).reader
 
