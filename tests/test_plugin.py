@@ -172,12 +172,14 @@ print(json.dumps([*answers, submitted(["a"], "local[2]")]))"""
         ("raise PolicyError('tables.yaml:1: no')", "AirflowFailException"),
         ("sys.exit(2)", "AirflowFailException"),
         ("sys.exit(1)", "AirflowException"),
+        ("raise KeyError('x')", "AirflowException"),
         ("raise MissingFile('a', 'b', 'c')", "AirflowException"),
     ],
 )
 def test_a_job_that_could_not_be_understood_is_not_tried_again(airflow: Airflow, failing: str, raised: str) -> None:
     (airflow.home / "jobs/care.py").write_text(
-        f"import sys\nfrom nightkeep.errors import MissingFile, PolicyError, UsageError\n{failing}\n"
+        "import sys\nfrom nightkeep.errors import MissingFile, PolicyError, UsageError\n"
+        f"from nightkeep.script import one_line\ndef job():\n    {failing}\nsys.exit(one_line(job))\n"
     )
     found = airflow.python(
         f"""{NIGHT}

@@ -66,8 +66,10 @@ def test_a_surprise_is_one_sentence_and_a_failure(script: str, tmp_path: Path) -
     assert done.returncode == 1 and "KeyError: " in told and "no such thing" in told and SECRET not in told
 
 
-@pytest.mark.parametrize(("asked", "environ"), [(("--debug",), {}), ((), {"NIGHTKEEP_DEBUG": "1"})])
-@pytest.mark.parametrize("script", ["care", "sweep_orphans", "apply_changes"])
+@pytest.mark.parametrize(
+    ("script", "asked", "environ"),
+    [("care", ("--debug",), {}), ("sweep_orphans", (), {"NIGHTKEEP_DEBUG": "1"}), ("apply_changes", ("--debug",), {})],
+)
 def test_its_traceback_is_there_for_who_asks(
     script: str, asked: Sequence[str], environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -6,7 +6,6 @@ A care job checks what it publishes, so a CheckOperator starts Spark for what ha
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -41,8 +40,8 @@ CARE_JOB, CHECK_JOB = "care.py", "check.py"
 # What a later try can mend: a lost race is planned again, a failure may have been the machine's.
 RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
 
-# What the end of a job's output says, or its exit status, that did not understand its policy or its arguments.
-_NOT_UNDERSTOOD = re.compile(r"^nightkeep\.errors\.(Usage|Address|Policy)Error: |Error code is: 2\.", re.MULTILINE)
+# The exit status of a job that did not understand its policy or its arguments, as Airflow's hook tells it.
+_NOT_UNDERSTOOD = "Error code is: 2."
 
 # Of a task, where no policy says.
 _TASK_MEMORY = 2 << 30
@@ -116,7 +115,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         except AirflowTaskTimeout:
             raise
         except AirflowException as failure:
-            if _NOT_UNDERSTOOD.search(str(failure)):
+            if _NOT_UNDERSTOOD in str(failure):
                 raise AirflowFailException(str(failure)) from failure
             raise
         finally:
