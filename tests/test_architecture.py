@@ -83,7 +83,7 @@ STAGES = {"plan", "execute", "verify", "publish", "check"}
 OUTSIDE = {
     "jobs": {"apply", "job", "model", "script"},
     "dags": {"model", "policy"},
-    "plugins": {"errors", "model", "policy", "report", "spark_conf"},
+    "plugins": {"errors", "model", "policy", "redaction", "report", "spark_conf"},
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 

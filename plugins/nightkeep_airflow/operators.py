@@ -20,6 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load_usable
+from nightkeep.redaction import redact
 from nightkeep.spark_conf import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import Reported, as_json, awaits_check, parse, reported, retold
@@ -131,9 +132,13 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self._hook = None
         self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
         said = {**said_by_file({**os.environ, **self.env_vars}), **self.conf}
+        master = str(self._get_hook()._connection["master"])
+        # Both are in the command, which the hook logs.
+        _require_no_secret(f"connection {self._conn_id}: the host", master)
+        for table in tables:
+            _require_no_secret("an address of a table", table)
         # The one size that a session cannot ask for: its JVM runs by then. What the deployment says stands.
         if self._driver_memory is None and "spark.driver.memory" not in said:
-            master = str(self._get_hook()._connection["master"])
             self._driver_memory = driver_memory(master, _task_memory(self.policy, tables))
 
     def _arguments(self, tables: Sequence[str], context: Context) -> list[str]:
@@ -200,6 +205,11 @@ def _named(tables: Sequence[str]) -> list[str]:
     apart = [table for table in tables if "," in table]
     together = [table for table in tables if "," not in table]
     return [*(["--tables", ",".join(together)] if together else []), *(f"--table={table}" for table in apart)]
+
+
+def _require_no_secret(subject: str, text: str) -> None:
+    if redact(text) != text:
+        raise AirflowFailException(f"{subject}: expected no credentials in it, found {redact(text)}")
 
 
 def _try_again(entries: Sequence[Reported], context: Context) -> None:
