@@ -19,7 +19,7 @@ from nightkeep.sweep.owner import Clock, wall_ms
 from nightkeep.sweep.removal import remove
 from nightkeep.sweep.sets import Counted, Sets
 from nightkeep.sweep.vouched import VouchedTable
-from nightkeep.territory import Announces, ExpireRequest, Expires, Expiry, Retention
+from nightkeep.territory import Announces, ExpireRequest, Expires, Expiry, Retention, refuse_changes
 
 _TRIES: Final = 3
 """Plans made, where another writer was first each time: as often as a commit is tried."""
@@ -68,7 +68,7 @@ def expire(
     Refused where the store's clock and ours are far apart; where the store's is behind, it is the one that counts.
     Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
     """
-    ahead_ms = 0 if order.mode is Mode.DRY_RUN else store_ahead_ms(table.territory(), run, clock)
+    ahead_ms = 0 if order.mode is Mode.DRY_RUN else _ahead_ms(table, run, clock)
     if reason := clocks_apart(ahead_ms):
         return Expired(Outcome.REFUSED, reason, Expiry(()))
     # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
@@ -90,6 +90,13 @@ def expire(
         if table.forget(expiry, run):
             return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
     return Expired(Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry)
+
+
+def _ahead_ms(table: Expires, run: Run, clock: Clock) -> int:
+    territory = table.territory()
+    # To ask the store for its time is to write to it.
+    refuse_changes(territory)
+    return store_ahead_ms(territory, run, clock)
 
 
 def _files(look: Look, sets: Sets) -> int:

@@ -107,3 +107,4 @@ def test_what_removes_files_is_refused(table: Table, mode: Mode) -> None:
     with pytest.raises(RefusedTable, match=NAMED):
         expire(opened(table), order, Run("expiry", "0" * 16, "a", now_ms()), sets=InlineSets, before=lambda _: None)
     assert contents(table) == before
+    assert not (folder(table) / "_nightkeep").exists()
