@@ -20,7 +20,7 @@ from nightkeep.formats.iceberg.territory import territory
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 from nightkeep.sweep.places import NESTED, classified
-from nightkeep.territory import Territory
+from nightkeep.territory import Territory, refuse_changes
 
 HOME = "file:///lake/db/t"
 
@@ -239,10 +239,14 @@ def test_a_catalog_that_does_not_tell_the_metadata_file_is_refused(table: Table)
         territory(address_of(table), LocalStorage("/"), (table.document(), ""))
 
 
-@pytest.mark.parametrize(("version", "feature"), [(1, "format version 1"), (4, "above 3")])
-def test_other_format_versions_are_refused(table: Table, version: int, feature: str) -> None:
-    with pytest.raises(RefusedTable, match=feature):
-        territory(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": version}, "x"))
+def test_later_format_versions_are_refused_and_the_first_one_is_not_changed(table: Table) -> None:
+    location = f"file://{table.metadata}"
+    with pytest.raises(RefusedTable, match="above 3"):
+        territory(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 4}, location))
+    found = territory(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 1}, location))
+    with pytest.raises(RefusedTable, match="format version 1"):
+        refuse_changes(found)
+    refuse_changes(opened(table).territory())
 
 
 def test_a_folder_of_two_tables_is_refused(table: Table) -> None:
