@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -40,8 +40,17 @@ class RecordingStorage:
     def exists(self, name: str) -> bool:
         return self.inner.exists(name)
 
+    def stat(self, name: str) -> Stored | None:
+        return self.inner.stat(name)
+
     def list(self, folder: str) -> tuple[Stored, ...]:
         return self.inner.list(folder)
+
+    def folders(self, folder: str) -> tuple[str, ...]:
+        return self.inner.folders(folder)
+
+    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+        return self.inner.walk(folder)
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
         return self.inner.create(name)
@@ -55,8 +64,14 @@ class RecordingStorage:
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         self.inner.replace(name, data, temporary=temporary)
 
+    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
+        return self.inner.move(name, to, may_go=may_go)
+
     def delete(self, name: str) -> bool:
         return self.inner.delete(name)
+
+    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        return self.inner.delete_all(names)
 
 
 def main(table: str, reports: str) -> None:
