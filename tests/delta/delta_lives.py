@@ -93,15 +93,16 @@ class DeltaLife(Life):
         return found
 
     def protected(self, now_ms: int, age_ms: int) -> set[str]:
-        """What was removed late, by whatever tells the latest time."""
+        """What was removed late, by whatever tells the latest time, unless that is still to come: then by files."""
         since_ms, found = now_ms - max(age_ms, self.retention_ms()), set[str]()
         for version, at_ms in self.commits().items():
             lines = (self.folder / f"_delta_log/{version:020d}.json").read_text(encoding="utf-8").splitlines()
             actions = [json.loads(line) for line in lines]
             infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
-            times = [at_ms, *(info[key] for info in infos for key in ("timestamp", "inCommitTimestamp") if key in info)]
+            told = [info[key] for info in infos for key in ("timestamp", "inCommitTimestamp") if key in info]
             for remove in (action["remove"] for action in actions if "remove" in action):
-                if max([*times, remove.get("deletionTimestamp", 0)]) >= since_ms:
+                times = [time for time in (*told, remove.get("deletionTimestamp", 0)) if time <= now_ms]
+                if max([at_ms, *times]) >= since_ms:
                     found |= self.named(remove)
         return found
 

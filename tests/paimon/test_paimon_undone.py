@@ -3,6 +3,7 @@
 What cannot be prevented is noticed: rows that our vectors hid are shown again, and the table is held.
 """
 
+import json
 import os
 import shutil
 import time
@@ -210,11 +211,20 @@ def test_a_look_starts_where_the_last_one_ended(paimon_java: PaimonJava, table: 
     # Numbers are given out again after a rollback: another content is another version.
     other = there.watch(head, Seen(8, "another"), now_ms=now_ms)
     assert other == all_of_it
-    # A week later nobody looks so far back, unless the last look was before.
-    later_ms = now_ms + 8 * 24 * 3600 * 1000
-    assert there.watch(head, None, now_ms=later_ms) == from_the_head
     first = there.watch(there.snapshot(4), None, now_ms=now_ms)
-    assert first is not None and there.watch(head, first.head, now_ms=later_ms) == all_of_it
+    # What is over a week older than the newest version, nobody looks at, unless the last look was before.
+    write(paimon_java, table, [5000], "later")
+    newest = table / "snapshot/snapshot-9"
+    later_ms = now_ms + 8 * 24 * 3600 * 1000
+    newest.write_text(json.dumps({**json.loads(newest.read_text()), "timeMillis": later_ms}))
+    late = opened(table)
+    from_late, from_first = (
+        late.watch(late.snapshot(), seen, now_ms=later_ms) for seen in (None, first and first.head)
+    )
+    assert from_late is not None and from_late.head.version == 9 and from_late.undone == ()
+    assert from_first is not None and from_first.undone == all_of_it.undone
+    # A clock of ours that is ahead makes nothing older.
+    assert there.watch(head, None, now_ms=later_ms) == all_of_it
 
 
 @pytest.mark.parametrize("seed", range(FIRST, LAST))
