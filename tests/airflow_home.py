@@ -18,7 +18,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_orphans.py", "check.py")
 
-# Says of each table what its script says for this try ("crash" ends the process), and notes how it was called. What
+# Says of each table what its script says for this try ("crash" ends the process, "die" at this
+# table, which it leaves a note of), and notes how it was called. What
 # is said is an outcome, or several, one for each operation in turn: "unchanged verified". What is verified was
 # published and passed its check; a mark tells of others that they were published and failed their check ("!"), and
 # of any that no check has judged ("?"). A sweep publishes nothing; of two outcomes the first is an expiry's.
@@ -32,6 +33,7 @@ from nightkeep.report import CheckStatus, Expectations, RunDocument, store
 parser = argparse.ArgumentParser()
 for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):
     parser.add_argument(f"--{name}")
+parser.add_argument("--died", action="append", default=[])
 for name in ("dry-run", "full"):
     parser.add_argument(f"--{name}", action="store_true")
 args, here, job = parser.parse_args(), pathlib.Path(__file__).parent, pathlib.Path(__file__).stem
@@ -45,6 +47,12 @@ for table in args.tables.split(","):
     outcomes = script.get(table, ["verified"])
     tries = sum(call["job"] == job and table in call["tables"].split(",") for call in before)
     said = outcomes[min(tries, len(outcomes) - 1)]
+    if table in args.died:
+        said = "failed"
+    if said == "die":
+        pathlib.Path(args.result).write_text(json.dumps(entries))
+        pathlib.Path(args.result + ".hand").write_text(table)
+        os.kill(os.getpid(), signal.SIGKILL)
     if said == "crash":
         sys.exit(3)
     if said == "hang":

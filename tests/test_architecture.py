@@ -70,10 +70,13 @@ EDGES = {
     "contents": "check errors expectations facts model relation",
     "upkeep": "engine errors expire formats model policy presence protocol report run_ids software sweep territory "
     "waiting",
-    "night": "apart care engine errors formats model opinion policy reading report script software sweep upkeep",
+    "group": "errors policy",
+    "at_death": "errors group model report",
+    "night": "apart at_death care engine errors formats group model opinion policy reading report script software sweep "
+    "upkeep",
     "apply": "engine errors formats model policy redaction script tasks",
     "script": "errors model redaction",
-    "job": "engine errors model night policy redaction script",
+    "job": "engine errors group model night policy redaction script",
     "statement": "errors model policy",
     "commands": "advise care engine errors formats layout model night policy queries report statement sweep upkeep",
     "cli": "commands errors script",

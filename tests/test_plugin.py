@@ -264,6 +264,40 @@ print(json.dumps(check.execute(context)))"""
     assert checked == {("p.one", Outcome.VERIFIED), ("p.two", Outcome.VERIFIED)}
 
 
+def test_a_job_that_dies_at_a_table_is_followed_by_one_for_the_rest(tmp_path: Path) -> None:
+    names = ["p.one", "p.two", "p.three"]
+    airflow = airflow_home(tmp_path, names)
+    airflow.script(care={"p.two": ["die"]})
+    where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
+    found = airflow.python(
+        f"""{NIGHT}
+care = CareOperator(task_id="care", tables={names!r}, conn_id="nightkeep_spark", **{where!r})
+print(json.dumps(care.execute(context)))"""
+    )
+    assert [(call["tables"], call["died"]) for call in airflow.calls("care")] == [
+        ("p.one,p.two,p.three", []), ("p.two,p.three", ["p.two"]),
+    ]  # fmt: skip
+    assert [(entry.table, entry.outcome) for entry in map(reported, found)] == [
+        ("p.one", Outcome.VERIFIED), ("p.two", Outcome.FAILED), ("p.three", Outcome.VERIFIED),
+    ]  # fmt: skip
+
+
+def test_no_more_than_a_few_jobs_follow_each_other(tmp_path: Path) -> None:
+    names = [f"p.{number}" for number in range(6)]
+    airflow = airflow_home(tmp_path, names)
+    airflow.script(care={name: ["die"] for name in names})
+    where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
+    found = airflow.python(
+        f"""{NIGHT}
+try:
+    CareOperator(task_id="care", tables={names!r}, conn_id="nightkeep_spark", **{where!r}).execute(context)
+except Exception as failure:
+    print(json.dumps(type(failure).__name__))"""
+    )
+    assert found == "AirflowException"
+    assert [call["died"] for call in airflow.calls("care")] == [[], ["p.0"], ["p.1"], ["p.2"]]
+
+
 def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:
     ids = ["scheduled__2026-11-20T02:00:00+00:00", "a+01:00", "a-01:00", "A", "a", "x" * 300, "x" * 299]
     prefixes = [run_prefix("nightly", i) for i in ids]

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
+from nightkeep.group import Group
 from nightkeep.model import Operation
-from nightkeep.night import Group, Reported, care_for_group, check_group, sweep_group
+from nightkeep.night import Reported, care_for_group, check_group, sweep_group
 from nightkeep.policy import EffectivePolicy, Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
 from nightkeep.script import parsed
@@ -72,6 +73,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
     parser.add_argument("--reports", required=True, help="folder of the documents")
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
+    parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # At INFO it tells which of its own functions it does not register.
@@ -92,7 +94,10 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> Group:
     if not tables:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")
     policy = load_usable(arguments.policy)
-    return Group(policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run)
+    return Group(
+        policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
+        hand=_hand(arguments.result), died=tuple(arguments.died),
+    )  # fmt: skip
 
 
 def _engine(group: Group) -> Engine:
@@ -114,13 +119,23 @@ def _write(result: Path | None, reported: Iterable[Reported]) -> int:
         with suppress(UsageError):  # the last one tells
             _put(result, entries)
     _put(result, entries)
+    if hand := _hand(result):
+        hand.unlink(missing_ok=True)
     return 0
+
+
+def _hand(result: Path | None) -> Path | None:
+    """The file that names the table at work, as long as one is."""
+    return None if result is None else result.with_name(f"{result.name}.hand")
 
 
 def _put(result: Path | None, entries: Sequence[dict[str, object]]) -> None:
     if result is None:
         return
     try:
-        result.write_text(json.dumps(redacted(entries), indent=2) + "\n", encoding="utf-8")
+        # Whole at any time, as this process may die at any table.
+        part = result.with_name(f"{result.name}.part")
+        part.write_text(json.dumps(redacted(entries), indent=2) + "\n", encoding="utf-8")
+        part.replace(result)
     except OSError as failure:
         raise UsageError(f"--result: expected a file that can be written, found {failure}") from failure

@@ -11,20 +11,22 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from nightkeep.apart import Apart
+from nightkeep.at_death import DIED, ended_at_death
 from nightkeep.care import Order, care, failed, published_earlier, read
 from nightkeep.engine import Engine
 from nightkeep.errors import NightkeepError, UsageError, told
 from nightkeep.formats import OF_ONE_PROCESS
+from nightkeep.group import UNFINISHED, Group, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.opinion import second_opinion
-from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
+from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reading import Reader, Reading
 from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
 from nightkeep.script import DEBUG
@@ -33,55 +35,17 @@ from nightkeep.sweep.order import Mode
 from nightkeep.upkeep import UpkeepOrder, awaits_judging, first_look, judged, upkeep
 from nightkeep.upkeep import failed as upkeep_failed
 
+__all__ = [
+    "PERMANENT", "UNFINISHED", "Group", "Reported", "care_for_group", "care_for_table", "check_group", "check_table",
+    "sweep_group",
+]  # fmt: skip
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-UNFINISHED = "published, but its check did not finish: "
-"""What the reason of a document begins with whose check was ended by a surprise."""
-
-
 PERMANENT = "permanent"
 """Key of a document's extras: what ended the work would end the next try as well."""
 _DENIED = f"{PermissionError.__name__}: "
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What one session is asked to do. The run id of a table is `prefix:table`, the same in every retry."""
-
-    policy: PolicyFile
-    tables: tuple[str, ...]
-    prefix: str
-    reports: str
-    said: Overrides = field(default_factory=Overrides)
-    dry_run: bool = False
-
-    def effective(self, table: str) -> EffectivePolicy:
-        """The table's policy with what was said on top. Raises UsageError."""
-        found = self.policy.effective(table)
-        return replace(found, settings=self.said.over(found.settings))
-
-    def policies(self) -> dict[str, EffectivePolicy | Unusable]:
-        """The policy of each table, or why it has none. Raises UsageError for what was said, whatever the table."""
-        self.said.over(Settings())
-        return {table: self._policy(table) for table in self.tables}
-
-    def run_id(self, table: str) -> str:
-        return f"{self.prefix}:{table}"
-
-    def _policy(self, table: str) -> EffectivePolicy | Unusable:
-        try:
-            return self.effective(table)
-        except UsageError as failure:
-            return Unusable(str(failure))
-
-
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """Why a table has no policy: it is no longer in the file, say, or its address asks for an unset variable."""
-
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +77,12 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
     with Apart() as apart:
         reader = _reader(apart)
         for table, policy in policies.items():
+            group.take(table)
             if isinstance(policy, Unusable):
                 yield _stored(_unusable(group, table, policy.why, operations), group.reports)
+                continue
+            if table in group.died:
+                yield from _cared_at_death(group, policy, operations or policy.operations, apart)
                 continue
             for operation in operations or policy.operations:
                 run_id, asked = group.run_id(policy.address.name), group.said.asked()
@@ -129,37 +97,70 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
 
     What was published by a process that ended before its document told so is looked for in the table itself.
     """
-    policies = group.policies()
     with Apart() as apart:
-        for policy in policies.values():
-            if isinstance(policy, EffectivePolicy):
-                _tell_commits(policy, group.run_id(policy.address.name), group.reports, apart)
-    for table, policy in policies.items():
-        name = table if isinstance(policy, Unusable) else policy.address.name
-        for document in read_history(group.reports, name).documents:
-            if document.run_id != group.run_id(name):
-                continue
-            if isinstance(policy, EffectivePolicy):
-                yield _checked(document, policy, group.reports, engine=engine)
-            elif document.awaits_check:
-                why = f"{UNFINISHED}{policy.why}"
-                yield _stored(replace(document, outcome=Outcome.FAILED, reason=why), group.reports)
+        for table, policy in group.policies().items():
+            group.take(table)
+            name, why = table, DIED
+            if isinstance(policy, Unusable):
+                why = policy.why
+            else:
+                name = policy.address.name
+                _tell_commits(policy, group.run_id(name), group.reports, apart)
+            for document in read_history(group.reports, name).documents:
+                if document.run_id != group.run_id(name):
+                    continue
+                if isinstance(policy, EffectivePolicy) and not (document.awaits_check and table in group.died):
+                    yield _checked(document, policy, group.reports, engine=engine)
+                elif document.awaits_check:
+                    ended = replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{why}")
+                    yield _stored(ended, group.reports)
 
 
 def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
     """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time."""
     with Apart() as apart:
         for table, policy in group.policies().items():
+            group.take(table)
             if isinstance(policy, Unusable):
                 yield _stored(_unusable(group, table, policy.why, (Operation.SWEEP,)), group.reports)
                 continue
             wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
+            if table in group.died:
+                yield from _swept_at_death(group, policy, wanted)
+                continue
             for operation in wanted:
-                order = UpkeepOrder(
-                    operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
-                    mode=Mode.DRY_RUN if group.dry_run else None,
-                )  # fmt: skip
+                order = _upkeep_order(group, policy, operation)
                 yield _upkept(policy, order, engine, partial(_away, apart, policy, partial(first_look, policy, order)))
+
+
+def _cared_at_death(
+    group: Group, policy: EffectivePolicy, operations: Sequence[Operation], apart: Apart
+) -> Iterator[Reported]:
+    name, reports = policy.address.name, group.reports
+    _tell_commits(policy, group.run_id(name), reports, apart)
+    for document in ended_at_death(
+        name, group.run_id(name), reports, operations,
+        awaits=lambda told: told.awaits_check and policy.settings.check.enabled,
+        failed=lambda operation, why: failed(policy, Order(operation, group.run_id(name), reports), why),
+    ):  # fmt: skip
+        yield _stored(document, reports)
+
+
+def _swept_at_death(group: Group, policy: EffectivePolicy, operations: Sequence[Operation]) -> Iterator[Reported]:
+    name, reports = policy.address.name, group.reports
+    for document in ended_at_death(
+        name, group.run_id(name), reports, operations,
+        awaits=lambda told: policy.settings.check.enabled and awaits_judging(told),
+        failed=lambda operation, why: upkeep_failed(policy, _upkeep_order(group, policy, operation), why),
+    ):  # fmt: skip
+        yield _stored(document, reports)
+
+
+def _upkeep_order(group: Group, policy: EffectivePolicy, operation: Operation) -> UpkeepOrder:
+    return UpkeepOrder(
+        operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
+        mode=Mode.DRY_RUN if group.dry_run else None,
+    )  # fmt: skip
 
 
 def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:

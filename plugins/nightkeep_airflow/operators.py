@@ -44,6 +44,9 @@ RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
 # The exit status of a job that did not understand its policy or its arguments, as Airflow's hook tells it.
 _NOT_UNDERSTOOD = "Error code is: 2."
 
+# Jobs that are started one behind another, each at the table at which the one before it died.
+_JOBS = 4
+
 # Of a task, where no policy says.
 _TASK_MEMORY = 2 << 30
 
@@ -78,6 +81,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self.tables = tables
         self.options = options
         self._mark = uuid4().hex
+        self._killed = False
 
     @property
     def tables_label(self) -> str:
@@ -88,24 +92,48 @@ class NightkeepSparkOperator(SparkSubmitOperator):
     def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[Reported, ...]:
         """Run `script` over `tables` and return its result; whatever it started has ended then.
 
-        Raises AirflowException where it wrote none, AirflowFailException where it could not be understood: another
-        try would not be either.
+        Where a job dies at a table, another one tells of that as failed and does the rest. Raises AirflowException
+        where too many die, or one wrote no result, AirflowFailException where it could not be understood: another try
+        would not be either.
         """
+        told: tuple[Reported, ...] = ()
+        left, died = list(tables), None
+        for more in reversed(range(_JOBS)):
+            entries, at = self._submit_once(script, left, context, died=died, last=not more)
+            told += entries
+            if at is None:
+                break
+            left, died = left[left.index(at) :], at
+        for entry in told:
+            self.log.info("%s", entry)
+        return told
+
+    def _submit_once(
+        self, script: str, tables: Sequence[str], context: Context, *, died: str | None, last: bool
+    ) -> tuple[tuple[Reported, ...], str | None]:
+        """What a job told, and the table at which it died, if another one can go on behind that."""
         with TemporaryDirectory(prefix="nightkeep-") as folder:
-            result = Path(folder) / "result.json"
+            result, at = Path(folder) / "result.json", None
             run = context["dag_run"]
             self.name = f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}"
-            self._prepare(script, [*self._arguments(tables, context), "--result", str(result)], tables)
-            self._submitted(context)
+            arguments = [*self._arguments(tables, context), *([] if died is None else [f"--died={died}"])]
+            self._prepare(script, [*arguments, "--result", str(result)], tables)
+            try:
+                self._submitted(context)
+            except (AirflowFailException, AirflowTaskTimeout):
+                raise
+            except AirflowException as failure:
+                at = _at_hand(result)
+                if last or self._killed or at == died or at not in tables:
+                    raise
+                self.log.warning("the job died at %s; another one goes on behind it: %s", at, failure)
             if not result.exists():
                 raise AirflowException(f"{script}: expected a result file at exit status 0, found none")
-            entries = parse(result.read_text(encoding="utf-8"))
-        for entry in entries:
-            self.log.info("%s", entry)
-        return entries
+            return parse(result.read_text(encoding="utf-8")), at
 
     def on_kill(self) -> None:
         """End spark-submit, its JVM, the driver's Python and its workers; a cluster ends executors of a lost driver."""
+        self._killed = True
         end(self._mark, grace_seconds=_GRACE_SECONDS)
         if self._hook:
             super().on_kill()
@@ -198,6 +226,13 @@ class CheckOperator(NightkeepSparkOperator):
             self.submit(CHECK_JOB, list(unchecked), context)
         _try_again([retold(entry) for entry in published if awaits_check(entry)], context)
         return [as_json(retold(entry)) for entry in published]
+
+
+def _at_hand(result: Path) -> str | None:
+    """The table that a job was at work on when it died, None where it was not."""
+    with suppress(OSError):
+        return result.with_name(f"{result.name}.hand").read_text(encoding="utf-8")
+    return None
 
 
 def _named(tables: Sequence[str]) -> list[str]:

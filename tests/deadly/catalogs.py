@@ -1,9 +1,12 @@
 """Catalogs for pyiceberg's `py-catalog-impl`, each of which does something to the process that opens a table of it."""
 
+import multiprocessing
 import os
 import signal
 import time
 from typing import Any
+
+from pyiceberg.catalog.sql import SqlCatalog
 
 
 def crash(name: str, **settings: Any) -> None:
@@ -26,6 +29,13 @@ def sleep(name: str, **settings: Any) -> None:
 def swell(name: str, **settings: Any) -> None:
     """Asks for memory, which is not touched: more than the limit of the tests, less than a machine has."""
     raise OSError(f"there were {len(bytearray(6 << 30))} bytes")
+
+
+def spare_children(name: str, **settings: Any) -> SqlCatalog:
+    """Ends a driver, and reads for its child."""
+    if multiprocessing.parent_process() is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return SqlCatalog(name, **settings)
 
 
 class Odd(Exception):
