@@ -72,8 +72,8 @@ EDGES = {
     "waiting",
     "group": "errors policy",
     "at_death": "errors group model report",
-    "night": "apart at_death care engine errors formats group model opinion policy reading report script software sweep "
-    "upkeep",
+    "night": "apart at_death care engine errors formats group model opinion policy reading report script software "
+    "sweep upkeep",
     "apply": "engine errors formats model policy redaction script tasks",
     "script": "errors model redaction",
     "job": "engine errors group model night policy redaction script",

@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from samples.iceberg_places import place
 from tests.delta.lake import Lake
 
 from nightkeep.report import load_document
+from nightkeep_airflow.submitted import MARK, family
 
 ROOT = Path(__file__).parents[1]
 POLICY = """\
@@ -64,6 +66,25 @@ def job(folder: Path, kind: str, *more: str, tables: str = "first,deadly,last", 
     ).returncode  # fmt: skip
 
 
+def submitted(folder: Path) -> int:
+    """The status of spark-submit; the driver has ended by then as well."""
+    names = {"policy": "tables.yaml", "reports": "reports", "result": "result.json"}
+    paths = [part for name, file in names.items() for part in (f"--{name}", str(folder / file))]
+    environ = {
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "jobs"), str(ROOT)]), "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, MARK: str(folder),
+        "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{folder}/iceberg/catalog.db",
+        "PYICEBERG_CATALOG__LAKE__PY_CATALOG_IMPL": "tests.deadly.catalogs.end_spark",
+    }  # fmt: skip
+    submit = [Path(sys.executable).with_name("spark-submit"), "--master", "local[1]", ROOT / "jobs/care.py"]
+    tables = ["--tables", "first,deadly,last", "--run-id-prefix", "night-1"]
+    done = subprocess.run(
+        [*submit, *paths, *tables], env=environ, cwd=folder, check=False, timeout=300, stderr=subprocess.DEVNULL
+    )
+    assert not psutil.wait_procs(family(str(folder)), timeout=120)[1]
+    return done.returncode
+
+
 def told(folder: Path) -> list[tuple[str, str, str]]:
     entries: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())
     return [(entry["table"], entry["operation"], entry["outcome"]) for entry in entries]
@@ -98,3 +119,9 @@ def test_a_sweep_tells_of_the_table_and_does_the_rest(folder: Path) -> None:
     assert (folder / "result.json.hand").read_text() == "deadly"
     assert job(folder, "sweep", "--died=deadly", tables="deadly,last") == 0
     assert told(folder) == [("deadly", "sweep", "failed"), ("last", "sweep", "unchanged")]
+
+
+def test_a_driver_without_its_jvm_begins_no_other_table(folder: Path) -> None:
+    assert submitted(folder) != 0
+    assert told(folder) == [("first", "optimize", "verified")]
+    assert (folder / "result.json.hand").read_text() == "deadly"

@@ -108,10 +108,18 @@ def _engine(group: Group) -> Engine:
 
 
 def _write(result: Path | None, reported: Iterable[Reported]) -> int:
-    """Every entry as soon as there is one. Raises UsageError, before any work, for a place that cannot be written."""
-    entries: list[dict[str, object]] = []
+    """Every entry as soon as there is one. Raises UsageError, before any work, for a place that cannot be written.
+
+    Where Spark is gone, the table at work stays noted and the status is 1: the others would fail of nothing else.
+    """
+    entries, launcher = list[dict[str, object]](), os.getppid()
     _put(result, entries)
     for one in reported:
+        if _abandoned(launcher):
+            logging.error(
+                "%s: the JVM of spark-submit is gone; what is left of the group is not begun", one.document.table
+            )
+            return 1
         entries.append(one.to_json())
         logging.info(
             "%s %s: %s %s", one.document.table, one.document.operation, one.document.outcome, one.document.reason or ""
@@ -122,6 +130,11 @@ def _write(result: Path | None, reported: Iterable[Reported]) -> int:
     if hand := _hand(result):
         hand.unlink(missing_ok=True)
     return 0
+
+
+def _abandoned(launcher: int) -> bool:
+    """Whether the JVM that started this process, as spark-submit does, has ended."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ and os.getppid() != launcher
 
 
 def _hand(result: Path | None) -> Path | None:

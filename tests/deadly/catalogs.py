@@ -38,6 +38,13 @@ def spare_children(name: str, **settings: Any) -> SqlCatalog:
     return SqlCatalog(name, **settings)
 
 
+def end_spark(name: str, **settings: Any) -> SqlCatalog:
+    """Ends the JVM that started a driver, as the kernel does where memory runs out; reads for its child."""
+    if multiprocessing.parent_process() is None:
+        os.kill(os.getppid(), signal.SIGKILL)
+    return SqlCatalog(name, **settings)
+
+
 class Odd(Exception):
     """Pickled, it cannot be made anew."""
 
