@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from tests.engines.memory_engine import MemoryEngine
 
+from nightkeep.at_death import DIED
 from nightkeep.check import CheckReport, CheckRequest
 from nightkeep.engine import Engine
 from nightkeep.errors import UsageError
@@ -52,8 +53,12 @@ def group(folder: Path, *tables: str, **more: Any) -> Group:
 
 
 def cared(found: Group, *operations: Operation) -> list[Reported]:
-    with Engine(master="local[1]", task_memory_bytes=1 << 30) as engine:
+    with _engine() as engine:
         return [*care_for_group(found, operations, engine)]
+
+
+def _engine() -> Engine:
+    return Engine(master="local[1]", task_memory_bytes=1 << 30)
 
 
 def told(found: list[Reported]) -> list[tuple[str, Operation, Outcome]]:
@@ -92,6 +97,28 @@ def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
     assert [each.document.plan.clustering for each in found] == [
         Clustering(("note", "id"), Curve.HILBERT), Clustering(("note", "id"), Curve.HILBERT, 8),
     ]  # fmt: skip
+
+
+def test_a_table_at_which_a_process_died_is_failed_and_not_worked_on(folder: Path) -> None:
+    found = cared(group(folder, "one", "both", "last", died=("both",)))
+    assert told(found) == [
+        ("one", Operation.OPTIMIZE, Outcome.VERIFIED),
+        ("both", Operation.PERSIST_DELETES, Outcome.FAILED),
+        ("last", Operation.OPTIMIZE, Outcome.VERIFIED),
+    ]
+    assert found[1].document.reason == DIED and load_document(found[1].path) == found[1].document
+
+
+def test_what_was_done_before_a_process_died_is_told_as_it_is(folder: Path) -> None:
+    first = cared(group(folder, "both", "one"))
+    again = cared(group(folder, "both", "one", died=("both", "one")))
+    assert [each.document for each in again] == [each.document for each in first]
+
+
+def test_the_table_at_work_is_noted(folder: Path) -> None:
+    hand = folder / "hand"
+    seen = [hand.read_text() for _ in care_for_group(group(folder, "one", "last", hand=hand), (), _engine())]
+    assert seen == ["one", "last"]
 
 
 def test_columns_for_a_table_that_is_not_clustered_end_the_job_before_any_work(folder: Path) -> None:
