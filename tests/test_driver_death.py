@@ -109,8 +109,7 @@ def test_what_was_done_before_is_told_as_it_is(folder: Path) -> None:
     assert job(folder, "care", tables="first") == 0
     assert job(folder, "care", "--died=first", tables="first") == 0
     assert told(folder) == [("first", "optimize", "verified")]
-    for kind in ("sweep", "check"):
-        assert job(folder, kind, "--died=first", tables="first,last") == 0
+    assert job(folder, "check", "--died=first", tables="first,last") == 0
     assert told(folder) == [("first", "optimize", "verified")]
 
 
