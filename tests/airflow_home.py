@@ -18,12 +18,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_orphans.py", "check.py")
 
-# Says of each table what its script says for this try ("crash" ends the process, "die" at this
-# table, which it leaves a note of), and notes how it was called. What
-# is said is an outcome, or several, one for each operation in turn: "unchanged verified". What is verified was
-# published and passed its check; a mark tells of others that they were published and failed their check ("!"), and
-# of any that no check has judged ("?"). A sweep publishes nothing; of two outcomes the first is an expiry's.
-# "denied" is a failure for good, "" is a table of which nothing is said, and "hang" a job that only SIGKILL ends.
+# Says of each table what its script says for this try ("crash" ends the process; "die" does so at this table, which is
+# noted, and is "failed" once `--died` names the table), and notes how it was called. What is said is an outcome, or
+# several, one for each operation in turn: "unchanged verified". What is verified was published and passed its check; a
+# mark tells of others that they were published and failed their check ("!"), and of any that no check has judged ("?").
+# A sweep publishes nothing; of two outcomes the first is an expiry's. "denied" is a failure for good, "" is a table of
+# which nothing is said, and "hang" a job that only SIGKILL ends.
 SCRIPTED_JOB = """
 import argparse, json, os, pathlib, signal, sys, time
 from datetime import UTC, datetime
@@ -48,11 +48,7 @@ for table in args.tables.split(","):
     tries = sum(call["job"] == job and table in call["tables"].split(",") for call in before)
     said = outcomes[min(tries, len(outcomes) - 1)]
     if table in args.died:
-        said = "failed"
-    if said == "die":
-        pathlib.Path(args.result).write_text(json.dumps(entries))
-        pathlib.Path(args.result + ".hand").write_text(table)
-        os.kill(os.getpid(), signal.SIGKILL)
+        said = said.replace("die", "failed")
     if said == "crash":
         sys.exit(3)
     if said == "hang":
@@ -63,6 +59,10 @@ for table in args.tables.split(","):
         time.sleep(900)
     kinds = {"sweep_orphans": (Operation.EXPIRE, Operation.SWEEP)[-len(said.split()):]}
     for operation, marked in zip(kinds.get(job, (Operation.UPGRADE, Operation.OPTIMIZE)), said.split()):
+        if marked == "die":
+            pathlib.Path(args.result).write_text(json.dumps(entries))
+            pathlib.Path(args.result + ".hand").write_text(table)
+            os.kill(os.getpid(), signal.SIGKILL)
         one, denied = marked.rstrip("?!").replace("denied", "failed"), marked == "denied"
         check = {"?": CheckStatus.NOT_RUN, "!": CheckStatus.FAILED}.get(marked[-1], CheckStatus.PASSED)
         published = 7 if operation.rewrites and (one == "verified" or marked[-1] in "?!") else None

@@ -100,7 +100,8 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         left, died = list(tables), None
         for more in reversed(range(_JOBS)):
             entries, at = self._submit_once(script, left, context, died=died, last=not more)
-            told += entries
+            # Of the table at which it died the next job tells all.
+            told += tuple(entry for entry in entries if entry.table != at)
             if at is None:
                 break
             left, died = left[left.index(at) :], at
