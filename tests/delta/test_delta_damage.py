@@ -180,6 +180,15 @@ def test_commits_that_tell_no_metrics_need_a_checksum(checksums: bool, tmp_path:
         assert swept(table, Mode.QUARANTINE)[0].outcome is Outcome.VERIFIED
 
 
+@pytest.mark.parametrize("operation", [{"a": 1}, ["WRITE"], 7])
+def test_an_operation_that_is_no_text_is_no_evidence(operation: object, tmp_path: Path) -> None:
+    table = golden_copy("partition_paths", tmp_path)
+    leave(table)
+    rewritten(table / COMMIT.format(1), operation=operation, operationMetrics=None)
+    done, _ = swept(table, Mode.DELETE)
+    assert done.outcome is Outcome.REFUSED and "does not tell how many files it adds" in done.reason
+
+
 @pytest.mark.parametrize("told", [{"numFiles": 7}, {"tableSizeBytes": 1}, {"txnId": "another"}])
 def test_a_checksum_that_contradicts_ends_the_sweep(told: dict[str, object], tmp_path: Path) -> None:
     table = golden_copy("optimize", tmp_path)

@@ -84,8 +84,8 @@ class Commit:
         read = self.info.get("readVersion")
         if type(read) is int and read >= self.version:
             raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
-        told = _adds_told(self.info)
-        if told is None and self.info.get("operation") not in _WITHOUT_FILES:
+        told, operation = _adds_told(self.info), self.info.get("operation")
+        if told is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
             return Unproven(self.name, "it does not tell how many files it adds, and no later checksum does")
         if told is not None and self.adds < told:
             raise CorruptMetadata(self.name, f"{told} added files, as it says itself", str(self.adds))
