@@ -180,7 +180,15 @@ def test_a_feature_of_an_earlier_schema_is_no_hindrance() -> None:
         refuse_features("db.t", metadata, schema_id=1)
 
 
-@pytest.mark.parametrize("damage", [{"schemas": [{"schema-id": 0, "fields": 5}]}, {"format-version": "2"}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"properties": 7},
+        {"properties": ["encryption.key-id"]},
+        {"schemas": [{"schema-id": 0, "fields": 5}]},
+        {"format-version": "2"},
+    ],
+)
 def test_metadata_that_does_not_tell_is_corrupt(damage: Mapping[str, Any]) -> None:
     with pytest.raises(CorruptMetadata):
         refuse_features("db.t", {**metadata_of([("a", "int")]), **damage})
@@ -205,3 +213,10 @@ def test_a_table_of_the_first_version_is_refused_whatever_it_holds(
     iceberg_java.append(table, [[2]])
     assert [file.sequence_number for file in loaded(table).units[0].files] in ([0, 1], [1, 0])
     assert json.dumps(canonical_rows(shown(table), loaded(table).schema).rows) == "[[1], [2]]"
+
+
+@pytest.mark.parametrize("sources", [7, "1", {"1": 2}])
+def test_sources_of_a_partition_field_that_are_no_list_are_not_several(sources: object) -> None:
+    metadata = metadata_of([("a", "int")], [("a", "identity")])
+    metadata["partition-specs"][0]["fields"][0]["source-ids"] = sources
+    refuse_features("db.t", metadata)

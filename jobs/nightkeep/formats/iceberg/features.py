@@ -16,7 +16,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.iceberg.content_files import ContentFile, Manifest
 from nightkeep.formats.iceberg.paths import ADVICE
 from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.formats.iceberg.table_metadata import Raw, integer, objects, text
+from nightkeep.formats.iceberg.table_metadata import Raw, integer, objects, properties, text
 
 NEWEST: Final = 3
 
@@ -156,7 +156,8 @@ def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) ->
     yield from _types(table, raw, schema_id)
     for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
         told = f"partition field {field.get('name')} is {field.get('transform')}"
-        if len(field.get("source-ids") or ()) > 1:
+        sources = field.get("source-ids")
+        if isinstance(sources, list) and len(sources) > 1:
             yield "transforms of several columns", told
         elif not _TRANSFORM.fullmatch(str(field.get("transform"))):
             yield "unknown transforms", told
@@ -166,7 +167,7 @@ def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
     version = integer(raw, "format-version", subject=table)
     if version < 2 or version > NEWEST:
         yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
-    if raw.get("encryption-keys") or "encryption.key-id" in (raw.get("properties") or {}):
+    if raw.get("encryption-keys") or "encryption.key-id" in properties(raw, subject=table):
         yield "encryption", "the table has encryption keys"
 
 
