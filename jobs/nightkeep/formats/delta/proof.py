@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from nightkeep.formats.delta.actions import Raw, long_value
@@ -49,21 +50,24 @@ class Proof:
             return found
         if found.checksum is None:
             told = adds_of_checkpoint(storage, segment.checkpoint.version)
-            unproven = unproven_checkpoint(names, checkpoint_sum(storage, names, frozenset()).files, told)
+            unproven = unproven_checkpoint(names, found.checkpoint_files, told)
             found.unproven += [] if unproven is None else [unproven]
         elif found.checksum[0] == segment.checkpoint.version:
             found._compare(None, (), frozenset())
         return found
 
+    @cached_property
+    def checkpoint_files(self) -> int:
+        """How many files the checkpoint has, none where there is no checkpoint."""
+        return checkpoint_sum(self.storage, self.checkpoint, frozenset()).files
+
     def reached(self, commit: Commit, added: Iterable[Raw], gone: Collection[FileKey]) -> None:
         """After `commit` its version has `added` files beside those of the checkpoint that are not `gone`."""
         if commit.transaction is not None:
             self.transactions.append((commit.name, f"transaction {commit.transaction}"))
-        if not self.checkpoint:
-            commit.strays += len(commit.older)
         doubts = [commit.unproven(), self._of_another_table(commit), self._of_another_time(commit)]
         unproven = next((doubt for doubt in doubts if doubt is not None), None)
-        if self.checkpoint and commit.older and (self.checksum is None or self.checksum[0] < commit.version):
+        if commit.older and (self.checksum is None or self.checksum[0] < commit.version):
             self.removers.append(commit)
         if self.checksum is not None and self.checksum[0] == commit.version:
             self._compare(commit, added, frozenset(gone))
@@ -80,8 +84,8 @@ class Proof:
         """How many of these files the checkpoint does not have."""
         if not keys:
             return 0
-        whole, rest = (checkpoint_sum(self.storage, self.checkpoint, gone) for gone in (frozenset(), frozenset(keys)))
-        return len(keys) - (whole.files - rest.files)
+        rest = checkpoint_sum(self.storage, self.checkpoint, frozenset(keys))
+        return len(keys) - (self.checkpoint_files - rest.files)
 
     def _of_another_table(self, commit: Commit) -> Unproven | None:
         known, self.table_id = self.table_id, commit.table_id or self.table_id

@@ -20,8 +20,8 @@ from nightkeep.storage import Storage
 MAIN = ""
 """The prefix of the main branch; others have `branch/branch-<name>/`."""
 
-CHANGELOG_PREFIX = "changelog-"
-"""What names of changelog files begin with, unless an option says otherwise."""
+DATA_PREFIX, CHANGELOG_PREFIX = "data-", "changelog-"
+"""What names of data and of changelog files begin with, unless an option says otherwise."""
 
 _PLAIN = {
     "type": ("table", "only tables with snapshots have orphans"),
@@ -46,8 +46,8 @@ class Layout:
     data_folder: str
     index_beside_data: bool
     writes_changelogs: bool
-    data_prefix: str = "data-"
-    changelog_prefix: str = CHANGELOG_PREFIX
+    data_prefix: str
+    changelog_prefix: str
 
     def is_data(self, name: str) -> bool:
         """Whether a file is none of a changelog, by what its name begins with."""
@@ -85,7 +85,7 @@ def layout(schema: TableSchema, *, subject: str) -> Layout:
         data_folder=schema.options.get("data-file.path-directory", "").strip("/"),
         index_beside_data=option_bool(schema, "index-file-in-data-file-dir"),
         writes_changelogs=schema.options.get("changelog-producer", "none").lower() != "none",
-        data_prefix=schema.options.get("data-file.prefix", "data-"),
+        data_prefix=schema.options.get("data-file.prefix", DATA_PREFIX),
         changelog_prefix=schema.options.get("changelog-file.prefix", CHANGELOG_PREFIX),
     )
 

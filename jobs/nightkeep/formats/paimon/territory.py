@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.layout import CHANGELOG_PREFIX, branch_schemas, branches, layout
+from nightkeep.formats.paimon.layout import CHANGELOG_PREFIX, DATA_PREFIX, branch_schemas, branches, layout
 from nightkeep.formats.paimon.naming import MARK
 from nightkeep.formats.paimon.paths import escape
 from nightkeep.formats.paimon.schema import TableSchema
@@ -112,9 +112,9 @@ def _temporary_kinds(bucket: str) -> Iterator[Kind]:
 
 def _prefixes(schemas: Sequence[TableSchema]) -> tuple[str, str]:
     """What names of data and of changelog files begin with, or began with under an earlier schema."""
-    data = (schema.options.get("data-file.prefix", "data-") for schema in schemas)
+    data = (schema.options.get("data-file.prefix", DATA_PREFIX) for schema in schemas)
     changelog = (schema.options.get("changelog-file.prefix", CHANGELOG_PREFIX) for schema in schemas)
-    return _any({"data-", *data}), _any({CHANGELOG_PREFIX, *changelog})
+    return _any({DATA_PREFIX, *data}), _any({CHANGELOG_PREFIX, *changelog})
 
 
 def _any(words: set[str]) -> str:
