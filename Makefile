@@ -82,7 +82,7 @@ weekly: environment  ## the same with the weekly DAG, after planting what killed
 
 # --- proof ---------------------------------------------------------------------------------------------------
 
-test: environment  ## the whole suite, two files at a time (tests/both_ends.py says which)
+test: environment  ## the whole suite, two files at a time (tests/support/both_ends.py says which)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: environment  ## ruff and mypy

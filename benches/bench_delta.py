@@ -21,16 +21,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.engines.delta_spark import DeltaSpark, named
-from tests.engines.lakes_oracle import Lakes
+from tests.drivers.delta_spark import DeltaSpark, named
+from tests.drivers.lakes_oracle import Lakes
 
-from nightkeep.care import Order, care
-from nightkeep.engine import Engine
 from nightkeep.formats import open_table
 from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.report import RunDocument
+from nightkeep.running.run_operation import Order, care
+from nightkeep.spark.engine import Engine
 
 COLUMNS = ("device_id", "ts", "lat")
 PARTITIONS = 4

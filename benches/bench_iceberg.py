@@ -22,19 +22,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.engines.iceberg_java import IcebergJava, Layout
-from tests.engines.iceberg_spark import IcebergSpark
-from tests.engines.iceberg_tables import Column, Table, Warehouse
+from tests.drivers.iceberg_java import IcebergJava, Layout
+from tests.drivers.iceberg_spark import IcebergSpark
+from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
-from nightkeep.apply import Workers, apply_batch
-from nightkeep.care import Order, care
-from nightkeep.engine import Engine
+from nightkeep.commands.apply_changes import Workers, apply_batch
 from nightkeep.formats import FORMATS
 from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.report import RunDocument
+from nightkeep.running.run_operation import Order, care
+from nightkeep.spark.engine import Engine
 
 COLUMNS: tuple[Column, ...] = (
     ("order_id", "long", True),

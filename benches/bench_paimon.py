@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.engines.paimon_java import PaimonJava
-from tests.engines.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
 
-from nightkeep.care import Order, care
-from nightkeep.engine import Engine
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.report import RunDocument
+from nightkeep.running.run_operation import Order, care
+from nightkeep.spark.engine import Engine
 
 COLUMNS = (
     ("order_id", "BIGINT NOT NULL"),

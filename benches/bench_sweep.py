@@ -27,19 +27,19 @@ import pyarrow as pa
 from pyiceberg.catalog import load_catalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
-from tests.engines.iceberg_java import IcebergJava
-from tests.engines.iceberg_spark import IcebergSpark
-from tests.engines.iceberg_tables import Table, Warehouse
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_spark import IcebergSpark
+from tests.drivers.iceberg_tables import Table, Warehouse
 
-from nightkeep.engine import Engine
 from nightkeep.formats import FORMATS, open_table
 from nightkeep.model import Address, Run
-from nightkeep.sweep.inline import InlineSets
-from nightkeep.sweep.on_spark import SparkSets
-from nightkeep.sweep.order import Mode, SweepOrder, Swept
-from nightkeep.sweep.sets import Sets
-from nightkeep.sweep.sweeping import sweep
-from nightkeep.territory import Sweeps
+from nightkeep.protocol.table_files import Sweeps
+from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.sets import Sets
+from nightkeep.retention.orphans.spark_sets import SparkSets
+from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.spark.engine import Engine
 
 T = TypeVar("T")
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from nightkeep.apply import apply_job
-from nightkeep.script import one_line
+from nightkeep.commands.apply_changes import apply_job
+from nightkeep.commands.exit_status import one_line
 
 if __name__ == "__main__":
     sys.exit(one_line(lambda: apply_job(sys.argv[1:])))

@@ -6,8 +6,8 @@ operations in turn, and a session for each of them would cost more than the work
 
 import sys
 
-from nightkeep.job import run_job
-from nightkeep.script import one_line
+from nightkeep.commands.exit_status import one_line
+from nightkeep.commands.job import run_job
 
 if __name__ == "__main__":
     sys.exit(one_line(lambda: run_job(sys.argv[1:], operations=())))

@@ -6,8 +6,8 @@ between the two, or a check that could not be finished. It needs nothing but the
 
 import sys
 
-from nightkeep.job import check_job
-from nightkeep.script import one_line
+from nightkeep.commands.exit_status import one_line
+from nightkeep.commands.job import check_job
 
 if __name__ == "__main__":
     sys.exit(one_line(lambda: check_job(sys.argv[1:])))

@@ -2,9 +2,9 @@
 
 import sys
 
-from nightkeep.job import run_job
+from nightkeep.commands.exit_status import one_line
+from nightkeep.commands.job import run_job
 from nightkeep.model import Operation
-from nightkeep.script import one_line
 
 if __name__ == "__main__":
     sys.exit(one_line(lambda: run_job(sys.argv[1:], operations=(Operation.PERSIST_DELETES,))))

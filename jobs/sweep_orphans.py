@@ -2,8 +2,8 @@
 
 import sys
 
-from nightkeep.job import sweep_job
-from nightkeep.script import one_line
+from nightkeep.commands.exit_status import one_line
+from nightkeep.commands.job import sweep_job
 
 if __name__ == "__main__":
     sys.exit(one_line(lambda: sweep_job(sys.argv[1:])))

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
-from tests.engines.delta_spark import DeltaSpark, Writing, named
+from tests.drivers.delta_spark import DeltaSpark, Writing, named
 
 WAREHOUSE = Path(__file__).parent / "delta"
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 from samples.iceberg_places import NOWHERE, Move
-from tests.engines.iceberg_java import IcebergJava, Layout
-from tests.engines.iceberg_tables import Column, Table, Warehouse
+from tests.drivers.iceberg_java import IcebergJava, Layout
+from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
 SAMPLES = Path(__file__).parent / "iceberg"
 START = date(2026, 11, 1)

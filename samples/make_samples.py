@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.engines.paimon_java import PaimonJava
-from tests.engines.paimon_values import Compaction, Layout, Writer
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import Compaction, Layout, Writer
 
 WAREHOUSE = Path(__file__).parent / "paimon"
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")

@@ -1,8 +1,7 @@
 """Fixtures every test may ask for."""
 
-from tests.airflow_home import airflow_database
-from tests.both_ends import pytest_collection_modifyitems, pytest_xdist_make_scheduler
-from tests.engines.fixtures import (
+from hypothesis import settings
+from tests.drivers.fixtures import (
     delta_spark,
     iceberg,
     iceberg_java,
@@ -15,17 +14,23 @@ from tests.engines.fixtures import (
     s3_bucket,
     s3_server,
 )
-from tests.spark_fixtures import pytest_configure, spark
+from tests.formats.iceberg.recipe_fixtures import golden, made, make
+from tests.support.airflow_home import airflow_database
+from tests.support.both_ends import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.support.spark_fixtures import pytest_configure, spark
 
 __all__ = [
     "airflow_database",
     "delta_spark",
+    "golden",
     "iceberg",
     "iceberg_java",
     "iceberg_rest",
     "iceberg_spark",
     "iceberg_warehouse",
     "lakes",
+    "made",
+    "make",
     "paimon_java",
     "pypaimon",
     "pytest_collection_modifyitems",
@@ -35,3 +40,7 @@ __all__ = [
     "s3_server",
     "spark",
 ]
+
+# The time of an example says nothing about a codec or a kernel.
+settings.register_profile("nightkeep", deadline=None)
+settings.load_profile("nightkeep")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nightkeep.cli import main
+from nightkeep.commands.app import main
+from nightkeep.commands.job import run_job, sweep_job
 from nightkeep.errors import AddressError, CorruptMetadata, UsageError
-from nightkeep.formats.delta.actions import parse_object
-from nightkeep.formats.iceberg.avro import Names, read_records
-from nightkeep.formats.iceberg.table_metadata import decode
-from nightkeep.job import run_job, sweep_job
+from nightkeep.formats.delta.metadata.actions import parse_object
+from nightkeep.formats.iceberg.metadata.avro import Names, read_records
+from nightkeep.formats.iceberg.metadata.table_metadata import decode
 from nightkeep.redaction import _LEARNT, HIDDEN, learn, redact, redacted, redacted_output
 
 S = "pL4nted/s+cr3t"

@@ -1,5 +1,5 @@
 """`python -m nightkeep` is the command `nightkeep`."""
 
-from nightkeep.cli import main
+from nightkeep.commands.app import main
 
 main()

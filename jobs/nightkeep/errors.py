@@ -159,3 +159,7 @@ class UnknownOutcome(EvidenceError):
 def _lines(text: str) -> str:
     """Every line of a message, cut: a policy's faults are a line each."""
     return "\n".join(brief(line, MAX_LINE) for line in redact(text).split("\n"))
+
+
+DEBUG: Final = "NIGHTKEEP_DEBUG"
+"""Environment variable: where it is set, surprises come with their traceback."""

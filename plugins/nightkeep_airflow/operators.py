@@ -21,7 +21,7 @@ from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load_usable
 from nightkeep.redaction import redact
-from nightkeep.spark_conf import driver_memory, said_by_file
+from nightkeep.spark.settings import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import Reported, as_json, awaits_check, parse, reported, retold
 from nightkeep_airflow.runs import run_prefix

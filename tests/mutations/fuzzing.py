@@ -17,7 +17,7 @@ from random import Random
 
 from tests.mutations.changes import changed
 from tests.mutations.tables import NAMES, copied, metadata_files, read
-from tests.processes import PROCESS
+from tests.support.processes import PROCESS
 
 CPU_SECONDS = 10
 """Of one mutation, by its own clock: a machine may be slow."""

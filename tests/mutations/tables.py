@@ -10,14 +10,14 @@ from samples.iceberg_places import Move
 
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
-from nightkeep.formats.iceberg.catalog import TableHandle
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.format import IcebergTable
-from nightkeep.formats.iceberg.table_metadata import Raw, decode
-from nightkeep.formats.iceberg.territory import territory
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, decode
+from nightkeep.formats.iceberg.retention.table_files import territory
 from nightkeep.model import Address, Request, View
-from nightkeep.plan import plan
+from nightkeep.protocol.table_files import ExpireRequest, Retention
+from nightkeep.stages.plan import plan
 from nightkeep.storage import LocalStorage
-from nightkeep.territory import ExpireRequest, Retention
 
 ROOT = Path(__file__).parents[2]
 GOLDEN_ICEBERG = Path("/var/tmp/nightkeep-golden")
@@ -58,9 +58,9 @@ def copied(format: str, name: str, folder: Path) -> Path:
         case "paimon":
             return Path(shutil.copytree(ROOT / "samples/paimon/shop.db" / name, folder / name))
         case "delta":
-            return Path(shutil.copytree(ROOT / "tests/delta/golden" / name / "table", folder / name))
+            return Path(shutil.copytree(ROOT / "tests/golden/delta" / name / "table", folder / name))
     table = folder / "db" / name
-    shutil.copytree(ROOT / "tests/iceberg/golden" / name / "table", table)
+    shutil.copytree(ROOT / "tests/golden/iceberg" / name / "table", table)
     Move(folder, GOLDEN_ICEBERG, folder).run()
     return table
 

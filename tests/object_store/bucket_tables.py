@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyiceberg.catalog.sql import SqlCatalog
 from samples.iceberg_places import CATALOG, NOWHERE, Move, current_metadata
-from tests.engines.s3_server import ACCESS_KEY, REGION, SECRET_KEY, Bucket
+from tests.drivers.s3_server import ACCESS_KEY, REGION, SECRET_KEY, Bucket
 
 from nightkeep.storage import ObjectStorage
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import yaml
 
-from nightkeep.care import Order, care
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.policy import load
 from nightkeep.report import RunDocument
+from nightkeep.running.run_operation import Order, care
 from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline
 

@@ -4,9 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from nightkeep.engine import Engine
-from nightkeep.night import Group, care_for_group
+from nightkeep.groups.run_group import Group, care_for_group
 from nightkeep.policy import load
+from nightkeep.spark.engine import Engine
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.engines.s3_server import Bucket
+from tests.drivers.s3_server import Bucket
 from tests.object_store.bucket_tables import SAMPLES, upload
 
-from nightkeep.expire import Expired, ExpireOrder, expire
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
-from nightkeep.presence import Presence, presence
-from nightkeep.sweep.inline import InlineSets
-from nightkeep.sweep.order import Mode, Restored, SweepOrder, Swept
-from nightkeep.sweep.quarantine import restore
-from nightkeep.sweep.sweeping import sweep
-from nightkeep.territory import DAY_MS, ExpireRequest, Expires, Retention
+from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
+from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
+from nightkeep.retention.file_check import Presence, presence
+from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.quarantine import restore
+from nightkeep.retention.orphans.sweep_request import Mode, Restored, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_table import sweep
 
 GOLDEN = Path(__file__).parents[1] / "delta" / "golden"
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.delta.delta_damaged import delta_worlds
-from tests.iceberg.iceberg_damaged import iceberg_worlds
-from tests.paimon.damaged import paimon_worlds
-from tests.sweep.damage import World, fuzz
+from tests.formats.delta.damaged import delta_worlds
+from tests.formats.iceberg.damaged import iceberg_worlds
+from tests.formats.paimon.damaged import paimon_worlds
+from tests.retention.damage import World, fuzz
 
 COUNT = int(os.environ.get("NIGHTKEEP_DAMAGES", "0"))
 

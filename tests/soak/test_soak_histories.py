@@ -1,12 +1,12 @@
-"""As tests/paimon/test_histories.py, with other seeds and as many of them as NIGHTKEEP_HISTORIES says."""
+"""As tests/engines/paimon/test_histories.py, with other seeds and as many of them as NIGHTKEEP_HISTORIES says."""
 
 import os
 import shutil
 from pathlib import Path
 
 import pytest
-from tests.engines.paimon_java import PaimonJava
-from tests.paimon.two_engines import check_history
+from tests.drivers.paimon_java import PaimonJava
+from tests.formats.paimon.two_engines import check_history
 
 FIRST = 50
 COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0"))

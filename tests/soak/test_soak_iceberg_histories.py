@@ -1,4 +1,4 @@
-"""As tests/iceberg/test_iceberg_histories.py, with other and longer histories, one for ten of NIGHTKEEP_HISTORIES."""
+"""As tests/engines/iceberg/test_histories.py, with other and longer histories, one for ten of NIGHTKEEP_HISTORIES."""
 
 import os
 import shutil
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engines.iceberg_java import IcebergJava
-from tests.engines.iceberg_tables import Warehouse
-from tests.iceberg import iceberg_caring
-from tests.iceberg.iceberg_histories import check_history
-from tests.iceberg.iceberg_nights import Nights
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_tables import Warehouse
+from tests.formats.iceberg import runs
+from tests.formats.iceberg.histories import check_history
+from tests.formats.iceberg.nights import Nights
 
 FIRST, STEPS = 1000, 25
 COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0")) // 10
@@ -18,7 +18,7 @@ COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0")) // 10
 
 @pytest.fixture
 def lake(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Nights]:
-    with iceberg_caring.configured(iceberg):
+    with runs.configured(iceberg):
         yield Nights(iceberg_java, iceberg.table())
 
 

@@ -5,15 +5,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.delta.delta_lives import DeltaLife
-from tests.engines.iceberg_java import IcebergJava
-from tests.engines.iceberg_tables import Warehouse
-from tests.engines.lakes_oracle import Lakes
-from tests.engines.paimon_java import PaimonJava
-from tests.iceberg.iceberg_caring import configured
-from tests.iceberg.iceberg_lives import IcebergLife
-from tests.paimon.paimon_lives import PaimonLife
-from tests.sweep.lives import live
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_tables import Warehouse
+from tests.drivers.lakes_oracle import Lakes
+from tests.drivers.paimon_java import PaimonJava
+from tests.formats.delta.lives import DeltaLife
+from tests.formats.iceberg.lives import IcebergLife
+from tests.formats.iceberg.runs import configured
+from tests.formats.paimon.lives import PaimonLife
+from tests.retention.lives import live
 
 FIRST, STEPS = 1000, 16
 COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0"))

@@ -1,4 +1,4 @@
-"""As tests/test_mutations.py, with NIGHTKEEP_MUTATIONS of each format, beginning at NIGHTKEEP_MUTATIONS_FROM."""
+"""As tests/mutations/test_mutations.py, for NIGHTKEEP_MUTATIONS seeds of each format."""
 
 import json
 import os

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from nightkeep.clustering.clustered_files import F
 from nightkeep.clustering.sizing import Sizes, is_gone, total_live_bytes
-from nightkeep.clustering.source import F
 from nightkeep.clustering.tuning import CUBE_SHARE
 from nightkeep.model import Clustering, UnitKey
 

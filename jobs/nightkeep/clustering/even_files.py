@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from nightkeep.clustering.clustered_files import F, Rows, W, Writer, Written
 from nightkeep.clustering.sizing import file_count
-from nightkeep.clustering.source import F, Rows, W, Writer, Written
 from nightkeep.clustering.tuning import NEAR_TARGET, PROBE_ROWS
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from nightkeep.clustering.clustered_files import F
 from nightkeep.clustering.sizing import Sizes, file_count, is_gone, live_bytes, total_live_bytes
-from nightkeep.clustering.source import F
 from nightkeep.clustering.tuning import SPLIT_SHARE
 from nightkeep.model import Estimate
 from nightkeep.protocol import Work

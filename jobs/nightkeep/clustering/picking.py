@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic
 
+from nightkeep.clustering.clustered_files import F
 from nightkeep.clustering.cubes import Layout, merging
 from nightkeep.clustering.packing import counted
 from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
-from nightkeep.clustering.source import F
 from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
 from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
 from nightkeep.model import Clustering, Estimate, Request

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from nightkeep.clustering.source import F
+from nightkeep.clustering.clustered_files import F
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 

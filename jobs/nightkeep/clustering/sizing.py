@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nightkeep.clustering.source import SizedFile
+from nightkeep.clustering.clustered_files import SizedFile
 from nightkeep.clustering.tuning import BATCH_BYTES, DECODED, LEAST_BATCH_ROWS, MOST_BATCH_ROWS
 
 

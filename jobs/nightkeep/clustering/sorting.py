@@ -13,11 +13,11 @@ from typing import Generic
 import numpy as np
 import pyarrow as pa
 
+from nightkeep.clustering.clustered_files import F, Rows, W, Writer, Written
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.even_files import probed, write_even
 from nightkeep.clustering.ranges import Ranges, buckets_of, in_order, splitters
 from nightkeep.clustering.sizing import is_gone, total_live_bytes
-from nightkeep.clustering.source import F, Rows, W, Writer, Written
 from nightkeep.clustering.spill import Buckets, spilled
 from nightkeep.clustering.tuning import (
     BASE_BYTES,

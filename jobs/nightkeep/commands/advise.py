@@ -8,15 +8,15 @@ from typing import Annotated, cast
 
 import typer
 
-from nightkeep.advise import advise as advise_on
+from nightkeep.clustering.advise import advise as advise_on
+from nightkeep.clustering.layout import Advisable
 from nightkeep.commands import options
-from nightkeep.commands.place import find_place, put
+from nightkeep.commands.policy_place import find_place, put
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
-from nightkeep.layout import Advisable
 from nightkeep.model import Operation, Request
 from nightkeep.policy import EffectivePolicy, Overrides
-from nightkeep.queries import Query, read_queries
+from nightkeep.sql.queries import Query, read_queries
 
 
 def advise(

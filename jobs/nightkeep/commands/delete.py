@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
-from nightkeep.care import Order, care
 from nightkeep.commands import options
-from nightkeep.commands.care import run_one
-from nightkeep.commands.place import find_place, show
-from nightkeep.engine import Engine
+from nightkeep.commands.policy_place import find_place, show
+from nightkeep.commands.run import run_one
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import Overrides
 from nightkeep.report import plan_text, summary_text
+from nightkeep.running.run_operation import Order, care
+from nightkeep.spark.engine import Engine
 
 
 def delete(

@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.kernels.bitmap import Width, from_positions, mask
-from nightkeep.kernels.twelve_bytes import open_parquet
+from nightkeep.kernels.int96 import open_parquet
 
 ArrowField: TypeAlias = "pa.Field[Any]"
 BATCH_ROWS: Final = 1 << 16

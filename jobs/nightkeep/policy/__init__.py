@@ -1,9 +1,17 @@
 """tables.yaml -> the policy in force for each table. Imports nothing heavy: DAGs read it while they parse."""
 
 from nightkeep.policy.address import format_of
+from nightkeep.policy.effective import (
+    EffectivePolicy,
+    Origin,
+    PolicyFile,
+    TablePolicy,
+    UnusableTable,
+    load,
+    load_usable,
+)
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
-from nightkeep.policy.layers import EffectivePolicy, Origin, PolicyFile, TablePolicy, UnusableTable, load, load_usable
 from nightkeep.policy.overrides import Overrides
 from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, json_schema, suited
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window

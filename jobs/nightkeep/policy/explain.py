@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nightkeep.model import Clustering
-from nightkeep.policy.layers import EffectivePolicy, flat
+from nightkeep.policy.effective import EffectivePolicy, flat
 from nightkeep.policy.units import format_duration, format_size
 
 # Every other whole number among the settings is a size.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from nightkeep.policy.layers import PolicyFile
+from nightkeep.policy.effective import PolicyFile
 
 
 def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]:

@@ -13,10 +13,10 @@ from nightkeep.report.document import (
     UnitResult,
     Verification,
 )
-from nightkeep.report.endings import ending
-from nightkeep.report.leftovers import AGES, leftovers
+from nightkeep.report.failure_outcomes import ending
+from nightkeep.report.json_files import History, Unreadable, load_document
 from nightkeep.report.pages import render_index, render_run
-from nightkeep.report.reading import History, Unreadable, load_document
+from nightkeep.report.retention_section import AGES, leftovers
 from nightkeep.report.store import (
     Hold,
     Look,

@@ -15,10 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from nightkeep.model import Outcome, UnitKey, VerifyLevel
 from nightkeep.redaction import redact
-from nightkeep.report import columns, figures
+from nightkeep.report import bars, column_metrics
 from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
-from nightkeep.report.leftovers import Leftover, Leftovers, leftovers, told
-from nightkeep.report.reading import Unreadable
+from nightkeep.report.json_files import Unreadable
+from nightkeep.report.retention_section import Leftover, Leftovers, leftovers, told
 
 T = TypeVar("T")
 
@@ -29,7 +29,9 @@ _UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "
 _MOST_ROWS = 200
 _LATELY = 20
 
-_DRAWN = ("file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *columns.SHOWN, "delete_files")
+_DRAWN = (
+    "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *column_metrics.SHOWN, "delete_files",
+)  # fmt: skip
 _MEANING = {
     Outcome.VERIFIED: "Published, and proven to show readers the same rows.",
     Outcome.UNCHANGED: "There was nothing to do, so nothing was committed.",
@@ -65,13 +67,13 @@ class Section:
     document: RunDocument
     meaning: str
     verification: str
-    stages: tuple[figures.Bar, ...]
-    sizes: figures.Pair | None
-    levels: figures.Pair | None
+    stages: tuple[bars.Bar, ...]
+    sizes: bars.Pair | None
+    levels: bars.Pair | None
     plan: Excerpt[PlanUnit]
     files: Excerpt[str]
     proofs: Excerpt[UnitResult]
-    columns: Excerpt[columns.ColumnChange]
+    columns: Excerpt[column_metrics.ColumnChange]
     losers: str
     delete_files: str
     measured: tuple[tuple[str, str], ...]
@@ -123,13 +125,9 @@ def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: da
 
 
 def render_index(
-    history: Sequence[RunDocument],
-    *,
-    title: str,
-    generated_at: datetime,
-    page_of: Callable[[RunDocument], str | None] | None = None,
-    unreadable: Sequence[Unreadable] = (),
-) -> str:
+    history: Sequence[RunDocument], *, title: str, generated_at: datetime,
+    page_of: Callable[[RunDocument], str | None] | None = None, unreadable: Sequence[Unreadable] = (),
+) -> str:  # fmt: skip
     """The page over all runs: one row per table, then every run. `history` is oldest first.
 
     `page_of` gives a document's page as a relative link, None where it has none. `unreadable` are named at the end.
@@ -169,7 +167,7 @@ def _section(number: int, document: RunDocument) -> Section:
     extra = document.metrics.extra
     files = [name for unit in document.plan.units for name in unit.input_files]
     worst_first = sorted(document.units, key=lambda unit: -[*Outcome].index(unit.outcome))
-    changes = columns.column_changes(extra)
+    changes = column_metrics.column_changes(extra)
     ordered = {s: document.metrics.seconds[s] for s in stage_names([document])}
     left = leftovers(document)
     return Section(
@@ -177,15 +175,15 @@ def _section(number: int, document: RunDocument) -> Section:
         document=document,
         meaning=_MEANING[document.outcome] if left is None else left.meaning,
         verification=_verification(document),
-        stages=figures.stages(ordered),
-        sizes=figures.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
-        levels=figures.levels(_levels(extra, "levels_before"), _levels(extra, "levels_after")),
+        stages=bars.stages(ordered),
+        sizes=bars.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
+        levels=bars.levels(_levels(extra, "levels_before"), _levels(extra, "levels_after")),
         plan=_excerpt(document.plan.units),
         files=_excerpt(files),
         proofs=_excerpt(worst_first),
         columns=_excerpt(changes),
-        losers=columns.losers(changes),
-        delete_files=columns.delete_files(extra),
+        losers=column_metrics.losers(changes),
+        delete_files=column_metrics.delete_files(extra),
         measured=tuple((_words(key), _value(found)) for key, found in extra.items() if key not in _DRAWN),
         leftovers=left,
         first=_excerpt(left.first if left else ()),
@@ -289,11 +287,11 @@ def _environment() -> Environment:
         "shell": shlex.quote,
     }
     environment.globals |= {
-        "bytes": figures.show_bytes,
+        "bytes": bars.show_bytes,
         "count": "{:,}".format,
         "plain": str,
-        "overlap": columns.show_overlap,
-        "seconds": figures.show_seconds,
-        "share": columns.show_share,
+        "overlap": column_metrics.show_overlap,
+        "seconds": bars.show_seconds,
+        "share": column_metrics.show_share,
     }
     return environment

@@ -23,7 +23,7 @@ from nightkeep.model import Operation
 from nightkeep.redaction import redacted
 from nightkeep.report.codec import decode, encode
 from nightkeep.report.document import Extra, RunDocument, to_text
-from nightkeep.report.reading import History, Unreadable, read_folders, read_json
+from nightkeep.report.json_files import History, Unreadable, read_folders, read_json
 
 _HOLDS, _PAGES = "holds", "pages"
 # Upper case is escaped because some file systems fold it; a leading dot because it hides the file.

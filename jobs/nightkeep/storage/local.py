@@ -18,8 +18,8 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
-from nightkeep.storage.descent import listed_folder, opened_file, opened_folder, reopened
-from nightkeep.storage.names import is_name
+from nightkeep.storage.file_names import is_name
+from nightkeep.storage.open_folders import listed_folder, opened_file, opened_folder, reopened
 from nightkeep.storage.verbs import Stored, always
 
 _BATCH: Final = 10_000

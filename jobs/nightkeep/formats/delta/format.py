@@ -8,23 +8,26 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from nightkeep.clustering.layout import Layout
 from nightkeep.errors import AddressError, CorruptMetadata, reason_of
-from nightkeep.formats.delta import audit, commit, expire, live, scan, territory, vacuum, wide
-from nightkeep.formats.delta.cluster_columns import require_columns
-from nightkeep.formats.delta.cluster_plan import cluster_files
-from nightkeep.formats.delta.delete import DeleteTask, arrow_schema, count_matching, delete_rows, refuse_deletes
-from nightkeep.formats.delta.figures import figures
-from nightkeep.formats.delta.layout import layout, sample
-from nightkeep.formats.delta.metadata import DeltaSnapshot, DeltaUnit, load, load_staged
-from nightkeep.formats.delta.naming import LOG, commit_user
-from nightkeep.formats.delta.optimize import pack_files, refuse_unhandled
-from nightkeep.formats.delta.persist import prune_vectors, refuse_new_vectors
-from nightkeep.formats.delta.pieces import pieces
-from nightkeep.formats.delta.rewrite import rewrite
-from nightkeep.formats.delta.sizing import sizes_of
-from nightkeep.formats.delta.states import digest
-from nightkeep.formats.delta.writers import exclusive_writers
-from nightkeep.layout import Layout
+from nightkeep.formats.delta.commit import commit
+from nightkeep.formats.delta.commit.writers import exclusive_writers
+from nightkeep.formats.delta.gate import audit, scan
+from nightkeep.formats.delta.gate.proof_parts import pieces
+from nightkeep.formats.delta.metadata.log_state import digest
+from nightkeep.formats.delta.metadata.naming import LOG, commit_user
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load, load_staged
+from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
+from nightkeep.formats.delta.rewrite import wide_task
+from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
+from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
+from nightkeep.formats.delta.rewrite.delete import DeleteTask, arrow_schema, count_matching, delete_rows, refuse_deletes
+from nightkeep.formats.delta.rewrite.layout import layout, sample
+from nightkeep.formats.delta.rewrite.layout_metrics import figures
+from nightkeep.formats.delta.rewrite.optimize import pack_files, refuse_unhandled
+from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
+from nightkeep.formats.delta.rewrite.rewrite import rewrite
+from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import (
     Address,
     Candidate,
@@ -38,8 +41,8 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.protocol import OperationRules, Positions, Wide
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, Territory
 from nightkeep.storage import Storage, open_storage
-from nightkeep.territory import ExpireRequest, Expiry, Reach, Removal, Retention, Root, Territory
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +107,16 @@ class DeltaTable:
         return rewrite(self.storage, task, run)
 
     def survey(self, task: Wide, source: object) -> object:
-        return wide.survey(self.storage, task, source)
+        return wide_task.survey(self.storage, task, source)
 
     def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
-        return wide.ranged(task, surveys)
+        return wide_task.ranged(task, surveys)
 
     def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        return wide.scatter(self.storage, ranged, source)
+        return wide_task.scatter(self.storage, ranged, source)
 
     def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
-        return wide.gather(self.storage, ranged, part, rows, run=run)
+        return wide_task.gather(self.storage, ranged, part, rows, run=run)
 
     def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
@@ -177,16 +180,16 @@ class DeltaTable:
         return f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}"
 
     def territory(self) -> Territory:
-        return territory.territory(self.address, self.storage)
+        return table_files.territory(self.address, self.storage)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
-        return live.roots(self.address, self.storage, retention)
+        return referenced_files.roots(self.address, self.storage, retention)
 
     def reach(self, root: Root) -> Reach:
-        return live.reach(self.address, self.storage, root)
+        return referenced_files.reach(self.address, self.storage, root)
 
     def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return live.live(self.storage, source)
+        return referenced_files.live(self.storage, source)
 
     def expiry(self, request: ExpireRequest) -> Expiry:
         return expire.expiry(self.address, self.storage, request)
@@ -196,10 +199,10 @@ class DeltaTable:
         return True
 
     def announce(self, removal: Removal, run: Run) -> None:
-        vacuum.announce(self.address, self.storage, removal, run)
+        vacuum_commits.announce(self.address, self.storage, removal, run)
 
     def conclude(self, removal: Removal, run: Run) -> None:
-        vacuum.conclude(self.address, self.storage, removal, run)
+        vacuum_commits.conclude(self.address, self.storage, removal, run)
 
     def discard(self, names: Sequence[str]) -> None:
         for name in names:

@@ -8,32 +8,35 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from nightkeep.clustering.layout import Layout
 from nightkeep.errors import CorruptMetadata, reason_of
-from nightkeep.formats.iceberg import audit, commit, expire, live, scan, wide
-from nightkeep.formats.iceberg.catalog import TableHandle, claims_of, open_handle
-from nightkeep.formats.iceberg.cluster_columns import require_columns
-from nightkeep.formats.iceberg.cluster_plan import cluster_files
-from nightkeep.formats.iceberg.conflicts import conflicts
-from nightkeep.formats.iceberg.figures import figures
-from nightkeep.formats.iceberg.layout import layout, sample
-from nightkeep.formats.iceberg.live_set import positional_of
-from nightkeep.formats.iceberg.manifest_work import merge_manifests
-from nightkeep.formats.iceberg.metadata import IcebergSnapshot, IcebergUnit, load, load_staged, outline
-from nightkeep.formats.iceberg.naming import commit_user
-from nightkeep.formats.iceberg.optimize import pack_files, refuse_unhandled, sort_order_note
-from nightkeep.formats.iceberg.persist_plan import (
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle, claims_of, open_handle
+from nightkeep.formats.iceberg.commit import commit
+from nightkeep.formats.iceberg.commit.conflicts import conflicts
+from nightkeep.formats.iceberg.gate import audit, scan
+from nightkeep.formats.iceberg.gate.proof_parts import pieces
+from nightkeep.formats.iceberg.metadata.naming import commit_user
+from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load, load_staged, outline
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, digest_on_main, head
+from nightkeep.formats.iceberg.retention import expire, referenced_files
+from nightkeep.formats.iceberg.retention.table_files import territory
+from nightkeep.formats.iceberg.rewrite import wide_task
+from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
+from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
+from nightkeep.formats.iceberg.rewrite.layout import layout, sample
+from nightkeep.formats.iceberg.rewrite.layout_metrics import figures
+from nightkeep.formats.iceberg.rewrite.manifest_work import merge_manifests
+from nightkeep.formats.iceberg.rewrite.optimize import pack_files, refuse_unhandled, sort_order_note
+from nightkeep.formats.iceberg.rewrite.persist_plan import (
     filter_note,
     left_out_note,
     persist_deletes,
     refuse_persisting,
     streaming_note,
 )
-from nightkeep.formats.iceberg.pieces import pieces
-from nightkeep.formats.iceberg.rewrite import rewrite
-from nightkeep.formats.iceberg.sizing import sizes_of
-from nightkeep.formats.iceberg.table_metadata import Raw, digest_on_main, head
-from nightkeep.formats.iceberg.territory import territory
-from nightkeep.layout import Layout
+from nightkeep.formats.iceberg.rewrite.rewrite import rewrite
+from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import (
     Address,
     Candidate,
@@ -48,8 +51,8 @@ from nightkeep.model import (
 )
 from nightkeep.model.dotted import quoted_part, split_name
 from nightkeep.protocol import OperationRules, Positions, Wide
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 from nightkeep.storage import Storage
-from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +117,16 @@ class IcebergTable:
         return rewrite(self.storage, task, run)
 
     def survey(self, task: Wide, source: object) -> object:
-        return wide.survey(self.storage, task, source)
+        return wide_task.survey(self.storage, task, source)
 
     def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
-        return wide.ranged(task, surveys)
+        return wide_task.ranged(task, surveys)
 
     def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        return wide.scatter(self.storage, ranged, source)
+        return wide_task.scatter(self.storage, ranged, source)
 
     def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
-        return wide.gather(self.storage, ranged, part, rows, run=run)
+        return wide_task.gather(self.storage, ranged, part, rows, run=run)
 
     def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
@@ -195,13 +198,13 @@ class IcebergTable:
         return territory(self.address, self.storage, self.handle.whole(), claims_of(self.handle))
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
-        return live.roots(self.address.name, self.handle.whole(), retention)
+        return referenced_files.roots(self.address.name, self.handle.whole(), retention)
 
     def reach(self, root: Root) -> Reach:
-        return live.reach(self.storage, root)
+        return referenced_files.reach(self.storage, root)
 
     def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return live.live(self.storage, source)
+        return referenced_files.live(self.storage, source)
 
     def expiry(self, request: ExpireRequest) -> Expiry:
         return expire.plan_expiry(self.address.name, self.handle.whole(), request, self.storage)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import AddressError, RefusedTable
-from nightkeep.formats.memory.metadata import (
+from nightkeep.formats.memory.metadata.snapshot import (
     STORES,
     MemoryFile,
     MemorySnapshot,
@@ -25,7 +25,7 @@ from nightkeep.formats.memory.metadata import (
     from_ipc,
     to_ipc,
 )
-from nightkeep.formats.memory.optimize import SORTED, MergeEdit, MergeTask, merged, refuse_sorted, worn_files
+from nightkeep.formats.memory.rewrite.optimize import SORTED, MergeEdit, MergeTask, merged, refuse_sorted, worn_files
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions

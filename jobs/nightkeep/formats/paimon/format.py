@@ -9,24 +9,26 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
-from nightkeep.formats.paimon import audit, commit, expire, history, live, roots, scan, territory
-from nightkeep.formats.paimon.metadata import Bucket, PaimonSnapshot, Schemas, load, read_schemas
-from nightkeep.formats.paimon.naming import commit_user
-from nightkeep.formats.paimon.refusals import (
-    compacting_writers,
-    conditional_writers,
+from nightkeep.formats.paimon.commit import commit
+from nightkeep.formats.paimon.commit.writers import compacting_writers, conditional_writers
+from nightkeep.formats.paimon.gate import audit, history, scan
+from nightkeep.formats.paimon.metadata.features import refuse_schema
+from nightkeep.formats.paimon.metadata.naming import commit_user
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
+from nightkeep.formats.paimon.metadata.snapshot_files import digest, latest_id, parse_snapshot
+from nightkeep.formats.paimon.retention import expire, referenced_files, roots, table_files
+from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
+from nightkeep.formats.paimon.rewrite.upgrade import (
+    file_indexes_go,
+    lift_level0,
     refuse_append_table,
     refuse_modified_vectors,
-    refuse_schema,
     refuse_without_vectors,
-)  # fmt: skip
-from nightkeep.formats.paimon.rewrite import UpgradeTask, rewrite
-from nightkeep.formats.paimon.snapshots import digest, latest_id, parse_snapshot
-from nightkeep.formats.paimon.upgrade import file_indexes_go, lift_level0
+)
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Seen, Watch
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 from nightkeep.storage import Storage, open_storage
-from nightkeep.territory import ExpireRequest, Expiry, Reach, Retention, Root, Territory
 
 _MOVED_ON = 20
 """Newest snapshots in a row that may expire while they are read."""
@@ -160,20 +162,20 @@ class PaimonTable:
             self.storage.delete(name)
 
     def never_written(self) -> bool:
-        return territory.never_written(self.address, self.storage)
+        return table_files.never_written(self.address, self.storage)
 
     def territory(self) -> Territory:
-        return territory.territory(self.address, self.storage)
+        return table_files.territory(self.address, self.storage)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
         """All versions that there are, whatever is asked: nothing but expiry lets one go."""
         return roots.roots(self.storage)
 
     def reach(self, root: Root) -> Reach:
-        return live.reach(self.storage, root)
+        return referenced_files.reach(self.storage, root)
 
     def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return live.live(self.storage, source)
+        return referenced_files.live(self.storage, source)
 
     def expiry(self, request: ExpireRequest) -> Expiry:
         return expire.expiry(self.address, self.storage, request)

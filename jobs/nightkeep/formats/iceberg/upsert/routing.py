@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nightkeep.errors import UsageError
-from nightkeep.formats.iceberg.types import arrow_schema
+from nightkeep.formats.iceberg.metadata.types import arrow_schema
 from nightkeep.formats.iceberg.upsert.changes import Changes, read_changes, require_values
 from nightkeep.formats.iceberg.upsert.writer import Target, Written, write_changes
 from nightkeep.kernels.arrow_buffers import one_array

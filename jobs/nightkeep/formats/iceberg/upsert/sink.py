@@ -16,12 +16,12 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
 from nightkeep import __version__
 from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome, UsageError
-from nightkeep.formats.iceberg import commit
-from nightkeep.formats.iceberg.content_files import Content, NewFile
+from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.format import IcebergTable
-from nightkeep.formats.iceberg.metadata import IcebergSnapshot
-from nightkeep.formats.iceberg.schema import TableSchema
-from nightkeep.formats.iceberg.table_metadata import ancestors, head, summary_of
+from nightkeep.formats.iceberg.metadata.content_files import Content, NewFile
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, head, summary_of
 from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, Batch, Distribution, Mode
 from nightkeep.formats.iceberg.upsert.writer import Target, Written
 from nightkeep.model import Run

@@ -21,17 +21,17 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
-from nightkeep.formats.iceberg.content_files import Content, ContentFile, NewFile
-from nightkeep.formats.iceberg.naming import Naming
-from nightkeep.formats.iceberg.paths import storage_name
-from nightkeep.formats.iceberg.places import data_location
-from nightkeep.formats.iceberg.position_deletes import write_positions
-from nightkeep.formats.iceberg.schema import TableSchema
+from nightkeep.formats.iceberg.data.write import FileWriter, Lineage, WrittenFile
+from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
+from nightkeep.formats.iceberg.deletes.vectors import VectorWriter
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.locations import storage_name
+from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.new_locations import data_location
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
 from nightkeep.formats.iceberg.upsert.batch import Mode
 from nightkeep.formats.iceberg.upsert.changes import Changes
 from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partitioned
-from nightkeep.formats.iceberg.vectors import VectorWriter
-from nightkeep.formats.iceberg.write import FileWriter, Lineage, WrittenFile
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.kernels.changelog import key_codes, resolve
 from nightkeep.storage import Storage

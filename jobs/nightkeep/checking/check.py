@@ -1,0 +1,295 @@
+"""A published version -> second opinion -> CheckReport. Starts from the address and the versions' numbers alone.
+
+Two comparisons: what readers of a touched unit see now is what the planned version held, merged on read; and the
+whole version, merged, is its parent, merged. Units whose files did not change need no reading.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from nightkeep.checking.expectations import ExpectationResult, FactRow, expect
+from nightkeep.checking.unit_fingerprints import Difference, Facts, compare_rows, measure
+from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.model import Address, UnitKey, VersionIdentity, View
+from nightkeep.report.codec import encode
+from nightkeep.report.document import CheckStatus
+from nightkeep.spark.view import Relation, Side, UnitState, Version, gone_meanwhile, open_relation, replaced
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """Which version to check, the latest by default, against which, its parent by default.
+
+    A format whose versions only their parents can be compared with has the parent for `base_version`, whatever it is.
+
+    `byte_budget` bounds the data files that are read; above it a sample of units is.
+    `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced. So it was
+    where a version that is read is another than the one that is `known` by its number.
+    """
+
+    address: Address
+    version: int | None = None
+    base_version: int | None = None
+    byte_budget: int | None = None
+    commit_user: str | None = None
+    known: tuple[VersionIdentity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDifference:
+    """Rows that differ in one unit, by comparison."""
+
+    unit: UnitKey
+    comparison: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was.
+
+    `identity` tells the version that was looked at from others of its number.
+    """
+
+    status: CheckStatus
+    coverage: str
+    reason: str | None = None
+    results: tuple[ExpectationResult, ...] = ()
+    differences: tuple[UnitDifference, ...] = ()
+    conflicted: bool = False
+    seconds: float = 0.0
+    identity: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        encoded: dict[str, object] = encode(self)
+        return encoded
+
+    def __str__(self) -> str:
+        wrong = [result for result in self.results if result.status is not CheckStatus.PASSED]
+        return "\n".join([
+            f"{self.status}: {self.reason or self.coverage}",
+            *(f"  {r.status}: {r.unit or 'all units'}: {r.name}; {r.detail}" for r in wrong),
+            *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
+        ])  # fmt: skip
+
+
+def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
+    """Check one published version in Spark. Every way to end is a report: the version is published, and whoever asked
+    has to store what is known of it. What could not be carried out is `errored`: it says nothing of the rows.
+    """
+    started = time.perf_counter()
+    try:
+        report = _check(open_relation(request.address, spark), request, spark)
+    except RefusedTable as refusal:
+        report = _skipped(str(refusal))
+    except UsageError as failure:
+        # Of how Spark was started: the table is not at fault.
+        report = CheckReport(CheckStatus.ERRORED, "nothing was read", str(failure))
+    except Exception as failure:  # noqa: BLE001 -- Spark's own errors have no common root, and none is to be lost
+        _log.debug("check of %s", request.address.name, exc_info=True)
+        report = CheckReport(CheckStatus.ERRORED, "no comparison was finished", _surprise(failure))
+    return replace(report, seconds=time.perf_counter() - started)
+
+
+def _surprise(failure: Exception) -> str:
+    """In one line: Spark's messages have the plan and the stack after it."""
+    told = str(failure).strip().partition("\n")[0][:_LONGEST]
+    return told if isinstance(failure, NightkeepError) else f"{type(failure).__name__}: {told}"
+
+
+_log: Final = logging.getLogger(__name__)
+_LONGEST: Final = 500
+
+PUBLISHED, WHOLE = "published", "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Both sides of some units. `rows` are what metadata says the candidate has, where it can tell.
+
+    `misstated` counts columns whose statistics do not hold, by unit that has any.
+    """
+
+    name: str
+    base: Side
+    candidate: Side
+    units: tuple[UnitKey, ...]
+    rows: Mapping[UnitKey, int | None]
+    misstated: Mapping[UnitKey, int] = field(default_factory=dict)
+
+
+def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> CheckReport:
+    loaded = _loaded(relation, request)
+    if isinstance(loaded, CheckReport):
+        return loaded
+    target, base, parent = loaded
+    touched = sorted(target.touched | _changed(parent, target))
+    chosen = sample(touched, base, target, request.byte_budget)
+    published, whole = _comparisons(relation, base, parent, target, chosen)
+    wrong = relation.misstated(target.number, parent.number, chosen)
+    report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
+    # What differs in a version that went while it was read need not be ours: its files go with it.
+    gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
+    told = None if target.identity is None else str(target.identity)
+    return (
+        _replaced(gone)
+        if gone
+        else replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=told)
+    )
+
+
+def _loaded(relation: Relation, request: CheckRequest) -> tuple[Version, Version, Version] | CheckReport:
+    """The version, what it is compared with, and its parent; or why there is nothing to compare."""
+    number = relation.latest() if request.version is None else request.version
+    target = relation.version(number)
+    if target is None:
+        return _skipped(f"version {number} does not exist any more")
+    if request.commit_user not in (None, target.author):
+        reason = f"version {target.number}: expected the commit of {request.commit_user}, found {target.author}"
+        return _replaced(reason)
+    if target.changes_rows is not None:
+        return _skipped(f"version {target.number} may change rows: {target.changes_rows}")
+    parent = relation.version(target.parent)
+    planned = None if relation.compares_with_parent else request.base_version
+    base = parent if planned is None else relation.version(planned)
+    if base is None or parent is None:
+        gone = target.parent if parent is None else planned
+        other = replaced(request.known, target)
+        return _replaced(other) if other else _skipped(f"version {gone}, to compare with, does not exist any more")
+    other = replaced(request.known, target, base, parent)
+    return _replaced(other) if other else (target, base, parent)
+
+
+def _replaced(reason: str) -> CheckReport:
+    return replace(_skipped(reason), conflicted=True)
+
+
+def _skipped(reason: str) -> CheckReport:
+    return CheckReport(CheckStatus.SKIPPED, coverage="nothing was compared", reason=reason)
+
+
+def _changed(parent: Version, target: Version) -> set[UnitKey]:
+    """Units that are not, file by file and vector by vector, what they were."""
+    keys = parent.units.keys() | target.units.keys()
+    return {key for key in keys if not _same(parent.units.get(key), target.units.get(key))}
+
+
+def _same(left: UnitState | None, right: UnitState | None) -> bool:
+    return left is not None and right is not None and left.identity == right.identity
+
+
+def sample(touched: Sequence[UnitKey], base: Version, target: Version, budget: int | None) -> tuple[UnitKey, ...]:
+    """As many units as the budget allows, at least one, from a place that moves on with the version."""
+    if budget is None or _bytes(touched, base, target) <= budget:
+        return tuple(touched)
+    # Multiples of the golden ratio spread evenly whatever the step from one checked version to the next.
+    start = (target.number * _GOLDEN % (1 << 64) * len(touched)) >> 64
+    chosen: list[UnitKey] = []
+    for key in (*touched[start:], *touched[:start]):
+        if chosen and _bytes([*chosen, key], base, target) > budget:
+            break
+        chosen.append(key)
+    return tuple(sorted(chosen))
+
+
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def _bytes(units: Sequence[UnitKey], *versions: Version) -> int:
+    held = (version.units.get(unit) for unit in units for version in versions)
+    return sum(state.bytes for state in held if state is not None)
+
+
+def _comparisons(
+    relation: Relation, base: Version, parent: Version, target: Version, units: tuple[UnitKey, ...]
+) -> tuple[_Comparison, _Comparison]:
+    states = {unit: target.units.get(unit) for unit in units}
+    waiting = frozenset(name for state in states.values() if state for name in state.waiting)
+    published = _Comparison(
+        PUBLISHED,
+        # What still waits in the target was not part of its work.
+        Side(base.number, View.MERGED, without=waiting, deleted=target.deletes),
+        Side(target.number, relation.published),
+        units,
+        {unit: state.rows if state else 0 for unit, state in states.items()},
+    )
+    # With nothing waiting and one row per key, merging shows what readers see: the first comparison is the second.
+    settled = {unit for unit, state in states.items() if state is None or not state.waiting}
+    proven = {u for u in settled if _same(base.units.get(u), parent.units.get(u))}
+    rest = tuple(unit for unit in units if unit not in proven)
+    before = Side(parent.number, View.MERGED, deleted=target.deletes)
+    whole = _Comparison(WHOLE, before, Side(target.number, View.MERGED), rest, dict.fromkeys(rest))
+    return published, whole
+
+
+def _compared(
+    relation: Relation, comparisons: Sequence[_Comparison], version: FactRow, spark: SparkSession
+) -> CheckReport:
+    rows: list[FactRow] = []
+    differences: list[UnitDifference] = []
+    for comparison in comparisons:
+        before = measure(relation, comparison.base, comparison.units)
+        after = measure(relation, comparison.candidate, comparison.units)
+        unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
+        found = compare_rows(relation, comparison.base, comparison.candidate, unequal)
+        differences += [UnitDifference(unit, comparison.name, found[unit]) for unit in unequal]
+        rows += [
+            _fact_row(comparison, unit, before[unit], after[unit], found.get(unit, Difference()))
+            for unit in comparison.units
+        ]
+    results = expect([*rows, version], spark)
+    return CheckReport(_status(results), "", results=results, differences=tuple(differences))
+
+
+def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Facts, found: Difference) -> FactRow:
+    expected = comparison.rows[unit]
+    return FactRow(
+        unit=str(unit),
+        comparison=comparison.name,
+        base_rows=before.content.rows,
+        candidate_rows=after.content.rows,
+        base_hash_a=f"{before.content.sum_a:016x}",
+        candidate_hash_a=f"{after.content.sum_a:016x}",
+        base_hash_b=f"{before.content.sum_b:016x}",
+        candidate_hash_b=f"{after.content.sum_b:016x}",
+        missing=found.missing_count,
+        extra=found.extra_count,
+        distinct_keys=after.keys,
+        expected_rows=after.content.rows if expected is None else expected,
+        unsound=after.unsound,
+        misstated=comparison.misstated.get(unit, 0),
+    )
+
+
+def _version_row(target: Version) -> FactRow:
+    """What a reader missed on both sides: the two agree with each other, and not with who wrote the version."""
+    held = target.rows_listed
+    return FactRow(
+        unit="table", comparison=f"version {target.number}", base_rows=held, candidate_rows=held, base_hash_a="",
+        candidate_hash_a="", base_hash_b="", candidate_hash_b="", missing=0, extra=0, distinct_keys=held,
+        expected_rows=target.rows_told, unsound=0, misstated=0,
+    )  # fmt: skip
+
+
+def _status(results: Sequence[ExpectationResult]) -> CheckStatus:
+    found = {result.status for result in results}
+    return next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in found), CheckStatus.PASSED)
+
+
+def _coverage(
+    relation: Relation, base: Version, target: Version, touched: Sequence[UnitKey], sample: Sequence[UnitKey]
+) -> str:
+    alike = len(target.units.keys() - set(touched))
+    read, of = _bytes(sample, base, target), _bytes(touched, base, target)
+    return "; ".join([
+        f"{len(sample)} of {len(touched)} touched units compared, {read:,} of {of:,} bytes of their files",
+        f"{alike} units have the same files as in version {target.parent}",
+        *relation.notes,
+    ])  # fmt: skip

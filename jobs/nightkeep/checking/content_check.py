@@ -1,0 +1,81 @@
+"""The latest version's rows, before files went and after -> Great Expectations' verdict on what is left. On Spark.
+
+Starts from the address and the version's number alone, like the check of a published version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from nightkeep.checking.check import sample
+from nightkeep.checking.expectations import ExpectationResult, KeptRow, expect_kept
+from nightkeep.checking.unit_fingerprints import measure
+from nightkeep.errors import MissingFile
+from nightkeep.model import Address, Fingerprint, View
+from nightkeep.spark.view import Relation, Side, open_relation
+
+__all__ = ["Content", "KeptRow", "content", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What one version holds, in total, by view. `coverage` says how much of it was looked at.
+
+    `rows` are those that metadata tells, by view; a view is missing where it cannot.
+    """
+
+    version: int
+    views: Mapping[View, Fingerprint]
+    coverage: str
+    rows: Mapping[View, int] = field(default_factory=dict)
+
+
+def content(address: Address, *, spark: SparkSession, byte_budget: int, version: int | None = None) -> Content:
+    """The content of a version, the latest by default; of a sample of its units where they hold more than the budget.
+
+    The same version and budget give the same sample. Raises RefusedTable for a table that Spark cannot read,
+    MissingFile for a version that is gone.
+    """
+    relation = open_relation(address, spark)
+    number = relation.latest() if version is None else version
+    found = relation.version(number)
+    if found is None:
+        raise MissingFile(f"{address.name}: version {number}", "it to be read again", "it does not exist any more")
+    # Read before and after: the budget is for both.
+    units = sample(sorted(found.units), found, found, byte_budget)
+    views = {
+        view: sum((facts.content for facts in measure(relation, Side(number, view), units).values()), Fingerprint())
+        for view in _views(relation)
+    }
+    coverage = f"{len(units)} of {len(found.units)} units of version {number} compared"
+    told = [found.units[unit].rows for unit in units]
+    rows = {relation.published: sum(n for n in told if n is not None)} if None not in told else {}
+    return Content(number, views, "; ".join([coverage, *relation.notes]), rows)
+
+
+def judge(
+    before: Content | None, after: Content | None, files: KeptRow, *, spark: SparkSession
+) -> tuple[ExpectationResult, ...]:
+    """What Great Expectations says of files, and of both contents where they were measured."""
+    compared = [] if before is None or after is None else [*_rows(before, after)]
+    return expect_kept([*compared, files], spark)
+
+
+def _views(relation: Relation) -> tuple[View, ...]:
+    """What readers see goes through vectors; merging reads what they do not see yet. Only keys can be merged by."""
+    return tuple(dict.fromkeys((relation.published, *([View.MERGED] if relation.keys else []))))
+
+
+def _rows(before: Content, after: Content) -> Iterator[KeptRow]:
+    for view, held in before.views.items():
+        holds = after.views[view]
+        yield KeptRow(
+            unit="table", comparison=f"version {before.version}, {view.value}",
+            base_rows=held.rows, candidate_rows=holds.rows,
+            base_hash_a=f"{held.sum_a:016x}", candidate_hash_a=f"{holds.sum_a:016x}",
+            base_hash_b=f"{held.sum_b:016x}", candidate_hash_b=f"{holds.sum_b:016x}",
+            expected_rows=after.rows.get(view, holds.rows),
+        )  # fmt: skip

@@ -1,0 +1,96 @@
+"""Two versions of a table -> the units and rows in which they differ, merged on read, by Spark."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from nightkeep.checking.unit_fingerprints import Difference, compare_rows, measure
+from nightkeep.errors import UsageError
+from nightkeep.model import Address, UnitKey, View
+from nightkeep.report.codec import encode
+from nightkeep.spark.view import Relation, Side, Version, open_relation
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDiff:
+    """One unit at both versions. Rows are None where both have the same files, which are then not read."""
+
+    unit: UnitKey
+    equal: bool
+    rows: int | None
+    other_rows: int | None
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class DiffReport:
+    """What `version` has that `other` lacks is missing, and the reverse extra. Units in order of their key."""
+
+    version: int
+    other: int
+    equal: bool
+    units: tuple[UnitDiff, ...]
+    notes: tuple[str, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        encoded: dict[str, object] = encode(self)
+        return encoded
+
+    def __str__(self) -> str:
+        same = sum(unit.equal for unit in self.units)
+        return "\n".join([
+            f"version {self.version} and {self.other}: {same} of {len(self.units)} units are equal",
+            *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
+            *(f"  note: {note}" for note in self.notes),
+        ])  # fmt: skip
+
+
+def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:
+    """Compare the content of two versions. Raises UsageError for one that does not exist, and RefusedTable."""
+    started = time.perf_counter()
+    relation = open_relation(address, spark)
+    left, right = (_version(relation, address, number) for number in (version, other))
+    units = _diffs(relation, left, right)
+    return DiffReport(
+        version=version,
+        other=other,
+        equal=all(unit.equal for unit in units),
+        units=units,
+        notes=relation.notes,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _version(relation: Relation, address: Address, number: int) -> Version:
+    found = relation.version(number)
+    if found is None:
+        raise UsageError(f"{address.name}: expected a version that exists, found {number}")
+    return found
+
+
+def _diffs(relation: Relation, left: Version, right: Version) -> tuple[UnitDiff, ...]:
+    keys = sorted(left.units.keys() | right.units.keys())
+    alike = {
+        key for key in left.units.keys() & right.units.keys() if left.units[key].identity == right.units[key].identity
+    }
+    read = [key for key in keys if key not in alike]
+    base, candidate = (Side(version.number, View.MERGED) for version in (left, right))
+    before, after = measure(relation, base, read), measure(relation, candidate, read)
+    unequal = [key for key in read if before[key].content != after[key].content]
+    found = compare_rows(relation, base, candidate, unequal)
+    return tuple(
+        UnitDiff(key, equal=True, rows=None, other_rows=None, difference=Difference())
+        if key in alike
+        else UnitDiff(
+            key,
+            equal=key not in found,
+            rows=before[key].content.rows,
+            other_rows=after[key].content.rows,
+            difference=found.get(key, Difference()),
+        )
+        for key in keys
+    )

@@ -1,0 +1,128 @@
+"""A document of published versions -> the same with the check's findings; a failed check holds the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nightkeep.formats import open_table
+from nightkeep.model import Outcome, VersionIdentity, run_token
+from nightkeep.policy import EffectivePolicy
+from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
+from nightkeep.spark.engine import Engine
+
+_OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
+# What was not looked at is not proven, whatever else passed.
+_WORST_FIRST = (CheckStatus.FAILED, CheckStatus.ERRORED, CheckStatus.SKIPPED, CheckStatus.PASSED)
+
+
+def second_opinion(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+    """Check every version that `document` says was committed, on Spark, and add what was found.
+
+    A version whose content differs puts the table on hold, with the engine's own statement to go back. A check
+    that could not be carried out fails the run but holds nothing; a base that has expired skips it.
+    """
+    opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
+    checked = _with_expectations(document, opinions)
+    if checked.expectations.status is CheckStatus.FAILED:
+        return _held(checked, policy, reports, opinions)
+    replaced = [opinion for opinion in opinions if opinion.found.conflicted]
+    if replaced:
+        reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
+        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
+    outcome = published_outcome(document)
+    worst = _OUTCOMES.get(checked.expectations.status, outcome)
+    return replace(checked, outcome=Outcome.worst([outcome, worst]))
+
+
+def published_outcome(document: RunDocument) -> Outcome:
+    """How the care ended, whatever an earlier check said of it: a check that failed to run may be run again."""
+    return Outcome.worst([Outcome.VERIFIED, *(unit.outcome for unit in document.units)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Opinion:
+    """A version and its CheckReport."""
+
+    version: int | None
+    found: Any
+
+
+def _versions(document: RunDocument) -> tuple[int | None, ...]:
+    """Every version of the run; documents from before runs had several commits name one."""
+    return tuple(commit.version for commit in document.commits) or (document.committed_version,)
+
+
+def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy, engine: Engine) -> _Opinion:
+    checker = engine.checker()
+    request = checker.CheckRequest(
+        address=policy.address, version=version, base_version=document.base_version,
+        # The budget is the run's: what it lets a check read must not grow with the number of commits.
+        byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
+        commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
+        known=tuple(_known(version, document)),
+    )  # fmt: skip
+    return _Opinion(version, checker.check(request, spark=engine.spark()))
+
+
+def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdentity]:
+    """What the document tells of the version, its parent and the planned one."""
+    yield from (VersionIdentity.parse(text) for text in (document.base_identity,) if text)
+    for commit in document.commits:
+        told = (commit.identity, commit.parent_identity) if commit.version == version else ()
+        yield from (VersionIdentity.parse(text) for text in told if text)
+
+
+def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> RunDocument:
+    """The document with its reports joined, and their seconds as a stage. Several versions are told apart by name."""
+    several = len(opinions) > 1
+    found = {CheckStatus(opinion.found.status) for opinion in opinions}
+    differences = [each for opinion in opinions for each in _differences(opinion, several=several)]
+    expectations = Expectations(
+        next(status for status in _WORST_FIRST if status in found),
+        tuple(result for opinion in opinions for result in _results(opinion, several=several)),
+        coverage=_joined(opinions, "coverage", several=several),
+        reason=_joined(opinions, "reason", several=several),
+        extra={"differences": differences} if differences else {},
+    )
+    seconds = {**document.metrics.seconds, "check": sum(opinion.found.seconds for opinion in opinions)}
+    return replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
+
+
+def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationResult]:
+    for result in opinion.found.results:
+        labels = [f"version {opinion.version}"] if several else []
+        labels += [] if result.unit is None else [str(result.unit)]
+        yield ExpectationResult(": ".join([*labels, result.name]), CheckStatus(result.status), result.detail)
+
+
+def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, object]]:
+    for difference in opinion.found.to_json()["differences"]:
+        yield {"version": opinion.version, **difference} if several else difference
+
+
+def _joined(opinions: Sequence[_Opinion], part: str, *, several: bool) -> str | None:
+    said = [(opinion.version, getattr(opinion.found, part)) for opinion in opinions]
+    return "; ".join(f"version {version}: {text}" if several else text for version, text in said if text) or None
+
+
+def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions: Sequence[_Opinion]) -> RunDocument:
+    table = open_table(policy.address)
+    failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
+    wrong = [opinion for opinion in opinions if opinion.found.status is CheckStatus.FAILED]
+    # Not the planned version: what others committed between it and our commit is not at fault.
+    parents = [commit.parent_version for commit in document.commits if commit.version == wrong[0].version]
+    before = parents[0] if parents else document.base_version
+    held = replace(
+        document,
+        outcome=Outcome.MISMATCH,
+        reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
+        go_back=None if before is None else table.go_back(before),
+    )
+    return hold_or_say(reports, held)
+
+
+def _named(opinions: Sequence[_Opinion]) -> str:
+    """`version 7`, or `versions 7, 8`."""
+    return f"version{'s' if len(opinions) > 1 else ''} {', '.join(str(opinion.version) for opinion in opinions)}"

@@ -1,0 +1,181 @@
+"""Two views of the same units -> rows, hash sums and keys of each, and the rows that differ. All in Spark SQL.
+
+Two multisets of rows count as equal when their number and two 64-bit sums of row hashes are; only where they are
+not are rows themselves compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.model import Fingerprint, UnitKey, View
+from nightkeep.spark.view import Relation, Side, column, comparable
+
+SAMPLE_ROWS = 20
+"""Rows of a difference that are kept, on either side: enough to recognise a pattern, few enough to read."""
+
+_SEEDS = {"a": 0x6E696768, "b": 0x6B656570}
+_LOW_BITS = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one side holds of one unit. `keys` are distinct keys (rows, where nothing promises keys to be unique);
+    `unsound` rows are such as the format promises a reader never to meet."""
+
+    content: Fingerprint = field(default_factory=Fingerprint)
+    keys: int = 0
+    unsound: int = 0
+
+
+Row = Mapping[str, object]
+"""Values by column name, as JSON has them: times in ISO 8601, bytes in hex, numbers JSON cannot hold as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a unit differs: rows that only one side has, counted, and the first of them in order of their columns.
+
+    A row that one side has more often counts as often as that, and is listed once.
+    """
+
+    missing_count: int = 0
+    extra_count: int = 0
+    missing_rows: tuple[Row, ...] = ()
+    extra_rows: tuple[Row, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([
+            f"{self.missing_count} rows missing, {self.extra_count} extra",
+            *(f"    - {dict(row)}" for row in self.missing_rows),
+            *(f"    + {dict(row)}" for row in self.extra_rows),
+        ])  # fmt: skip
+
+
+def measure(relation: Relation, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Facts]:
+    """Facts of each of `units`; of one without rows, or that the version does not have, they are zero."""
+    if not units:
+        return {}
+    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(relation.keys)}
+    # A merge leaves one row per key, so there is nothing to count.
+    unique = side.view is View.MERGED or not keys
+    payload = _digests(relation.schema) | ({} if unique else keys)
+    rows = relation.rows(side, units, payload=payload)
+    grouped = rows.groupBy("unit", *([] if unique else keys)).agg(*_sums())
+    if not unique:
+        grouped = grouped.groupBy("unit").agg(*_total_sums())
+    found = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
+    return {unit: found.get(unit, Facts()) for unit in units}
+
+
+def compare_rows(relation: Relation, base: Side, other: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Difference]:
+    """The rows of `base` that `other` lacks (missing) and the reverse (extra), as multisets, for each of `units`."""
+    if not units:
+        return {}
+    values = {column(i): _exact(relation.schema, f.name) for i, f in enumerate(relation.schema.fields)}
+    sides = [
+        relation.rows(side, units, payload=values).select("unit", *values, F.lit(sign).alias("sign"))
+        for side, sign in ((base, 1), (other, -1))
+    ]
+    # One pass over each side, which two EXCEPT ALL would read twice.
+    net = sides[0].union(sides[1]).groupBy("unit", *values).agg(F.sum("sign").alias("net"))
+    rows = net.where(F.col("net") != 0).withColumn("is_extra", F.col("net") < 0).persist()
+    try:
+        counts, samples = _counts(rows), _samples(rows, relation.schema)
+    finally:
+        rows.unpersist()
+    return {
+        unit: Difference(
+            missing_count=counts.get((place, False), 0),
+            extra_count=counts.get((place, True), 0),
+            missing_rows=tuple(samples.get((place, False), ())),
+            extra_rows=tuple(samples.get((place, True), ())),
+        )
+        for place, unit in enumerate(units)
+    }
+
+
+# ---- hashes ----
+
+
+def _digests(schema: T.StructType) -> dict[str, Column]:
+    parts = [part for i, f in enumerate(schema.fields) for part in _hashed(F.col(column(i)), f.dataType)]
+    return {name: F.xxhash64(F.lit(seed), *parts) for name, seed in _SEEDS.items()}
+
+
+def _hashed(value: Column, kind: T.DataType) -> list[Column]:
+    """What of a column goes into the hash of a row."""
+    # xxhash64 leaves out nulls, so (null, 1) and (1, null) would hash alike.
+    parts = [value.isNull(), value]
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        # It also takes -0.0 for 0.0, which only their texts tell apart.
+        parts.append(F.when(value == 0, value.cast("string")))
+    return parts
+
+
+def _exact(schema: T.StructType, name: str) -> Column:
+    position = schema.fieldNames().index(name)
+    return comparable(F.col(column(position)), schema[position].dataType)
+
+
+def _sums() -> list[Column]:
+    # Halves, because a sum of 64-bit hashes overflows a long, which ANSI mode makes an error.
+    halves = [
+        half
+        for name in _SEEDS
+        for half in (
+            F.sum(F.shiftright(F.col(name), 32)).alias(f"{name}_high"),
+            F.sum(F.col(name).bitwiseAND(F.lit(_LOW_BITS))).alias(f"{name}_low"),
+        )
+    ]
+    unsound = F.count_if(~F.col("sound")).alias("unsound")
+    return [F.count(F.lit(1)).alias("rows"), unsound, *halves]
+
+
+def _total_sums() -> list[Column]:
+    names = ["rows", "unsound", *(f"{name}_{half}" for name in _SEEDS for half in ("high", "low"))]
+    return [F.count(F.lit(1)).alias("keys"), *(F.sum(name).alias(name) for name in names)]
+
+
+def _facts(row: Mapping[str, int], *, unique: bool) -> Facts:
+    sums = [((row[f"{name}_high"] << 32) + row[f"{name}_low"]) % (1 << 64) for name in _SEEDS]
+    return Facts(Fingerprint(row["rows"], *sums), row["rows"] if unique else row["keys"], row["unsound"])
+
+
+# ---- rows ----
+
+
+_Place = tuple[int, bool]
+"""A unit's place and whether its rows are extra."""
+
+
+def _counts(rows: DataFrame) -> Mapping[_Place, int]:
+    counted = rows.groupBy("unit", "is_extra").agg(F.sum(F.abs("net")).alias("rows"))
+    return {(row["unit"], row["is_extra"]): row["rows"] for row in counted.collect()}
+
+
+def _samples(rows: DataFrame, schema: T.StructType) -> Mapping[_Place, list[Row]]:
+    names = [column(i) for i in range(len(schema.fields))]
+    order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*names))
+    first = rows.withColumn("place", order).where(F.col("place") <= SAMPLE_ROWS)
+    found: defaultdict[_Place, list[Row]] = defaultdict(list)
+    for row in first.orderBy("unit", "place").collect():
+        values = (_json_value(row[name]) for name in names)
+        found[row["unit"], row["is_extra"]].append(dict(zip(schema.fieldNames(), values, strict=True)))
+    return found
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,263 @@
+"""Snapshot + queries -> Advice: which columns to cluster by, judged by files skipped on a sample; or to do nothing.
+
+Pure but for the sample it reads. Nothing is written, and Spark is not needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.clustering.layout import Advisable, Layout
+from nightkeep.errors import RefusedTable
+from nightkeep.kernels.skipping import FileBounds, simulated_layout
+from nightkeep.model import Clustering, Curve
+from nightkeep.protocol import Snapshot
+from nightkeep.sql.literals import Literal
+from nightkeep.sql.queries import Query, Range, of_columns
+
+SAMPLE_ROWS = 100_000
+"""A thousand rows for each of a hundred files: bounds of simulated files are then within 1 % of real ones."""
+MOST_COLUMNS = 6
+MOST_TOGETHER = 3
+"""With k columns over n files each has about n^(1/k) slices: a fourth column leaves all of them with few."""
+LEAST_GAIN = 0.05
+"""Share of the table that a query must read less, on average, before a rewrite is worth its cost."""
+WORTH_NAMING = 0.01
+_RANGES = 20
+_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCost:
+    """The share of the table's bytes that a query opens, as the table is and as it would be."""
+
+    query: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to cluster: what the queries read with it, on average and each."""
+
+    columns: tuple[str, ...]
+    curve: Curve
+    read_share: float
+    queries: tuple[QueryCost, ...]
+
+    @property
+    def slower(self) -> tuple[QueryCost, ...]:
+        return tuple(cost for cost in self.queries if cost.after > cost.before + WORTH_NAMING)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do. `clustering` is None where nothing should be done, and `reason` says why either way.
+
+    Shares are of the table's bytes that a query reads on average; `payback_queries` is how many queries it takes to
+    save the bytes that the rewrite reads and writes. `options` are the best ones, best first.
+    """
+
+    table: str
+    version: int
+    clustering: Clustering | None
+    reason: str
+    read_share_before: float
+    read_share_after: float
+    rewrite_bytes: int
+    payback_queries: int | None
+    slower: tuple[QueryCost, ...]
+    options: tuple[Option, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        what = "do nothing" if self.clustering is None else _named(self.clustering.columns, self.clustering.curve)
+        slower = [f"  slower: {c.query}: reads {c.before:.0%} now, {c.after:.0%} then" for c in self.slower]
+        options = [f"  {o.read_share:6.1%} read after: {_named(o.columns, o.curve)}" for o in self.options]
+        return "\n".join([f"{self.table}: {what}; {self.reason}", *slower, *options])
+
+
+def advise(table: Advisable, snapshot: Snapshot[Any], queries: Sequence[Query], *, target_bytes: int) -> Advice:
+    """The clustering with which the queries read least; without queries, ranges of 1 % over each column.
+
+    Conditions on partition columns skip the same partitions either way and are left out. A table without statistics
+    is judged by its sample: a query opens every file of it now. Raises RefusedTable where no file would have any.
+    """
+    found = table.layout(snapshot)
+    if not found.bounds:
+        raise RefusedTable(
+            table.address.name,
+            "no file has statistics, and new ones would have none",
+            "set properties that ask for them",
+        )
+    asked = [query for query in of_columns(queries, found.bounds) if query.ranges]
+    columns = _candidates(found, asked)
+    samples = dict(table.sample(snapshot, columns, SAMPLE_ROWS))
+    asked = asked or _every_range(samples, columns)
+    before = _costs(found, asked)
+    options = sorted(
+        (_option(found, samples, asked, clustering, before, target_bytes) for clustering in _clusterings(columns)),
+        key=lambda option: (option.read_share, len(option.columns)),
+    )
+    return _judged(table.address.name, snapshot.version, found, before, options)
+
+
+def _judged(name: str, version: int, found: Layout, before: Sequence[float], options: Sequence[Option]) -> Advice:
+    size, now = int(found.bytes.sum()), float(np.mean(before)) if len(before) else 1.0
+    best = options[0] if options else None
+    gain = now - best.read_share if best else 0.0
+    is_worth = best is not None and gain >= LEAST_GAIN
+    reason = "" if found.is_bounded else "no file has statistics, so that no query skips any; "
+    reason += f"queries read {now:.0%} of the table now"
+    if best is not None:
+        reason += f", {best.read_share:.0%} if clustered by {', '.join(best.columns)}"
+    return Advice(
+        table=name, version=version,
+        clustering=Clustering(best.columns, best.curve) if best is not None and is_worth else None,
+        reason=reason + ("" if is_worth else f"; less than {LEAST_GAIN:.0%} is not worth a rewrite of {size:,} bytes"),
+        read_share_before=now, read_share_after=best.read_share if best else now, rewrite_bytes=2 * size,
+        payback_queries=round(2 / gain) if is_worth else None,
+        slower=best.slower if best is not None and is_worth else (), options=tuple(options[:5]),
+    )  # fmt: skip
+
+
+def _named(columns: Sequence[str], curve: Curve) -> str:
+    along = f" along the {curve} curve" if len(columns) > 1 else ""
+    return f"cluster by {', '.join(columns)}{along}"
+
+
+def _candidates(found: Layout, queries: Sequence[Query]) -> tuple[str, ...]:
+    """Columns that queries use, the most used first; without queries, those in the order of the table."""
+    used = Counter(name for query in queries for name in query.ranges)
+    names = [name for name, _ in used.most_common()] if used else list(found.bounds)
+    return tuple(names[:MOST_COLUMNS])
+
+
+def _clusterings(columns: Sequence[str]) -> Iterator[Clustering]:
+    for together in range(1, min(MOST_TOGETHER, len(columns)) + 1):
+        for chosen in combinations(columns, together):
+            yield Clustering(chosen, Curve.HILBERT)
+
+
+def _every_range(samples: Mapping[int, pa.Table], columns: Sequence[str]) -> list[Query]:
+    """Ranges that hold 1 % of the sampled rows each, spread evenly over every column."""
+    rows = pa.concat_tables(samples.values()) if samples else pa.table({})
+    return [query for name in columns if name in rows.column_names for query in _ranges(name, rows.column(name))]
+
+
+def _ranges(name: str, values: pa.ChunkedArray[Any]) -> Iterator[Query]:
+    known = values.drop_null()
+    ordered = known.take(pc.sort_indices(known))
+    starts = (np.arange(_RANGES) + 0.5) / _RANGES * (1 - _SHARE)
+    for start in starts if len(ordered) else ():
+        low, high = (ordered[int(part * (len(ordered) - 1))].as_py() for part in (start, start + _SHARE))
+        yield Query(f"1 % ranges of {name}", {name: Range(low, high)})
+
+
+def _option(
+    found: Layout, samples: Mapping[int, pa.Table], queries: Sequence[Query], clustering: Clustering,
+    before: Sequence[float], target_bytes: int,
+) -> Option:  # fmt: skip
+    after = _costs(_simulated(found, samples, clustering, target_bytes), queries)
+    costs = _by_query(queries, before, after)
+    return Option(clustering.columns, clustering.curve, float(np.mean(after)) if after else 1.0, costs)
+
+
+def _by_query(queries: Sequence[Query], before: Sequence[float], after: Sequence[float]) -> tuple[QueryCost, ...]:
+    """The mean costs of queries that are called the same, as the ranges of one column are."""
+    places: dict[str, list[int]] = {}
+    for place, query in enumerate(queries):
+        places.setdefault(query.text, []).append(place)
+    return tuple(
+        QueryCost(text, float(np.mean([before[i] for i in at])), float(np.mean([after[i] for i in at])))
+        for text, at in places.items()
+    )
+
+
+def _simulated(found: Layout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int) -> Layout:
+    """The sampled units as they would be; the files of a unit that was not sampled stay as they are."""
+    parts = [_of_units(found, ~np.isin(found.unit, list(samples)))]
+    for unit, sample in samples.items():
+        inside = found.unit == unit
+        files = max(1, round(int(found.bytes[inside].sum()) / target_bytes))
+        bounds = simulated_layout(sample, clustering.columns, files=files, curve=clustering.curve)
+        each = np.full(files, found.bytes[inside].sum() / files)
+        parts.append(Layout(np.full(files, unit), each.astype(np.int64), bounds))
+    return _joined(parts, list(found.bounds))
+
+
+def _of_units(found: Layout, inside: npt.NDArray[np.bool_]) -> Layout:
+    kept = np.flatnonzero(inside)
+    bounds = {
+        name: FileBounds(each.lows.take(kept), each.highs.take(kept), each.rows[inside])
+        for name, each in found.bounds.items()
+    }
+    return Layout(found.unit[inside], found.bytes[inside], bounds)
+
+
+def _joined(parts: Sequence[Layout], columns: Sequence[str]) -> Layout:
+    shared = [name for name in columns if all(name in part.bounds for part in parts)]
+    return Layout(
+        np.concatenate([part.unit for part in parts]),
+        np.concatenate([part.bytes for part in parts]),
+        {name: _stacked([part.bounds[name] for part in parts]) for name in shared},
+    )
+
+
+def _stacked(parts: Sequence[FileBounds]) -> FileBounds:
+    kind = parts[0].lows.type
+    return FileBounds(
+        pa.concat_arrays([part.lows.cast(kind) for part in parts]),
+        pa.concat_arrays([part.highs.cast(kind) for part in parts]),
+        np.concatenate([part.rows for part in parts]),
+    )
+
+
+def _costs(found: Layout, queries: Sequence[Query]) -> list[float]:
+    """For each query, the share of the bytes that it opens."""
+    size = max(1, int(found.bytes.sum()))
+    return [float(found.bytes[_opened(found, query)].sum()) / size for query in queries]
+
+
+def _opened(found: Layout, query: Query) -> npt.NDArray[np.bool_]:
+    opened = np.ones(len(found.bytes), np.bool_)
+    for name, span in query.ranges.items():
+        if name in found.bounds:
+            opened &= _may_hold(found.bounds[name], span)
+    return opened
+
+
+def _may_hold(files: FileBounds, span: Range) -> npt.NDArray[np.bool_]:
+    kind = files.lows.type
+    low, high = _scalar(span.low, kind), _scalar(span.high, kind)
+    meets = np.ones(len(files.rows), np.bool_)
+    if low is not None:
+        meets &= np.asarray(pc.fill_null(pc.greater_equal(files.highs, low), pa.scalar(value=True)))
+    if high is not None:
+        meets &= np.asarray(pc.fill_null(pc.less_equal(files.lows, high), pa.scalar(value=True)))
+    # Null matches no range; a file of nothing else is never opened for one.
+    return meets & (files.rows > 0)
+
+
+def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar[Any] | None:
+    """The end of a range as a value of the column; None, no end, where it is no such value."""
+    if value is None:
+        return None
+    try:
+        if pa.types.is_timestamp(kind):
+            return pa.scalar(str(value)).cast(pa.timestamp(kind.unit)).cast(kind)
+        return pa.scalar(value, kind) if isinstance(value, bytes) else pa.scalar(str(value)).cast(kind)
+    except pa.ArrowInvalid:
+        return None

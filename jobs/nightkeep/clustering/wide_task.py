@@ -1,0 +1,107 @@
+"""A unit beyond one task: surveyed and scattered by source, gathered by range, through whatever exchange is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+
+from nightkeep.clustering.clustered_files import F, Rows
+from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
+from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
+from nightkeep.clustering.sorting import Sorting, keyed, one_chunk, ordered_bucket
+from nightkeep.clustering.spill import by_bucket
+from nightkeep.clustering.tuning import BUCKET_FILL, KEY_BYTES, LEAST_SOURCES, PIECE_BYTES, SAMPLE_ROWS, SOURCE_BYTES
+from nightkeep.kernels.arrow_buffers import Words
+from nightkeep.protocol import Wide
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Of one source: some rows of the clustering columns, its rows, and the Arrow bytes of one."""
+
+    sample: pa.Table
+    rows: int
+    row_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Rows go to buckets between the places in `between`; each part has `buckets` of them, one after the other.
+
+    A task holds rows of `rows_bytes` at once.
+    """
+
+    ranges: Ranges
+    between: Words
+    buckets: int
+    rows_bytes: int
+
+
+def as_wide(task: object, sorting: Sorting[F]) -> Wide:
+    """A format's task by sources of at most about SOURCE_BYTES, tuples of files, and a part for each file it makes."""
+    files = [file for file in sorting.files if not is_gone(file)]
+    most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
+    return Wide(task, tuple(_sources(files, most)), file_count(total_live_bytes(files), sorting.target_bytes))
+
+
+def survey(sorting: Sorting[F], source: Sequence[F], rows: Rows[F], columns: Sequence[str]) -> Survey:
+    """Reads the clustering columns, and a batch of all `columns`, which are the writer's."""
+    share = SAMPLE_ROWS / max(1, sum(file.rows or 0 for file in sorting.files))
+    count = rows.count(source)
+    first = next((batch for batch in rows.batches(source, columns) if batch.num_rows), None)
+    row_bytes = first.nbytes / first.num_rows if first is not None else 0.0
+    return Survey(rows.sampled(source, sorting.tops, share), count, row_bytes)
+
+
+def cut(sorting: Sorting[F], surveys: Sequence[object], *, parts: int) -> Cuts:
+    """Ranges by all surveys together, in buckets that a part's task can sort in memory."""
+    known = [each for each in surveys if isinstance(each, Survey)]
+    size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in known)
+    buckets = int(size / parts / (sorting.rows_bytes * BUCKET_FILL)) + 1
+    ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in known])
+    sample = ranges.keys(pa.concat_tables([each.sample for each in known]), 0)
+    return Cuts(ranges, splitters(sample, parts * buckets), buckets, sorting.rows_bytes)
+
+
+def scatter(
+    cuts: Cuts, source: Sequence[F], rows: Rows[F], columns: Sequence[str]
+) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """(part, bucket, rows with their keys), for as many rows at once as the task may hold."""
+    first_row = 0
+    for some in _armfuls(rows.batches(source, columns), cuts.rows_bytes):
+        keys = cuts.ranges.keys(some, first_row)
+        for bucket, part in by_bucket(keyed(some, keys), buckets_of(keys, cuts.between, first_row)):
+            for batch in part.to_batches(max(1, int(PIECE_BYTES * part.num_rows / max(1, part.nbytes)))):
+                yield bucket // cuts.buckets, bucket, batch
+        first_row += some.num_rows
+
+
+def gathered(cuts: Cuts, pieces: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.Table]:
+    """The rows of one part, whose pieces come by ascending bucket, in order and without their keys: those of a file."""
+    for _, some in groupby(pieces, key=lambda piece: piece[0]):
+        yield from ordered_bucket(cuts.ranges, [batch for _, batch in some])
+
+
+def _sources(files: Sequence[F], most: int) -> Iterator[tuple[F, ...]]:
+    some: list[F] = []
+    for file in files:
+        if some and sum(each.bytes for each in some) + file.bytes > most:
+            yield tuple(some)
+            some = []
+        some.append(file)
+    if some:
+        yield tuple(some)
+
+
+def _armfuls(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:
+    """Tables of about `most` bytes, a chunk per column, of the rows of `tables` in their order."""
+    held: list[pa.Table] = []
+    for rows in tables:
+        if held and sum(each.nbytes for each in held) + rows.nbytes > most:
+            yield one_chunk(held)
+        held.append(rows)
+    if held:
+        yield one_chunk(held)

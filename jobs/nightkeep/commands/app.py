@@ -1,0 +1,67 @@
+"""The command `nightkeep`: its verbs, and what its exit status says. Everything but the answer goes to stderr."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from nightkeep.commands.advise import advise
+from nightkeep.commands.check import check, diff
+from nightkeep.commands.delete import delete
+from nightkeep.commands.exit_status import one_line
+from nightkeep.commands.reports import explain, history, release, report
+from nightkeep.commands.retention import expire, restore, sweep
+from nightkeep.commands.run import plan, run, sql
+from nightkeep.errors import DEBUG, NightkeepError, Surprise
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    help="Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.",
+)  # fmt: skip
+
+
+_Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")]
+
+
+@app.callback()
+def _options(*, debug: _Debug = False) -> None:
+    """Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report."""
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+def _named(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb, whose surprises name it and the table."""
+
+    @functools.wraps(verb)
+    def call(*arguments: Any, **options: Any) -> None:
+        try:
+            verb(*arguments, **options)
+        except (NightkeepError, typer.Exit, typer.Abort):
+            raise
+        except Exception as failure:
+            subject = options.get("table") or options.get("statement")
+            raise Surprise(f"{subject}: {verb.__name__}" if subject else verb.__name__, failure) from failure
+
+    return call
+
+
+for _verb in (
+    plan, run, sql, delete, sweep, restore, expire, advise, check, diff, explain, history, release, report,
+):  # fmt: skip
+    app.command()(_named(_verb))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point. Every failure becomes one line on stderr and an exit status, one that nobody planned for, too;
+    nothing is printed with its credentials."""
+    sys.exit(one_line(lambda: app(args=argv, standalone_mode=True), program="nightkeep"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The rim of a command and of a job script: any failure -> one sentence on stderr without a secret, and a status.
+
+A surprise is told like what is raised on purpose. Its traceback is for who asks for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from nightkeep.errors import DEBUG, NightkeepError, RefusedTable, Surprise, UsageError
+from nightkeep.model import Outcome
+from nightkeep.redaction import redacted_output
+
+_USAGE_STATUS: Final = 2
+
+
+def one_line(work: Callable[[], int | None], *, program: str | None = None) -> int:
+    """The exit status of `work`, which is 0 for None: of a failure, which is told, 2 for usage, 3 for a refused table
+    and 1 for anything else. `program`, which begins what is told, is the running script's name by default.
+
+    What the process prints meanwhile has no credentials. A SystemExit is let out.
+    """
+    name = program or Path(sys.argv[0]).name
+    with redacted_output():
+        try:
+            return _planned_for(work) or 0
+        except NightkeepError as failure:
+            if os.environ.get(DEBUG) and isinstance(failure, Surprise):
+                traceback.print_exception(failure.__cause__)
+            sys.stderr.write(f"{name}: {failure}\n")
+            return _status(failure)
+
+
+def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """A script's arguments, `--debug` among them as the command has it. Raises SystemExit as argparse does."""
+    parser.add_argument("--debug", action="store_true", help=f"show the traceback of a surprise (also {DEBUG}=1)")
+    arguments = parser.parse_args(argv)
+    if arguments.debug:
+        os.environ[DEBUG] = "1"
+    return arguments
+
+
+def _planned_for(work: Callable[[], int | None]) -> int | None:
+    try:
+        return work()
+    except NightkeepError:
+        raise
+    except Exception as failure:
+        raise Surprise("ended by a surprise", failure) from failure
+
+
+def _status(failure: NightkeepError) -> int:
+    if isinstance(failure, UsageError):
+        return _USAGE_STATUS
+    return (Outcome.REFUSED if isinstance(failure, RefusedTable) else Outcome.FAILED).exit_status

@@ -1,0 +1,154 @@
+"""Arguments of a job script -> a group of tables -> documents and a result list, and exit status 0 once written.
+
+One process is one Spark session at most, for care and check alike. It starts when a table has work; what the check
+costs to import is paid when something was published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from nightkeep.commands.exit_status import parsed
+from nightkeep.errors import UsageError
+from nightkeep.groups.run_group import Reported, care_for_group, check_group, sweep_group
+from nightkeep.groups.table_group import Group
+from nightkeep.model import Operation
+from nightkeep.policy import EffectivePolicy, Overrides, load_usable
+from nightkeep.redaction import redacted, redacted_output
+from nightkeep.spark.engine import Engine
+
+
+@redacted_output()
+def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
+    """Care for the tables of `argv`, and check what that publishes; without `operations` each as its policy asks.
+
+    Raises UsageError, before any work, for a policy or an option that cannot be understood.
+    """
+    arguments = _parse(argv)
+    group = _group(arguments)
+    with _engine(group) as engine:
+        return _write(arguments.result, care_for_group(group, operations, engine))
+
+
+@redacted_output()
+def check_job(argv: Sequence[str]) -> int:
+    """Check what the run of `argv` published and no check has judged."""
+    arguments = _parse(argv)
+    group = _group(arguments)
+    with _engine(group) as engine:
+        return _write(arguments.result, check_group(group, engine))
+
+
+@redacted_output()
+def sweep_job(argv: Sequence[str]) -> int:
+    """Expire and sweep the tables of `argv` as their policies say, and check what is left."""
+    arguments = parsed(_arguments(), argv)
+    group = _tables(arguments, Overrides())
+    with _engine(group) as engine:
+        return _write(arguments.result, sweep_group(group, engine))
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _arguments()
+    parser.add_argument("--where", help="partition filter")
+    parser.add_argument("--full", action="store_true", help="all files, not only new ones")
+    parser.add_argument("--zorder", help="cluster by these columns along a Z curve")
+    parser.add_argument("--hilbert", help="cluster by these columns along a Hilbert curve")
+    parser.add_argument("--target-size", help="size of the files written")
+    return parsed(parser, argv)
+
+
+def _arguments() -> argparse.ArgumentParser:
+    """What every script is told."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--policy", required=True, help="tables.yaml")
+    parser.add_argument("--tables", default="", help="names or addresses, separated by commas")
+    parser.add_argument("--table", action="append", default=[], help="one more, which may have a comma in it")
+    parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
+    parser.add_argument("--reports", required=True, help="folder of the documents")
+    parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
+    parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
+    parser.add_argument("--dry-run", action="store_true", help="plan only")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # At INFO it tells which of its own functions it does not register.
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    return parser
+
+
+def _group(arguments: argparse.Namespace) -> Group:
+    said = Overrides(
+        where=arguments.where or None, full=arguments.full, zorder=arguments.zorder or None,
+        hilbert=arguments.hilbert or None, target_size=arguments.target_size or None,
+    )  # fmt: skip
+    return _tables(arguments, said)
+
+
+def _tables(arguments: argparse.Namespace, said: Overrides) -> Group:
+    tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
+    if not tables:
+        raise UsageError("--tables, --table: expected the name or address of a table, found none")
+    policy = load_usable(arguments.policy)
+    return Group(
+        policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
+        hand=_hand(arguments.result), died=tuple(arguments.died),
+    )  # fmt: skip
+
+
+def _engine(group: Group) -> Engine:
+    policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
+    memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
+    # Under spark-submit the session is there already and its master stands.
+    return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)
+
+
+def _write(result: Path | None, reported: Iterable[Reported]) -> int:
+    """Every entry as soon as there is one. Raises UsageError, before any work, for a place that cannot be written.
+
+    Where Spark is gone, the table at work stays noted and the status is 1: the others would fail of nothing else.
+    """
+    entries, launcher = list[dict[str, object]](), os.getppid()
+    _put(result, entries)
+    for one in reported:
+        if _abandoned(launcher):
+            logging.error(
+                "%s: the JVM of spark-submit is gone; what is left of the group is not begun", one.document.table
+            )
+            return 1
+        entries.append(one.to_json())
+        logging.info(
+            "%s %s: %s %s", one.document.table, one.document.operation, one.document.outcome, one.document.reason or ""
+        )
+        with suppress(UsageError):  # the last one tells
+            _put(result, entries)
+    _put(result, entries)
+    if hand := _hand(result):
+        hand.unlink(missing_ok=True)
+    return 0
+
+
+def _abandoned(launcher: int) -> bool:
+    """Whether the JVM that started this process, as spark-submit does, has ended."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ and os.getppid() != launcher
+
+
+def _hand(result: Path | None) -> Path | None:
+    """The file that names the table at work, as long as one is."""
+    return None if result is None else result.with_name(f"{result.name}.hand")
+
+
+def _put(result: Path | None, entries: Sequence[dict[str, object]]) -> None:
+    if result is None:
+        return
+    try:
+        # Whole at any time, as this process may die at any table.
+        part = result.with_name(f"{result.name}.part")
+        part.write_text(json.dumps(redacted(entries), indent=2) + "\n", encoding="utf-8")
+        part.replace(result)
+    except OSError as failure:
+        raise UsageError(f"--result: expected a file that can be written, found {failure}") from failure

@@ -1,0 +1,1 @@
+"""Commits to Delta tables: staged first, made visible in one atomic step."""

@@ -1,0 +1,276 @@
+"""Edits -> one staged commit -> a visible version; guards for whatever others commit in between.
+
+PROTOCOL.md, "Delta Log Entries" and "Actions"; what delta-spark's OPTIMIZE writes, in its order (OptimizeExecutor in
+OptimizeTableCommand.scala). The guard is as strict as its retry: every input still live with the same vector.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.delta.commit.commit_info import commit_info
+from nightkeep.formats.delta.metadata.actions import Raw, line, parse_lines, parse_object
+from nightkeep.formats.delta.metadata.log_segment import commits_newest_first
+from nightkeep.formats.delta.metadata.log_state import commit_infos, digest
+from nightkeep.formats.delta.metadata.naming import commit_name, commit_user, staged_name, transaction_of
+from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
+from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
+from nightkeep.formats.delta.metadata.schema import TableSchema
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot
+from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
+from nightkeep.storage import Storage, require_exclusive_create
+from nightkeep.storage.times import not_ahead
+
+RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
+"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
+ROW_TRACKING = "delta.rowTracking"
+_KEPT = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+"""Fields that a remove repeats from the add: without the vector the file stays live for every reader."""
+
+
+def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    """Write the commit of the version after `parent` under a name that nobody reads.
+
+    Files are removed at a time that is not ahead of the store's, or they would stay for longer than the table says;
+    where it is, the commit is written anew.
+
+    Raises CorruptMetadata where a file that was rewritten is not live in `parent` any more, RefusedTable for a store
+    on which another's commit could be overwritten.
+    """
+    require_exclusive_create(storage)
+    edit = _merged(parent, rewrites)
+    # Our clock may be behind that of the last writer, and either of them ahead of the store's.
+    latest = replace(run, now_ms=max(run.now_ms, _time(parent.commit_info)))
+    name = _staged(storage, parent, edit, latest)
+    now_ms = not_ahead(latest.now_ms, storage, name)
+    if now_ms != latest.now_ms:
+        storage.delete(name)
+        name = _staged(storage, parent, edit, replace(run, now_ms=now_ms))
+    outputs = [output for rewrite in rewrites for output in rewrite.outputs]
+    return Candidate(
+        table=parent.table,
+        version=parent.version + 1,
+        parent=parent.identity,
+        metadata=name,
+        staged=(*outputs, name),
+        units=tuple(dict.fromkeys(rewrite.key for rewrite in rewrites)),
+    )
+
+
+def _staged(storage: Storage, parent: DeltaSnapshot, edit: DeltaEdit, run: Run) -> str:
+    transaction = uuid.uuid4()
+    name = staged_name(run, transaction)
+    storage.put(name, _lines(parent, edit, run, transaction).encode())
+    return name
+
+
+def commit(storage: Storage, candidate: Candidate) -> bool:
+    """Create <version>.json with the staged bytes, if nobody has and the one before it is still the one staged on.
+
+    No checksum file and no `_last_checkpoint`: both may be missing, and a wrong one stops readers.
+    """
+    name, temporary = commit_name(candidate.version), f"{candidate.metadata}.tmp"
+    if storage.exists(name):
+        return False
+    parent = candidate.parent
+    won = storage.put_if_absent(
+        name, storage.read(candidate.metadata), temporary=temporary,
+        may_go=lambda: digest(storage, parent.version) == parent.commit,
+    )  # fmt: skip
+    # The store may have been asked twice, as its first answer was lost.
+    if not won and not visible(storage, candidate):
+        return False
+    storage.delete(candidate.metadata)
+    return True
+
+
+def undermined(storage: Storage, candidate: Candidate) -> str | None:
+    """Whether the log was cut, or the table created anew, while the candidate was committed."""
+    parent = candidate.parent
+    found = digest(storage, parent.version)
+    if found == parent.commit or not visible(storage, candidate):
+        return None
+    staged = f"version {parent.version}, which it was staged on"
+    if found:
+        return f"{staged}, was replaced while it was committed"
+    # A cleanup of the log leaves nothing older, or a checkpoint.
+    is_older_left = any(number < parent.version for number, _ in commits_newest_first(storage))
+    return f"{staged}, was cut off the log while it was committed" if found is None and is_older_left else None
+
+
+def visible(storage: Storage, candidate: Candidate) -> bool:
+    """Whether <version>.json is of this candidate's own transaction, whoever asks and however often."""
+    name = commit_name(candidate.version)
+    if not storage.exists(name):
+        return False
+    infos = [body for kind, body in parse_lines(storage.read(name), subject=name) if kind == "commitInfo"]
+    return any(info.get("txnId") == transaction_of(candidate.metadata) for info in infos)
+
+
+def committed(storage: Storage, run: Run) -> tuple[int, ...]:
+    """The versions that this run committed, ascending, among those whose commits still exist."""
+    found: list[int] = []
+    newest_ms = 0
+    for version, info in commit_infos(storage):
+        newest_ms = newest_ms or _time(info)
+        if info.get("userMetadata") == commit_user(run.token):
+            found.append(version)
+        # A commit that does not say when it was made says nothing of those before it.
+        # Our clock may be ahead of those of all writers.
+        elif 0 < _time(info) < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
+            break
+    return tuple(reversed(found))
+
+
+def units_of(storage: Storage, schema: TableSchema, version: int) -> tuple[UnitKey, ...]:
+    """The partitions that a commit of ours changed, by its own lines: its parent may be gone."""
+    name = commit_name(version)
+    files = (body for kind, body in parse_lines(storage.read(name), subject=name) if kind in ("add", "remove"))
+    values = (stored(schema, each, subject=name) for each in map(_partition, files))
+    return tuple(dict.fromkeys(UnitKey(key_text(schema, typed(schema, each))) for each in values))
+
+
+def _partition(file: Raw) -> Mapping[str, str | None]:
+    told = file.get("partitionValues")
+    return told if isinstance(told, Mapping) else {}
+
+
+def conflicts(
+    planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite]
+) -> tuple[tuple[UnitKey, str], ...]:
+    """Units whose inputs are gone or have another vector; all of them where protocol or metadata changed.
+
+    What others add is no conflict: rows that moved within a partition are the same rows.
+    """
+    keys = tuple(dict.fromkeys(rewrite.key for rewrite in rewrites))
+    for what, before, after in (
+        ("protocol", _protocol(planned.raw_protocol), _protocol(head.raw_protocol)),
+        ("metadata", _metadata(planned.raw_metadata), _metadata(head.raw_metadata)),
+    ):
+        if before != after:
+            reason = f"the table's {what} changed between versions {planned.version} and {head.version}"
+            return tuple((key, reason) for key in keys)
+    gone = {key: _gone(head, key, rewrites) for key in keys}
+    return tuple((key, f"inputs changed: {', '.join(names)}") for key, names in gone.items() if names)
+
+
+def _gone(head: DeltaSnapshot, key: UnitKey, rewrites: Sequence[Rewrite]) -> list[str]:
+    live = _live(head, key)
+    inputs = {file.identity: file for rewrite in rewrites if rewrite.key == key for file in _edit(rewrite).removed}
+    return sorted(file.name for identity, file in inputs.items() if identity not in live)
+
+
+def _live(snapshot: DeltaSnapshot, key: UnitKey) -> dict[tuple[str, str | None], DataFile]:
+    unit = snapshot.by_key.get(key)
+    return {} if unit is None else {file.identity: file for file in unit.files}
+
+
+def _protocol(raw: Raw) -> dict[str, object]:
+    """In a form that a checkpoint keeps: features are a set, and what is null is absent."""
+    return {key: sorted(map(str, value)) if isinstance(value, list) else value for key, value in _present(raw).items()}
+
+
+def _metadata(raw: Raw) -> dict[str, object]:
+    """Without what an insert may move: the last number that an identity column gave away."""
+    schema = parse_object(str(raw.get("schemaString")), subject="schemaString")
+    return _present(raw) | {"schemaString": _without_numbers(schema)}
+
+
+def _without_numbers(schema: Mapping[str, object]) -> list[object]:
+    fields = schema.get("fields")
+    return [_without_number(each) for each in fields] if isinstance(fields, list) else []
+
+
+def _without_number(column: object) -> object:
+    """Identity columns are top-level ones (PROTOCOL.md, "Identity Columns")."""
+    if not isinstance(column, Mapping) or not isinstance(column.get("metadata"), Mapping):
+        return column
+    kept = {key: value for key, value in column["metadata"].items() if key != "delta.identity.highWaterMark"}
+    return {**column, "metadata": kept}
+
+
+def _present(raw: Raw) -> dict[str, object]:
+    return {key: value for key, value in raw.items() if value not in (None, {}, [])}
+
+
+def _edit(rewrite: Rewrite) -> DeltaEdit:
+    assert isinstance(rewrite.edit, DeltaEdit)
+    return rewrite.edit
+
+
+def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite]) -> DeltaEdit:
+    """One edit for all: each removed file once, as the parent has it now."""
+    removed: dict[tuple[str, str | None], DataFile] = {}
+    for rewrite in rewrites:
+        live = _live(parent, rewrite.key)
+        for file in _edit(rewrite).removed:
+            if file.identity not in live:
+                subject = f"{parent.table.name} version {parent.version}, {rewrite.key}"
+                raise CorruptMetadata(subject, f"{file.name} as it was rewritten", "no such live file")
+            removed[file.identity] = live[file.identity]
+    added = tuple(add for rewrite in rewrites for add in _edit(rewrite).added)
+    deleted = sum(_edit(rewrite).rows_deleted for rewrite in rewrites)
+    return DeltaEdit(tuple(removed.values()), added, _edit(rewrites[0]).intent, deleted)
+
+
+def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.UUID) -> str:
+    numbered, mark = _numbered(parent, edit)
+    changes = edit.intent.operation is Operation.DELETE
+    body = [line("remove", _remove(file, run.now_ms) | {"dataChange": changes}) for file in edit.removed]
+    body += [line("add", add) for add in numbered]
+    if mark is not None and mark != parent.row_id_high_water_mark:
+        configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
+        domain = {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}
+        body.append(line("domainMetadata", domain))
+    info = commit_info(parent, edit, now_ms=run.now_ms) | {
+        "userMetadata": commit_user(run.token),
+        "txnId": str(transaction),
+    }
+    # In-commit timestamps are looked for in the first line (PROTOCOL.md, "In-Commit Timestamps").
+    return "\n".join([line("commitInfo", info), *body, ""])
+
+
+def _remove(file: DataFile, now_ms: int) -> dict[str, object]:
+    kept = {key: file.raw[key] for key in _KEPT if file.raw.get(key) is not None}
+    counted = {} if file.rows is None else {"stats": json.dumps({"numRecords": file.rows}, separators=(",", ":"))}
+    head = {"path": file.path, "deletionTimestamp": now_ms, "dataChange": False, "extendedFileMetadata": True}
+    return head | kept | counted
+
+
+def _numbered(parent: DeltaSnapshot, edit: DeltaEdit) -> tuple[list[Raw], int | None]:
+    """Adds with base row ids above every id given away so far, in their order, and the new highest id.
+
+    A file that only gets another vector keeps its ids: they belong to its rows.
+    """
+    if not parent.schema.assigns_row_ids:
+        return list(edit.added), None
+    known = {file.path: file.raw for file in edit.removed}
+    mark = -1 if parent.row_id_high_water_mark is None else parent.row_id_high_water_mark
+    found: list[Raw] = []
+    for add in edit.added:
+        before = known.get(str(add["path"]), {})
+        base, version = before.get("baseRowId"), before.get("defaultRowCommitVersion")
+        if base is None:
+            base, mark = mark + 1, mark + _rows(add)
+        ids = {"baseRowId": base, "defaultRowCommitVersion": parent.version + 1 if version is None else version}
+        found.append({**add, **ids})
+    return found, mark if mark >= 0 else None
+
+
+def _rows(add: Raw) -> int:
+    """Physical rows; row tracking asks for the number on every add (PROTOCOL.md, "Row Tracking")."""
+    subject = f"statistics of {add['path']}"
+    rows = parse_object(str(add.get("stats")), subject=subject).get("numRecords")
+    if not isinstance(rows, int) or rows < 0:
+        raise CorruptMetadata(subject, "numRecords", repr(rows))
+    return rows
+
+
+def _time(info: Raw) -> int:
+    """When a commit says it was made, in epoch milliseconds; 0 where it does not say."""
+    told = info.get("timestamp")
+    return told if isinstance(told, int) else 0

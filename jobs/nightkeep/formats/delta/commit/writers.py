@@ -1,0 +1,54 @@
+"""Who else commits to a table on S3, and whether we may: a create that is no create would overwrite us, or we it.
+
+delta-spark's S3SingleDriverLogStore, its default for s3a, looks whether a version exists and then writes it
+(delta-storage, io.delta.storage); its stores for Azure and Google Cloud create exclusively, and so does delta-rs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
+
+from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.formats.delta.metadata.actions import parse_lines
+from nightkeep.formats.delta.metadata.log_segment import commits_newest_first
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.model import Request, Writers
+from nightkeep.protocol import Snapshot
+from nightkeep.storage import ObjectStorage, Storage
+
+HISTORY: Final = 20
+"""Commits that are looked at: who wrote none of them has left."""
+_EXCLUSIVE: Final = ("Nightkeep/", "delta-rs")
+
+
+def exclusive_writers(storage: Storage) -> Callable[[Snapshot[DeltaUnit], Request], None]:
+    """A guard against writers that could overwrite our commit; none is needed where the policy vouches for them."""
+
+    def refuse(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+        is_s3 = isinstance(storage, ObjectStorage) and storage.root.startswith("s3:")
+        if not is_s3 or request.writers is Writers.CONDITIONAL:
+            return
+        assert isinstance(snapshot, DeltaSnapshot)
+        for version, author in _authors(storage):
+            if not author.startswith(_EXCLUSIVE):
+                raise RefusedTable(
+                    snapshot.table.name,
+                    f"version {version} was committed by {author}, which may overwrite commits of others on S3",
+                    "if all writers create commits by conditional writes, say writers: conditional in the policy or "
+                    "--writers conditional",
+                )
+
+    return refuse
+
+
+def _authors(storage: Storage) -> Iterator[tuple[int, str]]:
+    """What the writers of the newest commits call themselves, newest first."""
+    for version, name in islice(commits_newest_first(storage), HISTORY):
+        try:
+            actions = list(parse_lines(storage.read(name), subject=name))
+        except MissingFile:
+            continue
+        info = next((body for kind, body in actions if kind == "commitInfo"), {})
+        yield version, str(info.get("engineInfo") or info.get("clientVersion") or "an engine without a name")

@@ -1,0 +1,1 @@
+"""Data files of Delta tables: columns, statistics, Parquet reading and writing."""

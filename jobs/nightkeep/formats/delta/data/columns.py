@@ -1,0 +1,160 @@
+"""Data file bytes -> Arrow columns of the table's logical types and names, by the column mapping's mode.
+
+Positions are physical row ordinals of the file. Every table handed out for one schema and the same names has the same
+Arrow schema, whatever the file was written as. Values of partition columns come from the log, never from the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.delta.data.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, one_array
+from nightkeep.storage import Storage
+
+ROW_ID: Final = "_metadata.row_id"
+COMMIT_VERSION: Final = "_metadata.row_commit_version"
+"""Stable row ids and row commit versions, as delta-spark calls the columns; with row tracking enabled only."""
+
+
+def every_column(schema: TableSchema) -> tuple[str, ...]:
+    """The names of the table's columns in its order, then of what row tracking keeps of a row."""
+    names = tuple(field.name for field in schema.fields)
+    return names if schema.row_tracking is None else (*names, ROW_ID, COMMIT_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column to read: the file's field at place `held` (None: it has none) as `type`.
+
+    Where it has none, the value is `constant`; where it has null too if `tracked`, and a row id counts on from there.
+    """
+
+    name: str
+    type: pa.DataType
+    stored: pa.DataType
+    held: int | None
+    constant: object = None
+    tracked: bool = False
+
+
+class FileReader:
+    """One open data file of a unit; columns are asked for by their logical names, all of them by default.
+
+    Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
+    RefusedTable for a file without field ids where columns are found by id.
+    """
+
+    def __init__(self, storage: Storage, unit: DeltaUnit, file: DataFile) -> None:
+        self.subject = file.path
+        self._unit, self._schema, self._file = unit, unit.schema, file
+        self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
+        self._find = finder(self._schema.mapping)
+        self._leaves = leaf_bounds(self._parquet.fields)
+        self.rows = self._parquet.rows
+
+    def read(self, names: Sequence[str] | None = None) -> pa.Table:
+        """The columns of all rows, in file order."""
+        return self._whole(names, self.batches(names))
+
+    def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
+        """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
+        for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
+            yield piece
+
+    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
+        """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
+        yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
+
+    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
+        """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
+        return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
+
+    def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
+        found = list(pieces)
+        return pa.concat_tables(found) if found else _arrow_schema(self._columns(names)).empty_table()
+
+    def _pieces(
+        self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Position of the first row, and the columns, in file order."""
+        held = sorted({column.held for column in columns if column.held is not None})
+        leaves = [leaf for place in held for leaf in range(self._leaves[place], self._leaves[place + 1])]
+        for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
+            found = dict(zip(held, piece.columns, strict=True))
+            ordinals = range(start, start + piece.num_rows)
+            arrays = [self._array(column, found, ordinals) for column in columns]
+            yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
+
+    def _array(self, column: _Column, held: Mapping[int, Array], ordinals: range) -> ChunkedArray:
+        """Of rows at these positions; `held` are the file's own values by place."""
+        if column.held is None:
+            return chunked([self._filled(column, ordinals)], column.type)
+        try:
+            found = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
+        except ValueError as failure:
+            subject = f"{self.subject} column {column.name}"
+            raise CorruptMetadata(subject, f"values of {column.type}", reason_of(failure)) from failure
+        if not column.tracked or not found.null_count:
+            return found
+        return chunked([pc.coalesce(one_array(found), self._filled(column, ordinals))], column.type)
+
+    def _filled(self, column: _Column, ordinals: range) -> Array:
+        """What the file has no values for."""
+        base = column.constant
+        if column.tracked and not isinstance(base, int):
+            raise CorruptMetadata(self.subject, "a base row id and commit version: rows are tracked", "none")
+        if column.tracked and column.name == ROW_ID and isinstance(base, int):
+            return pa.array(np.arange(base + ordinals.start, base + ordinals.stop, dtype=np.int64))
+        constant: Any = pa.scalar(base, column.type)
+        return cast(Array, pa.repeat(constant, len(ordinals)))
+
+    def _columns(self, names: Sequence[str] | None) -> list[_Column]:
+        return [self._column(name) for name in (every_column(self._schema) if names is None else names)]
+
+    def _column(self, name: str) -> _Column:
+        tracking, raw = self._schema.row_tracking, self._file.raw
+        if tracking is not None and name == ROW_ID:
+            return self._tracked(name, tracking.row_id, raw.get("baseRowId"))
+        if tracking is not None and name == COMMIT_VERSION:
+            return self._tracked(name, tracking.commit_version, raw.get("defaultRowCommitVersion"))
+        field = self._schema.field(name)
+        if name in self._schema.partition_columns:
+            return _Column(name, field.type, field.stored, None, self._unit.partition[name])
+        return _Column(name, field.type, field.stored, self._place(field))
+
+    def _tracked(self, name: str, materialised: str, constant: object) -> _Column:
+        place = self._found(by_name, name, pa.field(materialised, pa.int64()))
+        return _Column(name, pa.int64(), pa.int64(), place, constant, tracked=True)
+
+    def _place(self, field: Field) -> int | None:
+        mapped = self._schema.mapping is ColumnMapping.ID
+        if mapped and all(field_id(held) is None for held in self._parquet.fields):
+            advice = "rewrite the table with the engine that wrote this file"
+            raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
+        metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
+        wanted = pa.field(field.physical, field.stored, metadata=metadata)
+        return self._found(self._find, field.name, wanted)
+
+    def _found(self, find: Find, name: str, wanted: ArrowField) -> int | None:
+        try:
+            return find(self._parquet.fields, wanted, 0)
+        except ValueError as failure:
+            raise CorruptMetadata(
+                f"{self.subject} column {name}", f"one field {wanted.name}", reason_of(failure)
+            ) from failure
+
+
+def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
+    return pa.schema([(column.name, column.type) for column in columns])

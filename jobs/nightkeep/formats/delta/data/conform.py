@@ -1,0 +1,209 @@
+"""Arrow values of one side's type -> the other side's: nested fields found anew, types widened, nothing narrowed.
+
+Type widening as PROTOCOL.md has it ("Type Widening"); a field that a file has not is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from nightkeep.formats.delta.metadata.schema import ColumnMapping
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
+from nightkeep.kernels.int96 import WIDTH, micros
+
+ArrowField: TypeAlias = "pa.Field[Any]"
+Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
+"""(fields there are, the field looked for as the files call it, its place) -> the place of that field, if any."""
+
+FIELD_ID: Final = b"PARQUET:field_id"
+_INT_BITS_IN_DOUBLE: Final = 32
+
+
+def conform(column: ChunkedArray, wanted: pa.DataType, stored: pa.DataType, find: Find) -> ChunkedArray:
+    """The column as `wanted`; `stored` is the same type by the names and ids that `find` compares.
+
+    Raises ValueError naming both types for values of a type that does not widen to the wanted one, and ArrowInvalid,
+    which is a ValueError too, for a value that does not fit.
+    """
+    if column.type == wanted and not nested(wanted):
+        return column
+    return chunked([_conform(chunk, wanted, stored, find) for chunk in column.chunks], wanted)
+
+
+def chunked(chunks: Sequence[Array], kind: Any) -> ChunkedArray:
+    """A column of chunks, none of them too."""
+    return pa.chunked_array(chunks, kind)
+
+
+def finder(mapping: ColumnMapping) -> Find:
+    """How the fields of a data file are found under this mode."""
+    return by_id if mapping is ColumnMapping.ID else by_name
+
+
+def by_name(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
+    """The field of this name. One that differs by case alone is a doubt: whether an engine reads it, or nulls, depends
+    on how its session compares names."""
+    del place
+    found = [at for at, field in enumerate(fields) if field.name == wanted.name]
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} fields {wanted.name}")
+    if not found:
+        near = [field.name for field in fields if field.name.lower() == wanted.name.lower()]
+        if near:
+            raise ValueError(f"no field {wanted.name}, but {', '.join(near)}, which differs by case")
+    return found[0] if found else None
+
+
+def by_id(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
+    """The field of this id."""
+    number = field_id(wanted)
+    found = [at for at, field in enumerate(fields) if number is not None and field_id(field) == number]
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} fields with id {number}")
+    return found[0] if found else None
+
+
+def by_place(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
+    """The field at the same place: both types are ours. `wanted` is of a type `without_void`."""
+    held = [at for at, field in enumerate(fields) if not pa.types.is_null(field.type)]
+    return held[place] if held else place
+
+
+def without_void(kind: pa.DataType) -> pa.DataType:
+    """The type as data files have it: no field of type void (PROTOCOL.md, "Void Type").
+
+    A struct of nothing else keeps them, as Parquet has no struct without fields.
+    """
+    if isinstance(kind, pa.StructType):
+        held = [field for field in kind if not pa.types.is_null(field.type)]
+        return pa.struct([field.with_type(without_void(field.type)) for field in held or kind])
+    if isinstance(kind, pa.ListType):
+        return pa.list_(kind.value_field.with_type(without_void(kind.value_type)))
+    if isinstance(kind, pa.MapType):
+        parts: Any = (kind.key_type, without_void(kind.item_type))
+        return cast(pa.DataType, pa.map_(*parts))
+    return kind
+
+
+def field_id(field: ArrowField) -> int | None:
+    """What Arrow keeps a Parquet field id as."""
+    text = (field.metadata or {}).get(FIELD_ID)
+    return None if text is None else int(text)
+
+
+def nested(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.StructType | pa.ListType | pa.MapType)
+
+
+def _conform(array: Array, wanted: pa.DataType, stored: pa.DataType, find: Find) -> Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if isinstance(wanted, pa.StructType) and isinstance(array, pa.StructArray):
+        return _struct(array, wanted, cast(pa.StructType, stored), find)
+    if isinstance(wanted, pa.MapType) and isinstance(array, pa.MapArray):
+        return _map(array, wanted, cast("pa.MapType[Any, Any, Any]", stored), find)
+    if isinstance(wanted, pa.ListType) and _is_list(array.type):
+        return _list(array, wanted, cast("pa.ListType[Any]", stored), find)
+    return _leaf(array, wanted)
+
+
+def _struct(array: pa.StructArray, wanted: pa.StructType, stored: pa.StructType, find: Find) -> Array:
+    there = list(array.type)
+    _refuse_shredded(there, wanted)
+    children = []
+    for place, field in enumerate(wanted):
+        at = find(there, stored.field(place), place)
+        if at is None:
+            children.append(pa.nulls(len(array), field.type))
+        else:
+            children.append(_conform(array.field(at), field.type, stored.field(place).type, find))
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+
+
+def _refuse_shredded(there: list[ArrowField], wanted: pa.StructType) -> None:
+    """A variant's typed_value holds what its value does not: to leave it out would lose data."""
+    names = {field.name for field in there}
+    if {"metadata", "typed_value"} <= names and wanted.get_field_index("typed_value") < 0:
+        raise ValueError("a shredded variant, whose typed_value is not read")
+
+
+def _list(array: Array, wanted: pa.ListType[Any], stored: pa.ListType[Any], find: Find) -> Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    plain = cast("pa.ListArray[Any]", array)
+    values = _conform(plain.values, wanted.value_type, stored.value_type, find)
+    return _rebuilt(array, wanted, values)
+
+
+def _map(array: pa.MapArray[Any, Any], wanted: pa.MapType[Any, Any, Any], stored: Any, find: Find) -> Array:
+    keys = _conform(array.keys, wanted.key_type, stored.key_type, find)
+    items = _conform(array.items, wanted.item_type, stored.item_type, find)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
+    return _rebuilt(array, wanted, entries)
+
+
+def _rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
+    """The same lists or maps of other values; a slice stays one."""
+    validity, offsets = array.buffers()[:2]
+    found = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
+    return cast(Array, found)
+
+
+def _leaf(array: Array, wanted: pa.DataType) -> Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(wanted):
+        array = micros(array)
+    if array.type == wanted:
+        return array
+    if not _widens(array.type, wanted):
+        raise ValueError(f"{array.type}, which is not read as {wanted}")
+    return cast(Array, array.cast(wanted))
+
+
+def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a cast keeps every value that it lets through; Arrow's casts refuse what does not fit."""
+    if pa.types.is_integer(held):
+        return _widens_integer(held, wanted)
+    if pa.types.is_decimal(held) and pa.types.is_decimal(wanted):
+        whole = wanted.precision - wanted.scale >= held.precision - held.scale
+        return bool(whole and wanted.scale >= held.scale)
+    if pa.types.is_timestamp(wanted):
+        return pa.types.is_timestamp(held) or (pa.types.is_date(held) and wanted.tz is None)
+    if pa.types.is_floating(wanted):
+        return pa.types.is_floating(held) and held.bit_width <= wanted.bit_width
+    return (_is_bytes(held) and _is_bytes(wanted)) or pa.types.is_null(held)
+
+
+def _widens_integer(held: pa.DataType, wanted: pa.DataType) -> bool:
+    # Some writers leave out that 32 bits hold a byte or a short: Arrow's cast sees to it.
+    if pa.types.is_integer(wanted):
+        return held.bit_width <= max(wanted.bit_width, 32)
+    if pa.types.is_decimal(wanted):
+        return True
+    return bool(wanted == pa.float64() and held.bit_width <= _INT_BITS_IN_DOUBLE)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+    )

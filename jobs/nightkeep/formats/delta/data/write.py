@@ -1,0 +1,156 @@
+"""Rows in the order they shall have -> Parquet data files of one partition, with the add actions readers will trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
+from nightkeep.formats.delta.data.conform import ArrowField, by_place, conform, without_void
+from nightkeep.formats.delta.data.file_statistics import FileStats
+from nightkeep.formats.delta.metadata.locations import log_path
+from nightkeep.formats.delta.metadata.naming import Naming
+from nightkeep.formats.delta.metadata.partition import folder
+from nightkeep.formats.delta.metadata.schema import TableSchema
+from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, Limit, Source, with_bounds, with_dictionaries
+from nightkeep.storage import Storage
+
+_CODECS: Final = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")} | {
+    "uncompressed": "none",
+    "lz4_raw": "lz4",
+}
+"""Arrow's name of each codec; Hadoop's framed lz4 is no codec of its."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A new data file: its name in storage, its rows, its size and its raw add action.
+
+    The action lacks what only a commit can know: base row id and row commit version.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    add: Mapping[str, object] = field(hash=False, repr=False)
+
+
+class FileWriter:
+    """Writes files of one partition, given by its values as an add has them. `columns` is what chunks must hold.
+
+    Columns are known by their logical names; what else a chunk holds is left out. The codec is the table's
+    `delta.parquet.compression.codec`, else snappy, unless one is given.
+    """
+
+    def __init__(
+        self, storage: Storage, schema: TableSchema, naming: Naming, stored_partition: Mapping[str, str | None], *,
+        now_ms: int, codec: str | None = None, tags: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self._storage, self._schema, self._naming = storage, schema, naming
+        self._partition, self._now_ms, self._tags = stored_partition, now_ms, tags
+        self._columns = _columns(schema)
+        self._codec = (codec or schema.configuration.get("delta.parquet.compression.codec", "snappy")).lower()
+        self._row_bytes: float | None = None
+        self._dictionaries: list[str] | None = None
+        self.columns: tuple[str, ...] = tuple(column.name for column in self._columns)
+        if self._codec not in _CODECS:
+            raise RefusedTable("data files", f"compression {self._codec} is not handled", "set snappy or zstd")
+
+    def write(
+        self, chunks: Iterable[pa.Table], *, target_bytes: int | None = None, rows_per_file: int | None = None
+    ) -> list[WrittenFile]:
+        """Write all rows in their order; no rows, no file. One of the limits is given.
+
+        Each file has `rows_per_file` rows but for the last, or about `target_bytes` bytes. Holds one row group.
+        """
+        limit = Limit(target_bytes, rows_per_file)
+        source = Source(chunks)
+        files: list[WrittenFile] = []
+        while source.row_bytes is not None:
+            files.append(self._write_file(source, limit))
+        return files
+
+    def _write_file(self, source: Source, limit: Limit) -> WrittenFile:
+        place, name = folder(self._schema, self._partition), self._naming.data(self._codec)
+        path = f"{place}/{name}" if place else name
+        stats = FileStats(self._schema)
+        with self._storage.create(path) as sink:
+            self._write_groups(sink, source, limit, stats)
+            size = sink.tell()
+        self._row_bytes = size / stats.rows
+        add: dict[str, object] = {
+            "path": log_path(path),
+            "partitionValues": dict(self._partition),
+            "size": size,
+            "modificationTime": self._now_ms,
+            "dataChange": False,
+            "stats": stats.json(),
+        }
+        return WrittenFile(path, stats.rows, size, add if self._tags is None else {**add, "tags": dict(self._tags)})
+
+    def _write_groups(self, sink: BinaryIO, source: Source, limit: Limit, stats: FileStats) -> None:
+        group = self._group(sink, source, limit, stats)
+        stored = self._stored(group)
+        with pq.ParquetWriter(sink, stored.schema, **self._settings(stored)) as writer:
+            while group.num_rows:
+                writer.write_table(self._stored(group), row_group_size=ROW_GROUP_ROWS)
+                stats.add(group)
+                self._row_bytes = sink.tell() / stats.rows
+                group = self._group(sink, source, limit, stats)
+
+    def _group(self, sink: BinaryIO, source: Source, limit: Limit, stats: FileStats) -> pa.Table:
+        rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)
+        return source.take(rows)
+
+    def _stored(self, chunk: pa.Table) -> pa.Table:
+        """The chunk by the names and types that files have."""
+        fields = [column.stored for column in self._columns]
+        arrays = [conform(chunk.column(c.name), c.stored.type, c.stored.type, by_place) for c in self._columns]
+        for column, array in zip(self._columns, arrays, strict=True):
+            if array.null_count and not column.stored.nullable:
+                raise CorruptMetadata(f"column {column.name}", "no nulls", f"{array.null_count} of {chunk.num_rows}")
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _settings(self, first: pa.Table) -> dict[str, Any]:
+        if self._dictionaries is None:
+            self._dictionaries = with_dictionaries(first)
+        return {
+            "compression": _CODECS[self._codec],
+            "use_dictionary": self._dictionaries,
+            "write_statistics": with_bounds(first.schema),
+            "store_schema": False,
+            "store_decimal_as_integer": True,
+            # Without, a flipped bit reads as another row; 8 M rows of six columns take 1.04 s of CPU instead of 0.96.
+            "write_page_checksum": True,
+            "version": "2.6",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredColumn:
+    """A column by its name in chunks, and as files have it."""
+
+    name: str
+    stored: ArrowField
+
+
+def _columns(schema: TableSchema) -> list[_StoredColumn]:
+    """Data columns, partition columns where files must hold them, and those of row tracking.
+
+    Columns of type void are not written (PROTOCOL.md, "Void Type").
+    """
+    found: list[_StoredColumn] = []
+    for column in schema.fields if schema.stores_partitions else schema.data_fields:
+        if not pa.types.is_null(column.type):
+            metadata = None if column.id is None else {"PARQUET:field_id": str(column.id)}
+            stored = pa.field(column.physical, without_void(column.stored), nullable=column.nullable, metadata=metadata)
+            found.append(_StoredColumn(column.name, stored))
+    if schema.row_tracking is not None:
+        found.append(_StoredColumn(ROW_ID, pa.field(schema.row_tracking.row_id, pa.int64())))
+        found.append(_StoredColumn(COMMIT_VERSION, pa.field(schema.row_tracking.commit_version, pa.int64())))
+    return found

@@ -1,0 +1,208 @@
+"""A staged commit against its parent and against the bytes it speaks of: counts, vectors, ids, and every new file.
+
+Nothing here believes what the rewrite reported: every number is taken again from staged bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.gate.file_audit import file_faults
+from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.model import UnitKey
+from nightkeep.storage import Storage
+
+_IDS = ("baseRowId", "defaultRowCommitVersion")
+_OF_A_CHECKPOINT = frozenset({"stats", "dataChange"})
+"""Fields of an add that come out of a checkpoint in other words, or not at all."""
+
+
+def version_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+    """What the commit does besides laying out the touched partitions anew, and counts that disagree."""
+    return (
+        *_commit_faults(parent, candidate),
+        *_table_faults(parent, candidate),
+        *_time_faults(parent, candidate),
+        *_row_faults(parent, candidate, touched),
+        *_stray_changes(parent, candidate, touched),
+        *_row_id_faults(parent, candidate),
+    )
+
+
+def _commit_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
+    """Of its lines; a published version is not asked for them."""
+    if not candidate.actions:
+        return
+    live = {file.path: file for unit in parent.units for file in unit.files}
+    known = {"commitInfo", "remove", "add", "domainMetadata"}
+    if candidate.actions[0][0] != "commitInfo":
+        yield f"first action: {candidate.actions[0][0]}, expected commitInfo, where readers look for the time"
+    for kind, body in candidate.actions:
+        if kind not in known:
+            yield f"action {kind}, expected none that maintenance has no business with"
+        if kind in ("add", "remove") and body.get("dataChange") is not candidate.changes_rows:
+            yield f"{kind} of {body['path']}: dataChange {body.get('dataChange')!r}, expected {candidate.changes_rows}"
+        if kind == "remove":
+            yield from _remove_faults(body, live.get(str(body["path"])))
+
+
+def _remove_faults(remove: Raw, before: DataFile | None) -> Iterator[str]:
+    """A remove without the very vector of the file leaves it live, its rows twice (Trino #31253)."""
+    subject = f"remove of {remove['path']}"
+    if before is None:
+        yield f"{subject}: no live file of the parent"
+        return
+    if vector_id(remove) != before.identity[1]:
+        yield f"{subject}: vector {vector_id(remove)}, the file has {before.identity[1]}"
+    if not isinstance(remove.get("deletionTimestamp"), int):
+        yield f"{subject}: no deletionTimestamp, so that a vacuum may delete it at once"
+    for key in ("size", *_IDS):
+        if remove.get(key) != before.raw.get(key):
+            yield f"{subject}: {key} {remove.get(key)}, the file has {before.raw.get(key)}"
+
+
+def _table_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
+    if candidate.raw_protocol != parent.raw_protocol:
+        yield "protocol: changed, expected its parent's"
+    if candidate.raw_metadata != parent.raw_metadata:
+        yield "metadata: changed, expected its parent's"
+    for name in sorted((parent.domains.keys() | candidate.domains.keys()) - {"delta.rowTracking"}):
+        if parent.domains.get(name) != candidate.domains.get(name):
+            yield f"metadata domain {name}: changed, expected its parent's"
+
+
+def _time_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
+    before, after = parent.in_commit_timestamp, candidate.in_commit_timestamp
+    if before is not None and (after is None or after <= before):
+        yield f"in-commit timestamp {after}, expected above its parent's, {before}"
+
+
+def _row_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    """By statistics and cardinalities alone, which readers that only count believe."""
+    for key in touched:
+        before, after = (_live_rows(side.by_key.get(key)) for side in (parent, candidate))
+        fewer = before is not None and after is not None and after <= before
+        if before is not None and before != after and not (fewer and candidate.changes_rows):
+            yield f"{key}: {'unknown' if after is None else after} rows by statistics and vectors, {before} before"
+
+
+def _live_rows(unit: DeltaUnit | None) -> int | None:
+    """None where some file has no statistics."""
+    rows = 0
+    for file in () if unit is None else unit.files:
+        if file.rows is None:
+            return None
+        rows += file.rows - file.deleted_rows
+    return rows
+
+
+def _stray_changes(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    for key in sorted((parent.by_key.keys() | candidate.by_key.keys()) - set(touched)):
+        before, after = (_by_path(side.by_key.get(key)) for side in (parent, candidate))
+        if before.keys() != after.keys() or any(_changed(before[path], after[path]) for path in before):
+            yield f"{key}: changed, though no unit of it was worked on"
+
+
+def _by_path(unit: DeltaUnit | None) -> Mapping[str, DataFile]:
+    # A version no longer lists a partition that ran empty before it.
+    return {} if unit is None else {file.path: file for file in unit.files}
+
+
+def _changed(before: DataFile, after: DataFile) -> list[str]:
+    """Fields of a file's add action that differ. Statistics count only where both sides have them as text."""
+    fields = (before.raw.keys() | after.raw.keys()) - _OF_A_CHECKPOINT
+    changed = [key for key in fields if (before.raw.get(key) or None) != (after.raw.get(key) or None)]
+    if before.stats and after.stats and before.stats != after.stats:
+        changed.append("stats")
+    return sorted(changed)
+
+
+def _row_id_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
+    """Fresh ids are above the parent's mark and below the new one, and no two files share any."""
+    if not candidate.schema.assigns_row_ids:
+        return
+    mark = -1 if parent.row_id_high_water_mark is None else parent.row_id_high_water_mark
+    told = -1 if candidate.row_id_high_water_mark is None else candidate.row_id_high_water_mark
+    if told < mark:
+        yield f"row id high water mark {told}, expected no less than its parent's, {mark}"
+    known = {file.path for unit in parent.units for file in unit.files}
+    fresh = [file for unit in candidate.units for file in unit.files if file.path not in known]
+    spans: list[tuple[int, int, str]] = []
+    for file in fresh:
+        base, version = (file.raw.get(key) for key in _IDS)
+        if not isinstance(base, int) or version != candidate.version or file.rows is None:
+            yield f"{file.name}: base row id {base} of version {version}, expected one of {candidate.version}"
+        else:
+            spans.append((base, base + file.rows - 1, file.name))
+    yield from _span_faults(sorted(spans), mark, told)
+
+
+def _span_faults(spans: Sequence[tuple[int, int, str]], mark: int, told: int) -> Iterator[str]:
+    for first, last, name in spans:
+        if first <= mark or last > told:
+            yield f"{name}: row ids {first} to {last}, expected above {mark} and up to the new mark, {told}"
+    for left, right in pairwise(spans):
+        if right[0] <= left[1]:
+            yield f"{left[2]} and {right[2]}: row ids overlap at {right[0]}"
+
+
+def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tuple[str, ...]:
+    """What is wrong with one touched partition of the candidate; data that was there before is not read again."""
+    known = {file.path: file for file in base.files}
+    fresh = [file for file in candidate.files if file.path not in known]
+    kept = [(known[file.path], file) for file in candidate.files if file.path in known]
+    return (
+        *_listing_faults(storage, candidate),
+        *_partition_faults(candidate, fresh),
+        *_vector_faults(storage, (after for before, after in kept if before.identity != after.identity)),
+        *_vector_faults(storage, fresh),
+        *(fault for before, after in kept for fault in _kept_faults(before, after)),
+        *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+    )
+
+
+def _listing_faults(storage: Storage, unit: DeltaUnit) -> Iterator[str]:
+    folders = {file.name.rpartition("/")[0] for file in unit.files}
+    listed = {stored.name: stored.bytes for folder in sorted(folders) for stored in storage.list(folder)}
+    for file in unit.files:
+        size = listed.get(file.name)
+        if size != file.bytes:
+            found = "no such file" if size is None else f"{size} bytes"
+            yield f"{file.name}: the log says {file.bytes} bytes, the folder has {found}"
+
+
+def _partition_faults(unit: DeltaUnit, fresh: Iterable[DataFile]) -> Iterator[str]:
+    """Values that mean the same may be written in several ways, but each column must have one."""
+    for file in fresh:
+        told = file.raw.get("partitionValues")
+        columns = sorted(told) if isinstance(told, Mapping) else []
+        if columns != sorted(unit.stored_partition):
+            yield f"{file.name}: partition values of {columns}, expected of {sorted(unit.stored_partition)}"
+
+
+def _vector_faults(storage: Storage, files: Iterable[DataFile]) -> Iterator[str]:
+    """Its own size, checksum, cardinality and positions are read_vector's to refuse; rows must be left to show."""
+    for file in files:
+        if file.vector is not None and len(read_vector(storage, file)) == file.rows:
+            yield f"{file.name}: its vector hides every row, expected no file"
+
+
+def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
+    """A file that gets another vector stays what it was; what its statistics say of all its rows still holds."""
+    allowed = {"deletionVector", "modificationTime"} if before.identity != after.identity else set()
+    if _claims(before) == _claims(after):
+        allowed.add("stats")
+    changed = [key for key in _changed(before, after) if key not in allowed]
+    if changed:
+        yield f"{after.name}: {', '.join(changed)} changed, though its bytes did not"
+    if before.rows is not None and before.rows != after.rows:
+        yield f"{after.name}: {after.rows} rows, {before.rows} before, though its bytes did not change"
+
+
+def _claims(file: DataFile) -> Mapping[str, object]:
+    """Statistics apart from whether their bounds are tight: with deleted rows they no longer are."""
+    told = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
+    return {key: value for key, value in told.items() if key != "tightBounds"}

@@ -1,0 +1,131 @@
+"""One new data file against the add action that speaks of it: every number taken again from its bytes.
+
+Nothing here believes what the rewrite reported; one batch is in memory at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nightkeep.formats.delta.data.bounds import Bounds, every_bounds
+from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.data.conform import ArrowField
+from nightkeep.formats.delta.metadata.leaf_columns import Leaf, leaves
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, TableSchema
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.storage import Storage
+
+BATCH_ROWS = 65_536
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[str]:
+    """What is wrong with `file`: its rows, its columns, its statistics."""
+    reader = FileReader(storage, unit, file)
+    if file.rows == 0 or reader.rows != file.rows:
+        yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
+    with storage.open(file.name) as source:
+        stored = pq.read_schema(source)
+    yield from (f"{file.name}: {fault}" for fault in _column_faults(stored, unit.schema))
+    seen = {leaf: _Seen() for leaf in leaves(unit.schema)}
+    tops = tuple(dict.fromkeys(leaf.path[0] for leaf in seen))
+    for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
+        seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
+    told = every_bounds(unit.schema, [file])
+    for leaf, held in seen.items():
+        yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, told[leaf.path]))
+
+
+def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
+    """By name, or with column mapping by id: what readers do not find they take for null."""
+    tracked = schema.row_tracking
+    # A column of type void has nothing that a file could hold.
+    wanted = {field.physical: field for field in schema.data_fields if not pa.types.is_null(field.type)}
+    extra = {tracked.row_id, tracked.commit_version} if tracked else set()
+    # Partition values may be there too: delta-spark writes them, and readers take them from the log.
+    extra |= {field.physical for field in schema.fields if field.name in schema.partition_columns}
+    unknown = [name for name in stored.names if name not in wanted and name not in extra]
+    missing = [name for name in wanted if name not in stored.names]
+    if unknown or missing or len(set(stored.names)) < len(stored.names):
+        yield f"columns {', '.join(stored.names)}; missing {missing}, not of the schema {unknown}"
+    if schema.mapping is ColumnMapping.NONE:
+        return
+    for name in wanted.keys() & set(stored.names):
+        told, expected = _id(stored.field(name)), wanted[name].id
+        if told != expected:
+            yield f"column {name}: field id {told}, the schema has {expected}"
+        yield from _nested_id_faults(name, stored.field(name).type, wanted[name].stored)
+
+
+def _nested_id_faults(name: str, found: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
+    """Fields of structs, wherever they are; what the schema gives no id may have any."""
+    for place in range(wanted.num_fields if found.num_fields == wanted.num_fields else 0):
+        child, expected = found.field(place), wanted.field(place)
+        if isinstance(wanted, pa.StructType) and child.name != expected.name:
+            yield f"column {name}: field {child.name}, the schema has {expected.name}"
+        if _id(expected) is not None and _id(child) != _id(expected):
+            yield f"column {name}.{expected.name}: field id {_id(child)}, the schema has {_id(expected)}"
+        yield from _nested_id_faults(f"{name}.{expected.name}", child.type, expected.type)
+
+
+def _id(field: ArrowField) -> int | None:
+    told = (field.metadata or {}).get(_FIELD_ID)
+    return None if told is None else int(told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A leaf so far, as every statistic about it can be judged: nulls, range, and whether any value is NaN."""
+
+    nulls: int = 0
+    least: Scalar | None = None
+    greatest: Scalar | None = None
+    nan: bool = False
+
+    def with_chunk(self, values: ChunkedArray) -> _Seen:
+        if not _ranged(values.type):
+            return _Seen(self.nulls + values.null_count)
+        ends = pc.min_max(pa.chunked_array([*self._ends(values.type), *values.chunks], values.type))
+        nan = pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+        return _Seen(self.nulls + values.null_count, ends["min"], ends["max"], self.nan or nan)
+
+    def _ends(self, kind: pa.DataType) -> list[Array]:
+        return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
+
+
+def _ranged(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind) and not pa.types.is_binary(kind) and not pa.types.is_null(kind)
+
+
+def _leaf_values(batch: pa.Table, leaf: Leaf) -> ChunkedArray:
+    """A leaf below a null struct is null."""
+    values = batch.column(leaf.path[0])
+    for name in leaf.path[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
+    return values
+
+
+def _claim_faults(seen: _Seen, told: Bounds) -> Iterator[str]:
+    """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
+    nulls, low, high = told.nulls[0], told.lows[0], told.highs[0]
+    if nulls.is_valid and nulls.as_py() != seen.nulls:
+        yield f"has {seen.nulls} nulls, statistics say {nulls}"
+    if seen.nan and high.is_valid and high.as_py() != math.inf:
+        # Spark takes NaN for greater than any number; bounds read a NaN of statistics as infinity.
+        yield f"has NaN, above the maximum that statistics tell, {high}"
+    if seen.least is not None and _holds(pc.less(seen.least, low)):
+        yield f"has {seen.least}, below the minimum that statistics tell, {low}"
+    if seen.greatest is not None and _holds(pc.greater(seen.greatest, high)):
+        yield f"has {seen.greatest}, above the maximum that statistics tell, {high}"
+
+
+def _holds(flag: Scalar) -> bool:
+    """Null where there is no value to compare."""
+    return flag.is_valid and bool(flag.as_py())

@@ -1,0 +1,42 @@
+"""Unit -> surviving positions -> logical rows: how the gate reads, sharing no code with what writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.protocol import Positions
+from nightkeep.storage import Storage
+
+
+def survivors(storage: Storage, unit: DeltaUnit) -> Positions:
+    """Positions that every reader shows, by file name (DataFile.name): all rows but those of the file's vector.
+
+    Raises CorruptMetadata where a footer counts other rows than the log, or a vector does not fit its file.
+    """
+    return {file.name: _survivors(storage, unit, file) for file in unit.files}
+
+
+def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+    """The rows at `positions`: every column and what row tracking keeps, file by file, of one Arrow schema."""
+    for file in unit.files:
+        wanted = positions.get(file.name)
+        if wanted:
+            for piece in FileReader(storage, unit, file).taken(None, wanted):
+                yield from piece.combine_chunks().to_batches()
+
+
+def _survivors(storage: Storage, unit: DeltaUnit, file: DataFile) -> BitMap64:
+    counted = FileReader(storage, unit, file).rows
+    if file.rows is not None and file.rows != counted:
+        raise CorruptMetadata(file.path, f"{file.rows} rows as the log says", f"{counted} in its footer")
+    deleted = read_vector(storage, file)
+    if deleted and deleted.max() >= counted:
+        raise CorruptMetadata(file.path, f"deleted positions below its {counted} rows", str(deleted.max()))
+    return BitMap64(range(counted)) - deleted

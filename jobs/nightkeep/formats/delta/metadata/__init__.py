@@ -1,0 +1,1 @@
+"""Metadata of Delta tables: bytes and JSON <-> values."""

@@ -1,0 +1,196 @@
+"""A checkpoint's files -> its actions, as the commits had them (PROTOCOL.md, "Checkpoints").
+
+Tombstones are left out: no version shows them. What a checkpoint says in columns comes back as the JSON it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.delta.metadata.actions import Action, check, parse_lines
+from nightkeep.formats.delta.metadata.locations import is_absolute, own_name
+from nightkeep.formats.delta.metadata.log_segment import Checkpoint
+from nightkeep.formats.delta.metadata.naming import LOG
+from nightkeep.formats.delta.metadata.struct_stats import stats_texts
+from nightkeep.limits import RECORDS, UNPACKED, require_memory
+from nightkeep.storage import Storage
+from nightkeep.storage.file_names import MAX_NAME_BYTES
+
+SIDECARS = f"{LOG}/_sidecars"
+
+NOT_A_CHECKPOINT = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError)
+"""What reading a file raises that is no checkpoint."""
+
+_FILES = ("add",)
+_OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
+_PARSED = frozenset({"stats_parsed", "partitionValues_parsed"})
+_WITHOUT_DIRECTORY = re.compile(r"[^/]+\.parquet")
+
+
+def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Action]:
+    """Every action but tombstones. Raises CorruptMetadata, MissingFile, RefusedTable for a foreign sidecar."""
+    read = [
+        action for name in checkpoint.names for action in _file_actions(name, storage.read(name), (*_FILES, *_OTHERS))
+    ]
+    subject = checkpoint.names[0]
+    sidecars = _sidecars(read, checkpoint)
+    if sidecars and any(kind == "add" for kind, _ in read):
+        raise CorruptMetadata(subject, "files here or in sidecars", "files in both")
+    beside = chain.from_iterable(_sidecar_actions(storage, body, subject) for body in sidecars)
+    return chain((action for action in read if action[0] not in ("sidecar", "checkpointMetadata")), beside)
+
+
+def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Action, ...], tuple[str, ...]]:
+    """Its actions that are about no file, and the names of what tells of files: its own parts, then its sidecars.
+
+    Reads no other column. Raises as checkpoint_actions does.
+    """
+    read: list[Action] = []
+    for name in checkpoint.names:
+        if name.endswith(".json"):
+            read += _file_actions(name, storage.read(name), _OTHERS)
+        else:
+            with storage.open(name) as source:
+                read += _file_actions(name, source, _OTHERS)
+    names = [_sidecar_name(str(body["path"]), storage.root) for body in _sidecars(read, checkpoint)]
+    return tuple(read), (*checkpoint.names, *names)
+
+
+def _sidecars(read: Sequence[Action], checkpoint: Checkpoint) -> list[Mapping[str, object]]:
+    described = [body for kind, body in read if kind == "checkpointMetadata"]
+    sidecars = [body for kind, body in read if kind == "sidecar"]
+    if checkpoint.unique or sidecars or described:
+        versions = [body["version"] for body in described]
+        if versions != [checkpoint.version] or len(checkpoint.names) > 1:
+            expected = f"one checkpointMetadata of version {checkpoint.version}"
+            raise CorruptMetadata(checkpoint.names[0], expected, f"{versions}")
+    return sidecars
+
+
+def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str) -> Iterator[Action]:
+    name = _sidecar_name(str(body["path"]), storage.root)
+    data = storage.read(name)
+    if len(data) != body["sizeInBytes"]:
+        raise CorruptMetadata(name, f"{body['sizeInBytes']} bytes, as {subject} says", f"{len(data)} bytes")
+    return _file_actions(name, data, _FILES)
+
+
+def _sidecar_name(path: str, root: str) -> str:
+    """A sidecar is named by its file, or by its whole path in this table's log."""
+    if len(path) > MAX_NAME_BYTES:
+        raise CorruptMetadata("path of a sidecar", "the name of a Parquet file", path)
+    name = own_name(path, root) if is_absolute(path) else unquote(path)
+    folder, _, base = (name or path).rpartition("/")
+    if folder not in ("", SIDECARS, "_sidecars"):
+        raise RefusedTable(
+            path, "a checkpoint's sidecar outside the table's log is not handled", "write a new checkpoint"
+        )
+    if not _WITHOUT_DIRECTORY.fullmatch(base) or "\0" in base or not base.isprintable():
+        raise CorruptMetadata("path of a sidecar", "the name of a Parquet file", repr(path))
+    return f"{SIDECARS}/{base}"
+
+
+def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
+    if isinstance(data, bytes) and name.endswith(".json"):
+        return (action for action in parse_lines(data, subject=name) if action[0] in kinds)
+    try:
+        return iter(list(_parquet_actions(name, data, kinds)))
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
+
+
+def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
+    source = pa.BufferReader(data) if isinstance(data, bytes) else data
+    # Nanoseconds, which old writers' timestamps are read as, have no Python value.
+    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
+        require_bounds(file, subject=name)
+        schema = file.schema_arrow
+        for kind in kinds:
+            if kind in schema.names:
+                require_memory(name)
+                yield from _bodies(name, kind, _columns(file, schema.field(kind)))
+
+
+def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequence[object]]:
+    """Values of each field over the rows that hold such an action; absent fields are None."""
+    fields = [field.name for field in struct_fields(action)]
+    plain = [name for name in fields if name not in _PARSED]
+    if len(set(fields)) < len(fields):
+        raise ValueError(f"{action.name} has fields of one name: {', '.join(fields)}")
+    found: dict[str, Sequence[object]] = _values(_present(file, action.name, plain))
+    # Statistics in columns are what JSON statistics were parsed into: they serve where those are absent.
+    if action.name == "add" and "stats_parsed" in fields and None in found.get("stats", (None,)):
+        column = _present(file, "add", ["path", "stats_parsed"]).field("stats_parsed")
+        parsed = stats_texts(column.cast(_with_zones(column.type, "add.stats_parsed", _int96(file))))
+        told = found.get("stats") or [None] * len(parsed)
+        found["stats"] = [text or other for text, other in zip(told, parsed, strict=True)]
+    return found
+
+
+def struct_fields(action: pa.Field[Any]) -> list[pa.Field[Any]]:
+    """The fields of an action's column. Raises ValueError for a column that is no struct."""
+    if not pa.types.is_struct(action.type):
+        raise ValueError(f"{action.name} is {action.type}, expected a struct")
+    return list(action.type)
+
+
+def require_bounds(file: pq.ParquetFile, *, subject: str) -> None:
+    """Raise RefusedTable for more rows, or more bytes once unpacked, than a file of metadata may have; ValueError for a
+    footer that counts them in two ways. A null takes no byte on disk, and some in memory."""
+    footer = file.metadata
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if rows != footer.num_rows or any(group.num_rows < 0 or group.total_byte_size < 0 for group in groups):
+        raise ValueError(f"{footer.num_rows} rows in all, {rows} in row groups")
+    RECORDS.require(rows, subject)
+    UNPACKED.require(sum(group.total_byte_size for group in groups), subject)
+
+
+def _present(file: pq.ParquetFile, kind: str, fields: Sequence[str]) -> pa.StructArray:
+    column = file.read(columns=[f"{kind}.{name}" for name in fields]).column(kind)
+    found = column.filter(pc.is_valid(column))
+    rows = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], column.type)
+    assert isinstance(rows, pa.StructArray)
+    return rows
+
+
+def _int96(file: pq.ParquetFile) -> frozenset[str]:
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    return frozenset(column.path for column in columns if column.physical_type == "INT96")
+
+
+def _with_zones(kind: pa.DataType, path: str, int96: frozenset[str]) -> pa.DataType:
+    """INT96 holds moments and does not say so (PROTOCOL.md, "Delta Data Type to Parquet Type Mappings")."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_with_zones(field.type, f"{path}.{field.name}", int96)) for field in kind])
+    return pa.timestamp("us", "UTC") if path in int96 else kind
+
+
+def _values(rows: pa.StructArray) -> dict[str, Sequence[object]]:
+    found: dict[str, Sequence[object]] = {}
+    for field in rows.type:
+        values = rows.field(field.name).to_pylist(maps_as_pydicts="strict")
+        found[field.name] = [_without_nulls(v) for v in values] if pa.types.is_struct(field.type) else values
+    return found
+
+
+def _bodies(name: str, kind: str, columns: Mapping[str, Sequence[object]]) -> Iterator[Action]:
+    for values in zip(*columns.values(), strict=True):
+        body = {field: value for field, value in zip(columns, values, strict=True) if value is not None}
+        yield check(kind, body, subject=name)
+
+
+def _without_nulls(value: object) -> object:
+    """Null is absence in JSON's actions."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value

@@ -1,0 +1,203 @@
+"""Every table feature of the Delta protocol: what we do about it, or why the table is refused, and what proves it.
+
+A feature is supported where the protocol names it or an old version implies it; a property without its feature counts
+for nothing. `python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
+from nightkeep.formats.delta.metadata.actions import Raw
+from nightkeep.model import Operation
+
+MAX_READER: Final = 3
+MAX_WRITER: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Either `handled` says what we do, or `refused` what would work instead.
+
+    `is_of_values`: only who reads values must know it, so that a sweep and an expiry need not.
+    `reader`, `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice.
+    `test`: the test that holds us to it.
+    """
+
+    test: str
+    handled: str = ""
+    refused: str = ""
+    is_of_values: bool = False
+    reader: int | None = None
+    writer: int | None = None
+    refuses: Mapping[Operation, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        assert bool(self.handled) != bool(self.refused)
+
+
+def supported(protocol: Raw) -> frozenset[str]:
+    """Names of the features that readers or writers of the table must know. Raises CorruptMetadata."""
+    reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
+    named = frozenset(_named(protocol, "readerFeatures", lists=reader >= MAX_READER))
+    named |= frozenset(_named(protocol, "writerFeatures", lists=writer >= MAX_WRITER))
+    implied = {
+        name
+        for name, feature in FEATURES.items()
+        if (feature.reader is not None and feature.reader <= reader < MAX_READER)
+        or (feature.writer is not None and feature.reader is None and feature.writer <= writer < MAX_WRITER)
+    }
+    return named | implied
+
+
+def refuse_features(
+    table: str, protocol: Raw, metadata: Raw, operation: Operation | None, *, reads_values: bool = True
+) -> None:
+    """Raises RefusedTable for the first feature that we do not handle, or with which `operation` cannot be done.
+
+    Who does not read values need not know those that are of values alone.
+    """
+    reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
+    if reader > MAX_READER or writer > MAX_WRITER:
+        feature = f"protocol version ({reader}, {writer}) is unknown"
+        raise RefusedTable(table, feature, f"versions up to ({MAX_READER}, {MAX_WRITER}) are handled")
+    provider = metadata.get("format")
+    if isinstance(provider, Mapping) and provider.get("provider", "parquet") != "parquet":
+        raise RefusedTable(table, f"data files in {provider.get('provider')}", "only Parquet is handled")
+    for name in sorted(supported(protocol)):
+        known = FEATURES.get(name)
+        if known is None:
+            raise RefusedTable(table, f"table feature {name} is unknown", "use the engine that added it")
+        if known.is_of_values and not reads_values:
+            continue
+        advice = known.refused or (known.refuses.get(operation) if operation else None)
+        if advice:
+            raise RefusedTable(table, f"table feature {name} is not handled", advice)
+
+
+def refuse_deletes(table: str, protocol: Raw, metadata: Raw) -> None:
+    """Raises RefusedTable where rows may not be deleted: by an append-only table, or without vectors of its own."""
+    configuration = metadata.get("configuration")
+    told = configuration if isinstance(configuration, Mapping) else {}
+    features = supported(protocol)
+    if "appendOnly" in features and str(told.get("delta.appendOnly", "")).lower() == "true":
+        raise RefusedTable(table, "an append-only table keeps its rows", "set delta.appendOnly = false first")
+    if "deletionVectors" not in features or str(told.get("delta.enableDeletionVectors", "")).lower() != "true":
+        feature = "a table without deletion vectors marks no deleted rows"
+        raise RefusedTable(table, feature, "set delta.enableDeletionVectors = true first")
+
+
+def document() -> str:
+    """The table of features as Markdown."""
+    rows = [f"| `{name}` | {_verdict(known)} | `{known.test}[{name}]` |" for name, known in sorted(FEATURES.items())]
+    return "\n".join((_HEAD, *rows, ""))
+
+
+def _verdict(known: Feature) -> str:
+    refusals = (f"Refused for `{operation}`: {advice}" for operation, advice in known.refuses.items())
+    others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
+    told = ". ".join((known.handled or f"Refused: {known.refused}", *refusals, *others))
+    return f"{told}."
+
+
+def _version(protocol: Raw, name: str) -> int:
+    version = protocol[name]
+    if not isinstance(version, int) or version < 0:
+        raise CorruptMetadata("protocol", f"{name}, a version", kind_of(version))
+    return version
+
+
+def _named(protocol: Raw, name: str, *, lists: bool) -> Iterator[str]:
+    """A list that only the newest versions have, and that they must have (PROTOCOL.md, "Protocol Evolution")."""
+    found = protocol.get(name)
+    if lists and not isinstance(found, list):
+        raise CorruptMetadata("protocol", f"{name}, as its version asks for", kind_of(found))
+    yield from map(str, found if lists and isinstance(found, list) else ())
+
+
+_SUITE: Final = "tests/formats/delta/metadata/test_features.py"
+_READ: Final = f"{_SUITE}::test_a_handled_feature_reads_as_the_engine_reads_it"
+_NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
+_ENGINE: Final = "use the engine's own OPTIMIZE for this table"
+_CATALOG: Final = "only its catalog may commit: use the catalog's own maintenance"
+_ICEBERG: Final = "commits must keep Iceberg metadata in step: drop the feature, or use the engine's own OPTIMIZE"
+_VARIANT: Final = "values of type variant are not rewritten: use the engine's own OPTIMIZE"
+
+FEATURES: Final[Mapping[str, Feature]] = {
+    "appendOnly": Feature(
+        _READ, "Commits only rearrange rows (dataChange false), which the feature allows; deletes are refused", writer=2
+    ),
+    "invariants": Feature(_READ, "Nothing to do: rows are copied as they are, so what held still holds", writer=2),
+    "checkConstraints": Feature(_READ, "Nothing to do: rows are copied as they are", writer=3),
+    "changeDataFeed": Feature(
+        _READ, "Nothing to do: commits with dataChange false have no changes; _change_type is no column", writer=4
+    ),
+    "generatedColumns": Feature(_READ, "Nothing to do: generated values are copied, not computed again", writer=4),
+    "columnMapping": Feature(
+        _READ,
+        "Files, statistics and partition values go by physical names, in mode id by field ids",
+        reader=2,
+        writer=5,
+    ),
+    "identityColumns": Feature(_READ, "Nothing to do: values are copied and the high-water mark stays", writer=6),
+    "allowColumnDefaults": Feature(_READ, "Nothing to do: no row lacks a value when it is copied"),
+    "checkpointProtection": Feature(_READ, "Nothing to do: no checkpoint and no commit is ever removed or made"),
+    "clustering": Feature(
+        _READ,
+        "Read; files keep their clusteringProvider",
+        refuses={Operation.OPTIMIZE: "files are clustered by another rule: use the engine's own OPTIMIZE"},
+    ),
+    "deletionVectors": Feature(
+        _READ, "Vectors are always read, a remove repeats its file's; new ones only where the table enables them"
+    ),
+    "domainMetadata": Feature(_READ, "Domains are kept; only the high-water mark of row tracking is ever written"),
+    "inCommitTimestamp": Feature(_READ, "commitInfo comes first, with a time later than the version before"),
+    "materializePartitionColumns": Feature(
+        _READ, "New files hold the partition columns too; their values are always read from the log"
+    ),
+    "rowTracking": Feature(
+        _READ, "New files get row ids above the high-water mark; where it is enabled, rows keep their ids and versions"
+    ),
+    "timestampNtz": Feature(_READ, "Times without zone are read and written as such"),
+    "typeWidening": Feature(_READ, "Older files are cast to the wider type; the history of changes stays"),
+    "typeWidening-preview": Feature(_READ, "As typeWidening"),
+    "v2Checkpoint": Feature(_READ, "Checkpoints with a UUID and with sidecars are read; none is written"),
+    "vacuumProtocolCheck": Feature(_READ, "The writer protocol is checked before every operation"),
+    "adaptiveMetadata": Feature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
+    "adaptiveMetadata-preview": Feature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
+    "catalogManaged": Feature(_NAME, refused=_CATALOG),
+    "catalogOwned-preview": Feature(_NAME, refused=_CATALOG),
+    "collations": Feature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
+    "collations-preview": Feature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
+    "columnMappingUsageTracking": Feature(_NAME, refused=f"it was never released: {_ENGINE}"),
+    "coordinatedCommits-preview": Feature(_NAME, refused=_CATALOG),
+    "geospatial": Feature(_NAME, refused=_ENGINE),
+    "geospatial-dev": Feature(_NAME, refused=_ENGINE),
+    "icebergCompatV1": Feature(_NAME, refused=_ICEBERG),
+    "icebergCompatV2": Feature(_NAME, refused=_ICEBERG),
+    "icebergCompatV3": Feature(_NAME, refused=_ICEBERG),
+    "icebergWriterCompatV1": Feature(_NAME, refused=_ICEBERG),
+    "icebergWriterCompatV3": Feature(_NAME, refused=_ICEBERG),
+    "redirectReaderWriter-preview": Feature(_NAME, refused="the rows are elsewhere: name the table they are in"),
+    "redirectWriterOnly-preview": Feature(_NAME, refused="writes go elsewhere: name the table they go to"),
+    "variantShredding": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantShredding-preview": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantType": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantType-preview": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+}
+
+_HEAD: Final = """# Features of Delta tables
+
+What a table's protocol may name, by the Delta protocol and delta-spark 4.4; anything else is refused as unknown.
+Protocol versions up to (3, 7) are read; older ones imply the features that they brought.
+Printed by `python -m nightkeep.formats.delta.metadata.features`.
+
+| feature | what we do | test |
+|---|---|---|"""
+
+if __name__ == "__main__":
+    print(document(), end="")

@@ -1,0 +1,60 @@
+"""The newest version's protocol and metadata, without its files: what a table of any size can be asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nightkeep.formats.delta.metadata.actions import Action, Raw, in_force, parse_lines, require_lines
+from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
+from nightkeep.formats.delta.metadata.features import refuse_features, supported
+from nightkeep.formats.delta.metadata.log_segment import segment
+from nightkeep.formats.delta.metadata.schema import is_true
+from nightkeep.storage import Storage
+
+_TOLD = (b'"protocol"', b'"metaData"', b'"commitInfo"')
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """`commit_info` is that of the version's own commit; empty where the log no longer has it or it has none."""
+
+    version: int
+    protocol: Raw
+    metadata: Raw
+    commit_info: Raw
+
+    @property
+    def has_commit_times(self) -> bool:
+        """Whether each commit holds its own time (PROTOCOL.md, "In-Commit Timestamps")."""
+        told = self.metadata.get("configuration")
+        configuration = {str(name): str(value) for name, value in told.items()} if isinstance(told, Mapping) else {}
+        return "inCommitTimestamp" in supported(self.protocol) and is_true(
+            configuration, "delta.enableInCommitTimestamps"
+        )
+
+
+def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
+    """The newest version, or that of `version`, for who reads no values.
+
+    Raises RefusedTable for features we do not handle, MissingFile, CorruptMetadata.
+    """
+    found = segment(storage, version)
+    single: dict[str, Raw] = {}
+    if found.checkpoint:
+        single |= dict(checkpoint_head(storage, found.checkpoint)[0])
+    for _, name in found.commits:
+        single |= {kind: body for kind, body in _told(storage, name) if kind != "commitInfo"}
+    protocol, metadata = in_force(single, subject=f"{table}: log")
+    infos = [body for kind, body in _told(storage, found.own) if kind == "commitInfo"] if found.own else []
+    refuse_features(table, protocol, metadata, None, reads_values=False)
+    return Head(found.version, protocol, metadata, infos[0] if infos else {})
+
+
+def _told(storage: Storage, name: str) -> Iterator[Action]:
+    """A commit's actions that are about no file; lines of files are not parsed."""
+    data = storage.read(name)
+    require_lines(data, subject=name)
+    lines = (line for line in data.split(b"\n") if any(kind in line for kind in _TOLD))
+    known = ("protocol", "metaData", "commitInfo")
+    return (action for action in parse_lines(b"\n".join(lines), subject=name) if action[0] in known)

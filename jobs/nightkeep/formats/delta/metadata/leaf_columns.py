@@ -1,0 +1,97 @@
+"""A schema -> its leaf columns, and which of them have statistics: StatisticsCollection.scala of delta-spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.delta.metadata.schema import TableSchema
+
+INDEXED_COLUMNS = 32
+"""Default of delta.dataSkippingNumIndexedCols."""
+_NAME = re.compile(r"\s*(?:`((?:[^`]|``)*)`|([^.,`]+?))\s*([.,]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column that is no struct, at its `path` of logical names; `stored` is the path of physical names.
+
+    `ordered`: its statistics have bounds, not only a null count (SkippingEligibleDataType).
+    """
+
+    path: tuple[str, ...]
+    stored: tuple[str, ...]
+    type: pa.DataType
+
+    @property
+    def ordered(self) -> bool:
+        kind = self.type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        timed = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+        return numeric or timed or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+    """Every leaf of the data columns, in schema order; an array or map is one leaf."""
+    found: list[Leaf] = []
+    for field in schema.data_fields:
+        found += _below((field.name,), (field.physical,), field.type, field.stored)
+    return tuple(found)
+
+
+def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+    """The leaves that have statistics, in schema order.
+
+    `delta.dataSkippingStatsColumns` names them or structs above them, in any case; otherwise they are the first
+    `delta.dataSkippingNumIndexedCols`, all where that is negative. Raises CorruptMetadata for unreadable settings.
+    """
+    every = leaves(schema)
+    named = schema.configuration.get("delta.dataSkippingStatsColumns")
+    if named is not None:
+        chosen = [tuple(part.lower() for part in path) for path in column_names(named)]
+        return tuple(leaf for leaf in every if any(_starts(leaf.path, path) for path in chosen))
+    count = whole_number(schema, "delta.dataSkippingNumIndexedCols", INDEXED_COLUMNS)
+    return every if count < 0 else every[:count]
+
+
+def whole_number(schema: TableSchema, key: str, default: int) -> int:
+    """An integer table property. Raises CorruptMetadata."""
+    text = schema.configuration.get(key, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise CorruptMetadata(f"table property {key}", "a whole number", text) from None
+
+
+def column_names(text: str) -> tuple[tuple[str, ...], ...]:
+    """`a, b.c, `d.e`` as paths: ((a,), (b, c), (d.e,)). Raises CorruptMetadata."""
+    paths: list[tuple[str, ...]] = []
+    path: tuple[str, ...] = ()
+    at, separator = 0, ","
+    while separator:
+        match = _NAME.match(text, at)
+        if match is None:
+            raise CorruptMetadata("list of column names", "names, dots and commas", text)
+        quoted, plain, separator = match.groups()
+        path = (*path, plain if quoted is None else quoted.replace("``", "`"))
+        if separator != ".":
+            paths, path = [*paths, path], ()
+        at = match.end()
+    return tuple(paths)
+
+
+def _below(path: tuple[str, ...], stored: tuple[str, ...], kind: pa.DataType, written: pa.DataType) -> Iterator[Leaf]:
+    if not isinstance(kind, pa.StructType) or not isinstance(written, pa.StructType):
+        yield Leaf(path, stored, kind)
+        return
+    for place in range(kind.num_fields):
+        child, other = kind.field(place), written.field(place)
+        yield from _below((*path, child.name), (*stored, other.name), child.type, other.type)
+
+
+def _starts(path: Sequence[str], prefix: Sequence[str]) -> bool:
+    return [part.lower() for part in path[: len(prefix)]] == list(prefix)

@@ -1,0 +1,85 @@
+"""Paths of the log <-> names in storage: one percent-decoding, and nothing outside the table's folder.
+
+An absolute path below the table's own root is as good as a relative one: what it names is the table's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote, unquote
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.storage.file_names import MAX_NAME_BYTES
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# A colon would make the first folder a scheme; all others a URI's path may hold as they are.
+_AS_IT_IS = "/!*'(),;$&+=@~-._"
+
+
+def is_absolute(path: str) -> bool:
+    """Whether an action's path is a URI or a path of its own, not one relative to the table."""
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
+def storage_name(path: str, root: str) -> str:
+    """What the store at `root` calls the file of an action's `path`, a URI (PROTOCOL.md, "Add File").
+
+    Raises RefusedTable for an absolute path elsewhere, CorruptMetadata for what is no path below the table's folder.
+    """
+    name = own_name(path, root)
+    if name is None:
+        feature = "a data file outside the table's folder (a shallow clone's) is not handled"
+        raise RefusedTable(path, feature, "make a deep clone of the table")
+    return name
+
+
+def own_name(path: str, root: str) -> str | None:
+    """As storage_name; None for an absolute path that is not below `root`."""
+    name = _decoded(path)
+    if is_absolute(path):
+        found = _below(name, root)
+        if found is None:
+            return None
+        name = found
+    long = len(name) > MAX_NAME_BYTES
+    if long or {"", ".", ".."} & set(name.split("/")) or "\0" in name or "?" in path or "#" in path:
+        raise CorruptMetadata("path of an action", "a URI of a file below the table's folder", repr(path))
+    return name
+
+
+def log_path(name: str) -> str:
+    """How the log spells the name of a file in storage; `storage_name` reads it back."""
+    return quote(name, safe=_AS_IT_IS)
+
+
+def _decoded(path: str) -> str:
+    try:
+        name = unquote(path, errors="strict")
+        name.encode()
+    except UnicodeError as failure:
+        raise CorruptMetadata(f"path {path!r}", "UTF-8 once it is decoded", reason_of(failure)) from failure
+    return name
+
+
+def _below(address: str, root: str) -> str | None:
+    """What is left of a decoded address below a root, which is a local path or `scheme://authority/prefix`."""
+    folder = f"{_place(root)}/"
+    place = _place(address)
+    return place.removeprefix(folder) if place.startswith(folder) else None
+
+
+def _place(address: str) -> str:
+    """One spelling of a place: a local path alone, `s3` for what Hadoop calls s3a and s3n; no slash at its end."""
+    scheme, colon, rest = address.partition(":")
+    if address.startswith("/") or not colon:
+        return address.rstrip("/")
+    if scheme.lower() == "file":
+        found = _LOCAL.fullmatch(rest)
+        return found[1].rstrip("/") if found else address
+    return f"{_SCHEMES.get(scheme.lower(), scheme.lower())}:{rest}".rstrip("/")
+
+
+_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+_LOCAL = re.compile(r"(?://(?:localhost)?)?(/[^/].*)", re.DOTALL)
+"""What follows `file:`, as in file:/x, file:///x and file://localhost/x."""

@@ -1,0 +1,139 @@
+"""Listing of _delta_log -> the files that make one version: a complete checkpoint and every commit after it.
+
+The listing alone decides. `_last_checkpoint` may lag, lead or lie, and tells nothing that a listing does not;
+compacted logs and checksums repeat what commits say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.delta.metadata.naming import LOG
+from nightkeep.storage import Storage, Stored
+
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_SINGLE = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet")
+_UNIQUE = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: one file, or every part in order. `unique`: named with a UUID, so of the V2 spec."""
+
+    version: int
+    names: tuple[str, ...]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What `version` is made of: `commits` follow the checkpoint, or start at 0. `own` is the version's own commit,
+    None where the log no longer has it."""
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[tuple[int, str], ...]
+    own: str | None
+
+
+def segment(storage: Storage, version: int | None = None) -> Segment:
+    """The newest version's segment, or that of `version`. Raises MissingFile where the log does not hold it."""
+    listed = storage.list(LOG)
+    commits, checkpoints = _commits(listed), _checkpoints(listed)
+    known = sorted(commits.keys() | {found.version for found in checkpoints})
+    subject = f"{storage.root}/{LOG}"
+    if not known:
+        raise MissingFile(subject, "commits or checkpoints of a Delta table", "none")
+    wanted = known[-1] if version is None else version
+    if not known[0] <= wanted <= known[-1]:
+        raise MissingFile(subject, f"version {wanted}", f"versions {known[0]} to {known[-1]}")
+    checkpoint = max((c for c in checkpoints if c.version <= wanted), key=_preference, default=None)
+    start = checkpoint.version + 1 if checkpoint else 0
+    chosen = [number for number in sorted(commits) if start <= number <= wanted]
+    _require_all(subject, chosen, start=start, end=wanted)
+    return Segment(wanted, checkpoint, tuple((n, commits[n]) for n in chosen), commits.get(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The log as it is listed now: `commits` ascending, and the range of versions whose state it can tell."""
+
+    commits: tuple[tuple[int, Stored], ...]
+    oldest: int
+    newest: int
+
+
+def listing(storage: Storage) -> Listing:
+    """Raises MissingFile where the log tells the state of no version."""
+    listed = storage.list(LOG)
+    versions = {name: version for version, name in _commits(listed).items()}
+    commits = sorted(
+        ((versions[stored.name], stored) for stored in listed if stored.name in versions), key=lambda found: found[0]
+    )
+    starts = [checkpoint.version for checkpoint in _checkpoints(listed)] + [0] * (0 in versions.values())
+    if not starts:
+        expected = "the first commit of a Delta table, or a complete checkpoint"
+        raise MissingFile(f"{storage.root}/{LOG}", expected, f"{len(commits)} later commits")
+    return Listing(tuple(commits), min(starts), max([*starts, *versions.values()]))
+
+
+def newest(storage: Storage) -> int:
+    """The newest version that the listing knows. Raises MissingFile where there is none."""
+    listed = storage.list(LOG)
+    known = _commits(listed).keys() | {found.version for found in _checkpoints(listed)}
+    if not known:
+        raise MissingFile(f"{storage.root}/{LOG}", "commits or checkpoints of a Delta table", "none")
+    return max(known)
+
+
+def commits_newest_first(storage: Storage) -> Sequence[tuple[int, str]]:
+    """Version and name of every commit that the log still has."""
+    return sorted(_commits(storage.list(LOG)).items(), reverse=True)
+
+
+def _require_all(subject: str, chosen: Sequence[int], *, start: int, end: int) -> None:
+    if len(chosen) == end - start + 1:
+        return
+    missing = next((start + i for i, number in enumerate(chosen) if number != start + i), start + len(chosen))
+    found = f"commits {chosen[0]} to {chosen[-1]} with a gap" if chosen else "no commit"
+    expected = f"commit {missing:020d}.json, or a complete checkpoint of version {missing} or newer"
+    raise MissingFile(subject, f"{expected}, to read version {end}", f"{found} from version {start} on")
+
+
+def _commits(listed: Iterable[Stored]) -> Mapping[int, str]:
+    found = ((_COMMIT.fullmatch(_base(stored)), stored.name) for stored in listed)
+    return {int(match[1]): name for match, name in found if match}
+
+
+def _checkpoints(listed: Iterable[Stored]) -> list[Checkpoint]:
+    """Complete ones. An empty file is an unfinished one: a checkpoint holds a protocol at least."""
+    found: list[Checkpoint] = []
+    parts: defaultdict[tuple[int, int], dict[int, str]] = defaultdict(dict)
+    for stored in listed:
+        base = _base(stored)
+        if stored.bytes == 0 or ".checkpoint." not in base:
+            continue
+        if match := _SINGLE.fullmatch(base):
+            found.append(Checkpoint(int(match[1]), (stored.name,)))
+        elif match := _UNIQUE.fullmatch(base):
+            found.append(Checkpoint(int(match[1]), (stored.name,), unique=True))
+        elif match := _PART.fullmatch(base):
+            parts[int(match[1]), int(match[3])][int(match[2])] = stored.name
+    for (version, count), names in parts.items():
+        if len(names) == count and names.keys() == set(range(1, count + 1)):
+            found.append(Checkpoint(version, tuple(names[i] for i in range(1, count + 1))))
+    return found
+
+
+def _preference(checkpoint: Checkpoint) -> tuple[int, bool, tuple[str, ...]]:
+    """The newest; of equally new ones one that was written at once: racing writers may mix parts."""
+    return (checkpoint.version, len(checkpoint.names) == 1, checkpoint.names)
+
+
+def _base(stored: Stored) -> str:
+    return stored.name.rpartition("/")[2]

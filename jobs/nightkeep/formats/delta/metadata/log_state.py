@@ -1,0 +1,69 @@
+"""A segment of the log -> the state of its version, and the digest that tells its commit from any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.delta.metadata.actions import Action, parse_lines
+from nightkeep.formats.delta.metadata.checkpoints import checkpoint_actions
+from nightkeep.formats.delta.metadata.log_segment import Segment, commits_newest_first, segment
+from nightkeep.formats.delta.metadata.naming import commit_name
+from nightkeep.formats.delta.metadata.replay import State, replay
+from nightkeep.model import digest_of
+from nightkeep.storage import Storage
+
+
+class ReadState(NamedTuple):
+    """A state, and the digest of the commit that made it."""
+
+    state: State
+    digest: str
+
+
+def read_state(storage: Storage, found: Segment, *, staged: str | None = None) -> ReadState:
+    """The state of the segment's version, or of the staged commit on top of it. Raises CorruptMetadata, MissingFile."""
+    names = [name for _, name in found.commits] + ([staged] if staged else [])
+    digests: dict[str, str] = {}
+
+    def actions(name: str) -> Iterator[Action]:
+        data = storage.read(name)
+        digests[name] = digest_of(data)
+        return parse_lines(data, subject=name)
+
+    checkpoint = checkpoint_actions(storage, found.checkpoint) if found.checkpoint else ()
+    own = actions(found.own) if found.own and not names else ()
+    state = replay(checkpoint, ((name, actions(name)) for name in names), own)
+    return ReadState(state, digests.get(staged or found.own or "", ""))
+
+
+def digest(storage: Storage, version: int) -> str | None:
+    """Of the bytes of a version's commit, empty where only a checkpoint tells of it; None where the log does not.
+
+    A commit names files that nobody else names. While a version has the same bytes, the log was not cut below it:
+    newer versions are built on it.
+    """
+    try:
+        return digest_of(storage.read(commit_name(version)))
+    except MissingFile:
+        return "" if _is_told(storage, version) else None
+
+
+def _is_told(storage: Storage, version: int) -> bool:
+    try:
+        segment(storage, version)
+    except MissingFile:
+        return False
+    return True
+
+
+def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Versions and their commitInfo, newest first; commits without one, or gone since they were listed, left out."""
+    for version, name in commits_newest_first(storage):
+        try:
+            data = storage.read(name)
+        except MissingFile:
+            continue
+        told = b"\n".join(line for line in data.split(b"\n") if b'"commitInfo"' in line)
+        yield from ((version, body) for kind, body in parse_lines(told, subject=name) if kind == "commitInfo")

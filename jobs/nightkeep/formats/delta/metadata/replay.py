@@ -1,0 +1,183 @@
+"""Actions of a checkpoint and of the commits after it -> the state of one version.
+
+PROTOCOL.md, "Action Reconciliation": the key of a file is its path and its vector; the newest action of a key wins.
+What no valid log can hold is CorruptMetadata, so that a staged commit which reads here holds for every reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.delta.metadata.actions import Action, Raw, in_force, long_value, parse_object, vector_id
+
+ROW_TRACKING: Final = "delta.rowTracking"
+
+FileKey = tuple[str, str | None]
+K = TypeVar("K")
+
+_NAMED: Final[Mapping[str, str]] = {"txn": "appId", "domainMetadata": "domain"}
+"""Actions of which a commit may hold one for each value of a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One version. All actions are raw; `commit` are the actions of the version's own commit, none if it is gone.
+
+    `vacated` are partition values, as the log has them, of files that the own commit removed; none where it also
+    changed the metadata. `unmatched` are paths that commits removed and that no file had then.
+    """
+
+    protocol: Raw
+    metadata: Raw
+    adds: tuple[Raw, ...]
+    transactions: Mapping[str, int]
+    domains: Mapping[str, Raw]
+    commit: tuple[Action, ...]
+    vacated: tuple[Mapping[str, str | None], ...]
+    unmatched: frozenset[str]
+
+
+def replay(
+    checkpoint: Iterable[Action], commits: Iterable[tuple[str, Iterable[Action]]], own: Iterable[Action] | None = None
+) -> State:
+    """The state after the last of `commits`, which are (subject, actions), oldest first.
+
+    `own`: where no commit follows the checkpoint, the actions of the commit that it is of. Raises CorruptMetadata.
+    """
+    log = _Log()
+    for kind, body in checkpoint:
+        log.restore(kind, body)
+    last = tuple(own or ())
+    removed: list[Raw] = [body for kind, body in last if kind == "remove"]
+    for subject, actions in commits:
+        last = tuple(actions)
+        removed = log.apply(subject, last)
+    return log.state(last, removed)
+
+
+def high_water_mark(state: State) -> int | None:
+    """The highest row id ever assigned (PROTOCOL.md, "Row IDs"). Raises CorruptMetadata."""
+    domain = state.domains.get(ROW_TRACKING)
+    if domain is None:
+        return None
+    subject = f"domain {ROW_TRACKING}"
+    told = parse_object(str(domain.get("configuration")), subject=subject)
+    return long_value(told, "rowIdHighWaterMark", subject=subject)
+
+
+def commit_time(state: State, version: int) -> int:
+    """The in-commit timestamp, in epoch milliseconds, which the version's own commit must have in its first line."""
+    subject = f"commit of version {version}"
+    if not state.commit:
+        raise MissingFile(subject, "the commit that holds its in-commit timestamp", "a checkpoint only")
+    kind, body = state.commit[0]
+    if kind != "commitInfo":
+        raise CorruptMetadata(subject, "commitInfo as its first action", kind)
+    return long_value(body, "inCommitTimestamp", subject=subject)
+
+
+@dataclass(slots=True)
+class _Log:
+    """State under construction."""
+
+    single: dict[str, Raw] = field(default_factory=dict)
+    named: dict[tuple[str, str], Raw] = field(default_factory=dict)
+    files: dict[FileKey, Raw] = field(default_factory=dict)
+    unmatched: set[str] = field(default_factory=set)
+
+    def restore(self, kind: str, body: Raw) -> None:
+        """An action of a checkpoint, which holds each key once."""
+        if kind == "add":
+            _put_new(self.files, _key(body), body, f"checkpoint: add of {body['path']}")
+        elif kind in ("protocol", "metaData"):
+            _put_new(self.single, kind, body, f"checkpoint: {kind}")
+        elif kind in _NAMED:
+            name = str(body[_NAMED[kind]])
+            _put_new(self.named, (kind, name), body, f"checkpoint: {kind} {name}")
+
+    def apply(self, subject: str, actions: tuple[Action, ...]) -> list[Raw]:
+        """Applies a commit; the actions that say what each file was which it removed."""
+        # The order within a commit means nothing: removes first, so that a file may change its vector.
+        removes, adds = _by_path(subject, actions, "remove"), _by_path(subject, actions, "add")
+        for path in removes.keys() & adds.keys():
+            if vector_id(removes[path]) == vector_id(adds[path]):
+                raise CorruptMetadata(f"{subject}: {path}", "an add or a remove, or another vector", "both")
+        self.unmatched |= {path for path, body in removes.items() if _key(body) not in self.files}
+        # A remove may tell no partition, or come after the file was gone.
+        removed = [self.files.pop(_key(body), body) for body in removes.values()]
+        for body in adds.values():
+            self.files[_key(body)] = body
+        self.single |= _once(subject, ((kind, kind, body) for kind, body in actions if kind in _SINGLE))
+        self.named |= _once(
+            subject,
+            (((kind, str(body[_NAMED[kind]])), kind, body) for kind, body in actions if kind in _NAMED),
+        )
+        return removed
+
+    def state(self, last: tuple[Action, ...], removed: Iterable[Raw]) -> State:
+        protocol, metadata = in_force(self.single, subject="log")
+        _require_one_vector(self.files)
+        # Values of other partition columns than today's are no partitions of this version.
+        repartitioned = any(kind == "metaData" for kind, _ in last)
+        told = (body for body in removed if body.get("partitionValues") is not None)
+        return State(
+            protocol=protocol,
+            metadata=metadata,
+            adds=tuple(self.files.values()),
+            transactions={n: _number(body, "version") for (k, n), body in self.named.items() if k == "txn"},
+            domains={
+                n: b for (k, n), b in self.named.items() if k == "domainMetadata" and b.get("removed") is not True
+            },
+            commit=last,
+            unmatched=frozenset(self.unmatched),
+            vacated=() if repartitioned else tuple(map(_stored_values, told)),
+        )
+
+
+_SINGLE: Final = ("protocol", "metaData")
+
+
+def _by_path(subject: str, actions: Iterable[Action], kind: str) -> Mapping[str, Raw]:
+    """At most one action of a kind for a path, whatever their vectors."""
+    return _once(subject, ((str(body["path"]), kind, body) for found, body in actions if found == kind))
+
+
+def _once(subject: str, items: Iterable[tuple[K, str, Raw]]) -> dict[K, Raw]:
+    found: dict[K, Raw] = {}
+    for key, kind, body in items:
+        _put_new(found, key, body, f"{subject}: {kind} of {key}")
+    return found
+
+
+def _put_new(known: dict[K, Raw], key: K, body: Raw, subject: str) -> None:
+    if key in known:
+        raise CorruptMetadata(subject, "once", "twice")
+    known[key] = body
+
+
+def _require_one_vector(files: Mapping[FileKey, Raw]) -> None:
+    """A live file has one vector or none: with two, its rows would be read twice."""
+    seen: set[str] = set()
+    for path, _ in files:
+        if path in seen:
+            vectors = sorted(str(vector) for other, vector in files if other == path)
+            raise CorruptMetadata(f"data file {path}", "one live version of it", f"vectors {', '.join(vectors)}")
+        seen.add(path)
+
+
+def _key(body: Raw) -> FileKey:
+    return (str(body["path"]), vector_id(body))
+
+
+def _number(body: Raw, name: str) -> int:
+    value = body[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _stored_values(body: Raw) -> Mapping[str, str | None]:
+    values: Any = body["partitionValues"]
+    return dict(values)

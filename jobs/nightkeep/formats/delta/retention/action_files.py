@@ -1,0 +1,166 @@
+"""Actions on files -> the names of the files that they keep, and when what was removed was removed.
+
+PROTOCOL.md, "Add File and Remove File", "Deletion Vectors". A relative path has one name. An absolute one has every
+name that its end could be: where the table's folder is also known by another address, one of them is the file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
+from nightkeep.formats.delta.deletes.vectors import vector_file
+from nightkeep.formats.delta.metadata.actions import Action, Raw, check, parse_lines
+from nightkeep.formats.delta.metadata.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
+from nightkeep.formats.delta.metadata.locations import is_absolute, storage_name
+from nightkeep.formats.delta.metadata.snapshot import vector_of
+from nightkeep.limits import DOCUMENT, require_memory
+from nightkeep.protocol.table_files import FILES
+from nightkeep.storage import Storage, spelled
+from nightkeep.storage.file_names import MAX_NAME_BYTES
+from nightkeep.storage.times import happened_ms
+
+BATCH: Final = 20_000
+
+
+def data_names(path: str) -> tuple[str, ...]:
+    """Of a data or change file, by its action's path. Raises CorruptMetadata."""
+    return _ends(path) if is_absolute(path) else (storage_name(path, ""),)
+
+
+def vector_names(body: Raw) -> tuple[str, ...]:
+    """Of the file that an add's or a remove's vector is in; none without one, or where it is inline."""
+    vector = vector_of(body.get("deletionVector"))
+    if vector is None or vector.kind == "i":
+        return ()
+    name = vector_file(vector)
+    return _ends(vector.place) if name is None else (name,)
+
+
+def commit_actions(storage: Storage, name: str) -> Iterator[Action]:
+    """Of a commit, or of a checkpoint in JSON, line by line: a first load has as many lines as files."""
+    with storage.open(name) as source:
+        for line in _lines(name, source):
+            yield from parse_lines(line, subject=name)
+
+
+def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
+    """Adds and removes of one file of a checkpoint, by what names files and times alone, in batches."""
+    if name.endswith(".json"):
+        yield [action for action in commit_actions(storage, name) if action[0] in _COLUMNS]
+        return
+    try:
+        with storage.open(name) as source, pq.ParquetFile(source) as file:
+            require_bounds(file, subject=name)
+            yield from _batches(name, file)
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
+
+
+def removed_ms(body: Raw, *, made_ms: int, now_ms: int) -> int:
+    """When a file was removed, in epoch milliseconds: the later of what its action and its commit, of `made_ms`, say.
+
+    A time ahead of now is that of a wrong clock, and tells nothing.
+    """
+    told = body.get("deletionTimestamp")
+    return max(told if isinstance(told, int) and told <= now_ms else 0, made_ms)
+
+
+def left_removed_ms(body: Raw, *, written_ms: int, now_ms: int) -> int:
+    """As `removed_ms`, of a tombstone in a checkpoint, which was written later: what else tells of a wrong clock's."""
+    told = body.get("deletionTimestamp")
+    return happened_ms(now_ms, (told if isinstance(told, int) else 0, written_ms))
+
+
+def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> int:
+    """When a commit was made: the latest of what it says and what its file shows, so that nothing goes too early.
+
+    A time ahead of now is that of a wrong clock, and tells nothing: the file does.
+    """
+    infos = [body for kind, body in actions if kind == "commitInfo"]
+    told = (info.get(name) for info in infos for name in ("inCommitTimestamp", "timestamp"))
+    return max([modified_ms, *(time for time in told if isinstance(time, int) and time <= now_ms)])
+
+
+def written_ms(storage: Storage, name: str) -> int:
+    """When a file of a checkpoint was written. Raises MissingFile."""
+    stored = storage.stat(name)
+    if stored is None:
+        raise MissingFile(spelled(storage, name), "a file of a checkpoint", "no such file")
+    return stored.modified_ms
+
+
+def files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
+    """FILES of (name, size, needed)."""
+    names, sizes, needed = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), ())
+    columns: tuple[pa.Array[Any], ...] = (
+        pa.array(names, pa.string()),
+        pa.array(sizes, pa.int64()),
+        pa.array(needed, pa.bool_()),
+    )
+    return pa.Table.from_arrays(columns, schema=FILES)
+
+
+def _ends(address: str) -> tuple[str, ...]:
+    path = _path_of(address)
+    parts = [part for part in path.split("/") if part]
+    if ".." in parts or "." in parts or "\0" in path or len(path) > MAX_NAME_BYTES:
+        raise CorruptMetadata("absolute path of an action", "no steps within it, and the length of a path", address)
+    return tuple("/".join(parts[start:]) for start in range(len(parts)))
+
+
+def _path_of(address: str) -> str:
+    try:
+        return unquote(urlsplit(address).path)
+    except ValueError as failure:
+        raise CorruptMetadata("absolute path of an action", "a URI", f"{address}: {failure}") from failure
+
+
+def _lines(name: str, source: pa.NativeFile) -> Iterator[bytes]:
+    # A line of many blocks is put together once, and not without an end.
+    parts: list[bytes] = []
+    held = 0
+    while block := source.read(_BLOCK):
+        first, *lines = block.split(b"\n")
+        parts.append(first)
+        held += len(first)
+        DOCUMENT.require(held, name)
+        for line in lines:
+            yield b"".join(parts)
+            parts, held = [line], len(line)
+    yield b"".join(parts)
+
+
+def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
+    schema = file.schema_arrow
+    for kind, wanted in _COLUMNS.items():
+        if kind not in schema.names:
+            continue
+        known = [each.name for each in struct_fields(schema.field(kind)) if each.name in wanted]
+        columns = [f"{kind}.{each}" for each in known]
+        for batch in file.iter_batches(BATCH, columns=columns):
+            require_memory(name)
+            yield list(_bodies(name, kind, batch.column(kind)))
+
+
+def _bodies(name: str, kind: str, column: pa.Array[Any]) -> Iterator[Action]:
+    found: Any = column.drop_null().to_pylist()
+    for body in found:
+        told = {key: value for key, value in body.items() if value is not None}
+        if kind == "add":
+            told |= {"partitionValues": {}}
+        if isinstance(vector := told.get("deletionVector"), Mapping):
+            told["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
+        yield check(kind, told, subject=name)
+
+
+_BLOCK: Final = 1 << 20
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "add": ("path", "size", "deletionVector"),
+    "remove": ("path", "deletionTimestamp", "deletionVector"),
+}

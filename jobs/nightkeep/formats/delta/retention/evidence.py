@@ -1,0 +1,261 @@
+"""What a Delta log tells twice: files of a version in its checksum, of a checkpoint in its hint, of a commit in itself.
+
+A commit that was cut at a line's end is a valid one. PROTOCOL.md, "Version Checksum File", "Last Checkpoint File",
+"Commit Provenance Information"; DeltaOperations.scala, metrics of operations. Those of delta-rs have other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
+from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, parse_object, vector_id
+from nightkeep.formats.delta.metadata.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
+from nightkeep.formats.delta.metadata.naming import LOG
+from nightkeep.formats.delta.metadata.replay import FileKey
+from nightkeep.formats.delta.retention.action_files import commit_actions
+from nightkeep.protocol.table_files import Unproven
+from nightkeep.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Live files of a version: their number and bytes."""
+
+    files: int
+    bytes: int
+
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(self.files + other.files, self.bytes + other.bytes)
+
+
+@dataclass
+class Commit:
+    """A commit as it is read: `adds` counted, and what it says of itself.
+
+    Of its removes, `older` are of files that no commit since the checkpoint added; `strays` counts those of files that
+    the version before did not have.
+    """
+
+    version: int
+    name: str
+    adds: int = 0
+    older: set[FileKey] = field(default_factory=set)
+    strays: int = 0
+    info: Raw = field(default_factory=dict)
+    table_id: str | None = None
+
+    def watched(self, actions: Iterable[Action]) -> Iterator[Action]:
+        """The actions, counted on their way."""
+        for kind, body in actions:
+            if kind == "add":
+                self.adds += 1
+            elif kind == "commitInfo":
+                self.info = body
+            elif kind == "metaData":
+                self.table_id = str(body.get("id"))
+            yield kind, body
+
+    def removes_older(self, key: FileKey, *, again: bool) -> None:
+        """`again`: a commit since the checkpoint removed the file already, and none added it anew."""
+        if again:
+            self.strays += 1
+        else:
+            self.older.add(key)
+
+    @property
+    def transaction(self) -> str | None:
+        found = self.info.get("txnId")
+        return found if isinstance(found, str) else None
+
+    @property
+    def time_ms(self) -> int | None:
+        found = self.info.get("timestamp")
+        return found if type(found) is int else None
+
+    def unproven(self) -> Unproven | None:
+        """Why the commit may have lost files. Raises CorruptMetadata where it has, or is another version's."""
+        read = self.info.get("readVersion")
+        if type(read) is int and read >= self.version:
+            raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
+        told, operation = _adds_told(self.info), self.info.get("operation")
+        if told is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
+            return Unproven(self.name, "it does not tell how many files it adds, and no later checksum does")
+        if told is not None and self.adds < told:
+            raise CorruptMetadata(self.name, f"{told} added files, as it says itself", str(self.adds))
+        if told is not None and self.adds > told:
+            return Unproven(self.name, f"it adds {self.adds} files and tells of {told}")
+        # Whoever tells transactions tells what they began on: another version's commit may be in its place.
+        if self.transaction is not None and self.version > 0 and read != self.version - 1:
+            return Unproven(self.name, f"it was begun on {read}, not on the version before it")
+        # A log may hold a remove of a file that was gone; so does a commit of another table in the place of this one.
+        if self.strays:
+            return self.removes_strays(self.strays)
+        return None
+
+    def removes_strays(self, count: int) -> Unproven:
+        return Unproven(self.name, f"{count} of the files that it removes are not in the version before it")
+
+
+def newest_checksum(storage: Storage, versions: Iterable[int]) -> tuple[int, Raw] | None:
+    """The newest of these versions that has a checksum, with what that says."""
+    there = {stored.name for stored in storage.list(LOG)}
+    for version in sorted(versions, reverse=True):
+        if f"{LOG}/{version:020d}.crc" in there and (told := checksum(storage, version)) is not None:
+            return version, told
+    return None
+
+
+def checksum(storage: Storage, version: int) -> Raw | None:
+    """The checksum file of a version, None where there is none that tells its files."""
+    name = f"{LOG}/{version:020d}.crc"
+    try:
+        told = parse_object(storage.read(name).decode(), subject=name)
+    except MissingFile:
+        return None
+    except UnicodeDecodeError as failure:
+        raise CorruptMetadata(name, "UTF-8", reason_of(failure)) from failure
+    return told if type(told.get("numFiles")) is int and type(told.get("tableSizeBytes")) is int else None
+
+
+def require_checksum(told: Raw, found: Sum, commit: Commit | None, *, version: int) -> None:
+    """Raises CorruptMetadata where the files of a version, or its commit, are not those that its checksum tells of."""
+    subject = f"{LOG}: version {version}"
+    expected = Sum(int(str(told["numFiles"])), int(str(told["tableSizeBytes"])))
+    if expected != found:
+        wanted = f"{expected.files} files of {expected.bytes} bytes, as its checksum says"
+        raise CorruptMetadata(subject, wanted, f"{found.files} of {found.bytes}")
+    transaction = told.get("txnId")
+    if commit is not None and None not in (transaction, commit.transaction) and transaction != commit.transaction:
+        raise CorruptMetadata(subject, f"the commit of transaction {transaction}", f"that of {commit.transaction}")
+
+
+def adds_of_checkpoint(storage: Storage, version: int) -> int | None:
+    """How many files the hint says the checkpoint of a version has; None where it tells of another, or nothing.
+
+    A hint may lag behind; what it tells of its own version holds.
+    """
+    name = f"{LOG}/_last_checkpoint"
+    try:
+        told = parse_object(storage.read(name).decode(), subject=name)
+    except (MissingFile, CorruptMetadata, UnicodeDecodeError):
+        # Nobody needs it: without it there is that much less evidence.
+        return None
+    found = told.get("numOfAddFiles")
+    return found if told.get("version") == version and type(found) is int else None
+
+
+def unproven_checkpoint(names: Sequence[str], found: int, told: int | None) -> Unproven | None:
+    """Why a checkpoint may lack files: one in JSON can be cut at a line's end, one in Parquet has its footer last.
+
+    Raises CorruptMetadata where it has another number of files than is told.
+    """
+    if told is not None and told != found:
+        raise CorruptMetadata(names[0], f"{told} files, as _last_checkpoint says", str(found))
+    if told is None and any(name.endswith(".json") for name in names):
+        return Unproven(names[0], "nothing tells how many files it has")
+    return None
+
+
+def checkpoint_sum(storage: Storage, names: Iterable[str], gone: frozenset[FileKey]) -> Sum:
+    """The adds of a checkpoint's files but for those that are `gone`. Raises CorruptMetadata, MissingFile."""
+    found = Sum(0, 0)
+    for name in names:
+        found += _sum_of_json(storage, name, gone) if name.endswith(".json") else _sum_of_parquet(storage, name, gone)
+    return found
+
+
+def _sum_of_json(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
+    adds = (body for kind, body in commit_actions(storage, name) if kind == "add")
+    return _sum_of(body for body in adds if _key(body) not in gone)
+
+
+def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
+    """By columns; only adds whose path is among the gone are looked at one by one."""
+    paths = pa.array(sorted({path for path, _ in gone}), pa.string())
+    found = Sum(0, 0)
+    try:
+        with storage.open(name) as source, pq.ParquetFile(source) as file:
+            require_bounds(file, subject=name)
+            if "add" not in file.schema_arrow.names:
+                return found
+            known = {each.name for each in struct_fields(file.schema_arrow.field("add"))}
+            wanted = ["path", "size", *(["deletionVector"] if gone and "deletionVector" in known else [])]
+            for batch in file.iter_batches(_BATCH, columns=[f"add.{each}" for each in wanted]):
+                adds: Any = batch.column("add").drop_null()
+                listed = pc.is_in(adds.field("path"), value_set=paths)
+                kept = adds.filter(pc.invert(listed))
+                rest = (_without_nulls(body) for body in adds.filter(listed).to_pylist())
+                found += Sum(len(kept), pc.sum(kept.field("size")).as_py() or 0)
+                found += _sum_of(body for body in rest if _key(body) not in gone)
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
+    return found
+
+
+def _sum_of(bodies: Iterable[Raw]) -> Sum:
+    sizes = [long_value(body, "size", subject=str(body.get("path"))) for body in bodies]
+    return Sum(len(sizes), sum(sizes))
+
+
+def _key(body: Raw) -> FileKey:
+    return str(body["path"]), vector_id(body)
+
+
+def _without_nulls(body: Raw) -> Raw:
+    vector = body.get("deletionVector")
+    told = {name: value for name, value in vector.items() if value is not None} if isinstance(vector, Mapping) else None
+    return {**body, "deletionVector": told}
+
+
+def _adds_told(info: Raw) -> int | None:
+    """How many files a commit says that it adds: new ones, and those that got another vector."""
+    told = info.get("operationMetrics")
+    metrics = told if isinstance(told, Mapping) else {}
+    for name, others in _METRICS.get(str(info.get("operation")), {}).items():
+        if (first := _number(metrics.get(name))) is not None:
+            return first + sum(_number(metrics.get(other)) or 0 for other in others)
+    return None
+
+
+def _number(told: object) -> int | None:
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) < 19:
+        return int(told)
+    return told if type(told) is int and told >= 0 else None
+
+
+_BATCH: Final = 50_000
+_WRITES: Final = {"numFiles": (), "num_added_files": ()}
+_CHANGES: Final = {"numAddedFiles": ("numDeletionVectorsAdded",), "num_added_files": ()}
+_OPTIMIZES: Final = {"numAddedFiles": (), "numFilesAdded": ()}
+_METRICS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "WRITE": _WRITES,
+    "CREATE TABLE AS SELECT": _WRITES,
+    "REPLACE TABLE AS SELECT": _WRITES,
+    "CREATE OR REPLACE TABLE AS SELECT": _WRITES,
+    "COPY INTO": _WRITES,
+    "STREAMING UPDATE": {"numAddedFiles": ()},
+    "DELETE": _CHANGES,
+    "UPDATE": _CHANGES,
+    "MERGE": {"numTargetFilesAdded": ("numTargetDeletionVectorsAdded",), "num_target_files_added": ()},
+    "OPTIMIZE": _OPTIMIZES,
+    "REORG": _OPTIMIZES,
+    "RESTORE": {"numRestoredFiles": ()},
+}
+"""Of operations, a metric that counts added files, and those that count more of them; delta-rs' after delta-spark's."""
+_WITHOUT_FILES: Final = frozenset(
+    {
+        "CREATE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES",
+        "ADD COLUMNS", "ADD COLUMN", "DROP COLUMNS", "RENAME COLUMN", "CHANGE COLUMN", "CHANGE COLUMNS",
+        "REPLACE COLUMNS", "UPGRADE PROTOCOL", "UPDATE COLUMN METADATA", "UPDATE SCHEMA", "ADD CONSTRAINT",
+        "DROP CONSTRAINT", "ADD FEATURE", "DROP FEATURE", "CLUSTER BY", "TRUNCATE", "VACUUM START", "VACUUM END",
+        "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL", "SET TABLE PROPERTIES",
+    }
+)  # fmt: skip
+"""Operations that add no file, or none that was not there before."""

@@ -1,0 +1,153 @@
+"""Old versions of a Delta table let go: files whose removal the table's own retention no longer protects.
+
+PROTOCOL.md, "Delta Log Entries" and "Metadata Cleanup"; VacuumCommand.scala. A version is what its log says, and the
+log has a retention of its own: no log file is touched here. What goes is what a version needs beside its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from nightkeep.formats.delta.metadata.actions import Action
+from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
+from nightkeep.formats.delta.metadata.head import head
+from nightkeep.formats.delta.metadata.log_segment import Listing, listing, segment
+from nightkeep.formats.delta.retention.action_files import (
+    checkpoint_files,
+    commit_actions,
+    commit_ms,
+    data_names,
+    files,
+    left_removed_ms,
+    removed_ms,
+    vector_names,
+    written_ms,
+)
+from nightkeep.formats.delta.retention.horizon import threshold_ms
+from nightkeep.model import Address
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Root
+from nightkeep.storage import Storage, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What commits up to version `through` removed before `before_ms`, and what a checkpoint still tells of that."""
+
+    newest: int
+    through: int
+    before_ms: int
+    now_ms: int
+
+
+def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
+    """One root of all that may go. Raises RefusedTable, MissingFile, CorruptMetadata."""
+    found = listing(storage)
+    newest = head(storage, table=address.name, version=found.newest)
+    last = () if request.retain_last is None else (found.newest - max(request.retain_last, 1) + 1,)
+    through = min([found.newest, *request.keep, *last])
+    before_ms = threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0)
+    task = Removed(found.newest, through, before_ms, request.now_ms)
+    note = "files of the log stay as long as the table's own retention of its log says"
+    root = Root(f"removed by version {through} and before {task.before_ms}", task)
+    roots = (root,) if any(_expired(storage, task)) else ()
+    losing = _losing(storage, task, found) if roots else frozenset()
+    kept = (version for version in range(found.oldest, found.newest + 1) if version not in losing)
+    reasons = tuple((f"version {version}", _reason(version, task, request)) for version in kept)
+    return Expiry(roots, reasons, (note,), files_only=True)
+
+
+def _reason(version: int, task: Removed, request: ExpireRequest) -> str:
+    """Why no file of `version` goes: the strongest of what holds."""
+    if version == task.newest:
+        return "the newest version"
+    if version in request.keep:
+        return "a run started from it that no check has judged"
+    if request.retain_last is not None and version > task.newest - request.retain_last:
+        return f"one of the last {request.retain_last} versions"
+    if version > task.through:
+        return f"later than version {task.through}, which stays"
+    age = timedelta(milliseconds=request.now_ms - task.before_ms)
+    return f"no file of it was removed more than {age} ago"
+
+
+def _losing(storage: Storage, task: Removed, found: Listing) -> frozenset[int]:
+    """Versions of the log that show a file which may go, by what commits say: from its add, or the log's start, to its
+    removal. A file that a later version shows or removed stays.
+    """
+    candidates, staying = _by_removal(storage, task, found)
+    born: dict[tuple[str, ...], int] = {}
+    spans: list[tuple[tuple[str, ...], int, int]] = []
+    for version, stored in found.commits:
+        actions = (action for action in commit_actions(storage, stored.name) if action[0] in ("add", "remove"))
+        # A commit that gives a file another vector removes it and adds it again.
+        for action in sorted(actions, key=lambda action: action[0], reverse=True):
+            names = _names(action)
+            if not candidates.isdisjoint(names):
+                if action[0] == "add":
+                    born[names] = version
+                else:
+                    spans.append((names, born.pop(names, found.oldest), version))
+    going = candidates - {name for names in born for name in names} - staying
+    lost = (range(start, end) for names, start, end in spans if not going.isdisjoint(names))
+    return frozenset(version for versions in lost for version in versions)
+
+
+def _by_removal(storage: Storage, task: Removed, found: Listing) -> tuple[set[str], set[str]]:
+    """Names of files whose removal has expired, and of those that commits removed later, or not long enough ago."""
+    expired, staying = set[str](), set[str]()
+    for version, stored in found.commits:
+        for action, ms in _dated(storage, stored, task.now_ms):
+            has_expired = version <= task.through and ms < task.before_ms
+            (expired if has_expired else staying).update(_names(action))
+    return expired, staying
+
+
+def removed(storage: Storage, task: Removed) -> Reach:
+    """What may go, unless something that stays needs it."""
+    names = {name for action in _expired(storage, task) for name in _names(action)}
+    kept = {name for action in _later(storage, task) for name in _names(action)} if names else set()
+    return Reach(files((name, None, False) for name in sorted(names - kept)))
+
+
+def _names(action: Action) -> tuple[str, ...]:
+    _, body = action
+    return (*data_names(str(body["path"])), *vector_names(body))
+
+
+def _expired(storage: Storage, task: Removed) -> Iterator[Action]:
+    """Removes and change files of commits; a file that was added again is live, and stays for that."""
+    found = listing(storage)
+    for version, stored in found.commits:
+        # A commit that was made after the threshold removed nothing before it.
+        if version <= task.through and stored.modified_ms < task.before_ms:
+            yield from (a for a, ms in _dated(storage, stored, task.now_ms) if ms < task.before_ms)
+    yield from _of_checkpoint(storage, task, found)
+
+
+def _later(storage: Storage, task: Removed) -> Iterator[Action]:
+    """What versions after `through` removed: those in between need it, however long ago that was."""
+    for version, stored in listing(storage).commits:
+        if version > task.through:
+            yield from (action for action, _ in _dated(storage, stored, task.now_ms))
+
+
+def _of_checkpoint(storage: Storage, task: Removed, found: Listing) -> Iterator[Action]:
+    """Tombstones whose commits the log no longer has; where versions are to be kept, a commit must say which."""
+    start = segment(storage, task.newest).checkpoint
+    if start is None or start.version > task.through:
+        return
+    for name in checkpoint_head(storage, start)[1]:
+        shown_ms = written_ms(storage, name)
+        left_ms = partial(left_removed_ms, written_ms=shown_ms, now_ms=task.now_ms)
+        for batch in checkpoint_files(storage, name):
+            yield from (a for a in batch if a[0] == "remove" and left_ms(a[1]) < task.before_ms)
+
+
+def _dated(storage: Storage, commit: Stored, now_ms: int) -> Iterator[tuple[Action, int]]:
+    known = ("remove", "cdc", "commitInfo")
+    actions = [action for action in commit_actions(storage, commit.name) if action[0] in known]
+    made_ms = commit_ms(actions, commit.modified_ms, now_ms=now_ms)
+    yield from ((a, removed_ms(a[1], made_ms=made_ms, now_ms=now_ms)) for a in actions if a[0] != "commitInfo")

@@ -1,0 +1,203 @@
+"""The log -> what keeps files of a Delta table alive: the newest version, and what was removed from it lately.
+
+VacuumCommand.scala, getValidFilesFromSnapshot: files of the state, its adds and its unexpired tombstones, with their
+vectors. We go by more: change files of late commits, vectors of absolute paths, tombstones that a checkpoint dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, vector_id
+from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
+from nightkeep.formats.delta.metadata.head import head
+from nightkeep.formats.delta.metadata.locations import storage_name
+from nightkeep.formats.delta.metadata.log_segment import Listing, listing, segment
+from nightkeep.formats.delta.metadata.replay import FileKey
+from nightkeep.formats.delta.retention.action_files import (
+    checkpoint_files,
+    commit_actions,
+    commit_ms,
+    data_names,
+    files,
+    left_removed_ms,
+    removed_ms,
+    vector_names,
+    written_ms,
+)
+from nightkeep.formats.delta.retention.evidence import Commit
+from nightkeep.formats.delta.retention.expire import Removed, removed
+from nightkeep.formats.delta.retention.horizon import threshold_ms
+from nightkeep.formats.delta.retention.version_audit import Proof
+from nightkeep.model import Address
+from nightkeep.protocol.table_files import DAY_MS, Reach, Retention, Root
+from nightkeep.storage import Storage
+
+Row = tuple[str, int | None, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One commit: what it removed, and its change files, unless that was before `since_ms`."""
+
+    name: str
+    modified_ms: int
+    since_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One version: its files, the tombstones since `since_ms` of the checkpoint it starts from, and `change`.
+
+    `needed`: readers count on its files.
+    """
+
+    version: int
+    since_ms: int
+    now_ms: int
+    change: Change | None = None
+    needed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of a checkpoint, of which later commits replaced `gone`."""
+
+    name: str
+    gone: frozenset[FileKey]
+    since_ms: int
+    now_ms: int
+    needed: bool
+
+
+def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Root, ...]:
+    """A root for every commit that the log still has, so that a look which finds no other has missed none.
+
+    The newest is the version's state, those before it what they removed; versions to be kept have a root each besides.
+    A version to keep that the log cannot tell any more is nobody's to read, and keeps nothing. Files of others are
+    protected and not asked for: the table's own retention need not hold them, so that another's VACUUM may have taken
+    some.
+    """
+    found = listing(storage)
+    newest = head(storage, table=address.name, version=found.newest)
+    since_ms = threshold_ms(newest.metadata, retention.now_ms, retention.older_than_ms)
+    state = partial(State, since_ms=since_ms, now_ms=retention.now_ms)
+    kept = sorted(version for version in retention.keep if found.oldest <= version < found.newest)
+    return (
+        *_versions(found, since_ms, retention.now_ms),
+        *(Root(f"version {version}, kept", state(version, needed=False), version) for version in kept),
+    )
+
+
+def reach(address: Address, storage: Storage, root: Root) -> Reach:
+    """Raises RefusedTable for a live file at an absolute path: a shallow clone's."""
+    match root.task:
+        case State():
+            return _state(storage, root.task)
+        case Change():
+            return Reach(files(_changed(storage, root.task)))
+        case Removed():
+            return removed(storage, root.task)
+        case None:
+            return Reach(files(()))
+    raise CorruptMetadata(f"{address.name}: {root.id}", "a root of a Delta table", repr(root.task))
+
+
+def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+    """FILES of a Part."""
+    assert isinstance(source, Part)
+    stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
+    for actions in checkpoint_files(storage, source.name):
+        yield from files(row for action in actions for row in stored(action)).to_batches()
+
+
+def _versions(found: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
+    """Oldest first; `version` where all that was removed after it is still protected, so that it can be read."""
+    readable, roots = True, list[Root]()
+    if found.newest not in dict(found.commits):
+        newest = State(found.newest, since_ms, now_ms)
+        roots.append(Root(f"version {found.newest} of a checkpoint", newest, found.newest))
+    for version, stored in reversed(found.commits):
+        change = Change(stored.name, stored.modified_ms, since_ms, now_ms)
+        is_late = stored.modified_ms >= since_ms - _SKEW_MS
+        task = State(version, since_ms, now_ms, change) if version == found.newest else change if is_late else None
+        named = version if readable and version >= found.oldest else None
+        roots.append(Root(f"version {version}: {stored.bytes} bytes at {stored.modified_ms}", task, named))
+        readable = readable and stored.modified_ms >= since_ms
+    return reversed(roots)
+
+
+def _state(storage: Storage, task: State) -> Reach:
+    found = segment(storage, task.version)
+    added: dict[FileKey, Raw] = {}
+    gone: set[FileKey] = set()
+    names = checkpoint_head(storage, found.checkpoint)[1] if found.checkpoint else ()
+    proof = Proof.of(storage, found, names)
+    for version, name in found.commits:
+        commit = Commit(version, name)
+        _apply(commit, commit_actions(storage, name), added, gone)
+        proof.reached(commit, added.values(), gone)
+    proof.require_removed()
+    log = [(name, None, task.needed) for name in (*names, *(name for _, name in found.commits))]
+    told = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
+    changed = _changed(storage, task.change) if task.change else ()
+    shared = frozenset(gone)
+    parts = tuple(Part(name, shared, task.since_ms, task.now_ms, task.needed) for name in names)
+    return Reach(files([*log, *told, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
+
+
+def _apply(commit: Commit, actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:
+    """A commit's removes come before its adds, whatever their order (replay.py)."""
+    adds: dict[FileKey, Raw] = {}
+    for kind, body in commit.watched(actions):
+        key = (str(body["path"]), vector_id(body)) if kind in ("add", "remove") else ("", None)
+        if kind == "add":
+            adds[key] = {name: body[name] for name in ("path", "size", "deletionVector") if name in body}
+        elif kind == "remove":
+            if added.pop(key, None) is None:
+                commit.removes_older(key, again=key in gone)
+            gone.add(key)
+    added |= adds
+
+
+def _live_rows(body: Raw, root: str, *, needed: bool) -> Iterator[Row]:
+    path = str(body["path"])
+    # storage_name refuses what a shallow clone has elsewhere.
+    yield storage_name(path, root), long_value(body, "size", subject=path), needed
+    names = vector_names(body)
+    yield from ((name, None, needed and len(names) == 1) for name in names)
+
+
+def _changed(storage: Storage, task: Change) -> Iterator[Row]:
+    actions = [action for action in commit_actions(storage, task.name) if action[0] in ("remove", "cdc", "commitInfo")]
+    made_ms = commit_ms(actions, task.modified_ms, now_ms=task.now_ms)
+    for kind, body in actions:
+        # A change file is as old as its commit; its body has no time of its own.
+        if kind != "commitInfo" and removed_ms(body, made_ms=made_ms, now_ms=task.now_ms) >= task.since_ms:
+            yield from protected(body)
+
+
+def protected(body: Raw) -> Iterator[Row]:
+    """What a remove or a cdc action names, not to be asked for: another's VACUUM may have kept less."""
+    yield from ((name, None, False) for name in (*data_names(str(body["path"])), *vector_names(body)))
+
+
+def _stored(action: Action, part: Part, root: str, *, shown_ms: int) -> Iterator[Row]:
+    kind, body = action
+    if kind == "remove":
+        at_ms = left_removed_ms(body, written_ms=shown_ms, now_ms=part.now_ms)
+        yield from protected(body) if at_ms >= part.since_ms else ()
+    elif (str(body["path"]), vector_id(body)) not in part.gone:
+        yield from _live_rows(body, root, needed=part.needed)
+
+
+_SKEW_MS: Final = DAY_MS
+"""By how much a writer's clock may be ahead of its store's: older commits removed nothing that is still protected, or
+a checkpoint says so."""

@@ -1,0 +1,120 @@
+"""Where the files of a Delta table are, by name: what VACUUM may remove, as far as a name says whose it is.
+
+DeltaTable.scala (isHiddenDirectory), DelayedCommitProtocol.scala, PROTOCOL.md ("File Types"). VACUUM takes every old
+file that is not hidden for its own; we take those whose name and folder a writer of this table would have given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.delta.metadata.actions import Raw
+from nightkeep.formats.delta.metadata.head import head
+from nightkeep.formats.delta.metadata.naming import LOG, MARK
+from nightkeep.formats.delta.metadata.partition import folder_names
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, TableSchema, is_true, parse_partitions
+from nightkeep.model import Address
+from nightkeep.protocol.table_files import DAY_MS, Kind, Place, Territory, whose_folder
+from nightkeep.storage import Storage, Stored
+
+FLOOR_MS: Final = 7 * DAY_MS
+"""VACUUM's 168 hours, which a writer that takes days and readers of old versions count on."""
+
+
+def territory(address: Address, storage: Storage) -> Territory:
+    """The whole folder of the table, without tables below it.
+
+    Raises RefusedTable where another format's table is in the very same folder, MissingFile, CorruptMetadata.
+    """
+    found = head(storage, table=address.name)
+    _require_alone(address.name, storage, found.metadata)
+    schema = parse_partitions(found.metadata, found.protocol, table=address.name)
+    return Territory(
+        table=address,
+        storage=storage,
+        home="",
+        places=(Place("", tuple(kinds(schema))),),
+        foreign=_FOREIGN,
+        floor_ms=FLOOR_MS,
+    )
+
+
+def _require_alone(table: str, storage: Storage, metadata: Raw) -> None:
+    """Nothing here knows which files another format's table needs. What UniForm writes is of this table."""
+    signs = {
+        "Hudi": (*storage.list(".hoodie"), *storage.list(".hoodie/timeline")),
+        "Paimon": _matching(storage, "schema", r"schema-[0-9]+"),
+        "Iceberg": () if _is_universal(metadata) else _matching(storage, "metadata", _ICEBERG),
+    }
+    for format, found in signs.items():
+        if found:
+            feature = f"{found[0].name} in its folder is the metadata of a table of {format}'s"
+            raise RefusedTable(table, feature, whose_folder(format, storage.root))
+
+
+def _matching(storage: Storage, folder: str, pattern: str) -> tuple[Stored, ...]:
+    return tuple(file for file in storage.list(folder) if re.fullmatch(f"{folder}/{pattern}", file.name))
+
+
+def _is_universal(metadata: Raw) -> bool:
+    told = metadata.get("configuration")
+    formats = str(told.get(_UNIVERSAL, "")) if isinstance(told, Mapping) else ""
+    return "iceberg" in (name.strip().lower() for name in formats.split(","))
+
+
+def kinds(schema: TableSchema) -> Iterator[Kind]:
+    """Of the log only what nobody can read: unfinished writes under names that no reader looks for."""
+    folders = _folders(schema)
+    yield Kind("staged commit", rf"{LOG}/\.staged-{MARK}-[0-9A-Za-z-]+\.json(?:\.tmp)?")
+    # Spark, Flink and the Java kernel rename `.<name>.<uuid>.tmp`; Hadoop keeps a checksum beside it.
+    yield Kind("log temporary", rf"{LOG}/(?:_sidecars/)?\.[^/]+\.{_UUID}\.tmp(?:\.crc)?")
+    # delta-rs renames `_commit_<uuid>.json.tmp`; a store of object_store on local disk stages `<name>#<number>`.
+    yield Kind("log temporary", rf"{LOG}/(?:_sidecars/)?(?:_commit_{_UUID}\.json\.tmp|[^/]+#[0-9]+)")
+    yield Kind("deletion vector", rf"(?:{_PREFIX}/)?deletion_vector_{_UUID}\.bin")
+    yield Kind("change data", rf"_change_data/{folders}{_DATA}")
+    yield Kind("data", rf"{folders}(?:{_DATA}|{_TRINO})")
+    yield Kind("data temporary", rf"(?:_change_data/)?{folders}{_DATA}#[0-9]+")
+
+
+def _folders(schema: TableSchema) -> str:
+    """None, or one for each partition column in their order, or a random one where the table has such."""
+    choices = ["".join(_column(schema, name) for name in schema.partition_columns)]
+    if schema.mapping is not ColumnMapping.NONE or is_true(schema.configuration, "delta.randomizeFilePrefixes"):
+        choices.append(f"[0-9A-Za-z]{{{_prefix_length(schema.configuration)}}}/")
+    return f"(?:{'|'.join(choice for choice in choices if choice)})?" if any(choices) else ""
+
+
+def _column(schema: TableSchema, name: str) -> str:
+    """A table whose columns were mapped later has folders by what is now the logical or the physical name."""
+    names = dict.fromkeys((*folder_names(name), *folder_names(schema.field(name).physical)))
+    return f"(?:{'|'.join(map(_literal, names))})=[^/]*/"
+
+
+def _prefix_length(configuration: Mapping[str, str]) -> int:
+    told = configuration.get("delta.randomPrefixLength", "2").strip()
+    return int(told) if re.fullmatch("[1-9][0-9]?", told) else 2
+
+
+def _literal(text: str) -> str:
+    """Escapes that Python, RE2 and Rust read alike."""
+    return "".join(f"\\x{ord(c):02x}" if c.isascii() and not (c.isalnum() or c == "_") else c for c in text)
+
+
+_UUID: Final = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_DATA: Final = r"[^/._][^/]*\.parquet"
+_TRINO: Final = rf"[0-9]{{8}}_[0-9]{{6}}_[0-9]{{5}}_[0-9a-z]{{5}}[_-]{_UUID}"
+"""Trino gives data files the id of their query, and no suffix."""
+_PREFIX: Final = "[0-9A-Za-z][0-9A-Za-z-]*"
+_UNIVERSAL: Final = "delta.universalFormat.enabledFormats"
+_ICEBERG: Final = r"[^/]+\.metadata\.json(?:\.gz)?"
+_FOLDER: Final = r"([^\x00]+)"
+_FOREIGN: Final = (
+    rf"{_FOLDER}/_delta_log/[^/]+",
+    rf"{_FOLDER}/metadata/[^/]+\.metadata\.json",
+    rf"{_FOLDER}/snapshot/snapshot-[0-9]+",
+    rf"{_FOLDER}/\.hoodie/[^/]+",
+)
+"""Tables of Delta, Iceberg, Paimon and Hudi."""

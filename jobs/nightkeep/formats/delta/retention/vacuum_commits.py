@@ -1,0 +1,108 @@
+"""Removals of files -> the two commits that a table's history tells of them: VACUUM START and VACUUM END.
+
+VacuumCommand.scala (logVacuumStart, logVacuumEnd), DeltaOperations.scala (VacuumStart, VacuumEnd). Neither changes
+anything that a reader sees. As delta-spark, none is written to S3, where its own writers cannot create exclusively.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from nightkeep import __version__
+from nightkeep.errors import EvidenceError, UnknownOutcome
+from nightkeep.formats.delta.metadata.actions import Raw, line, long_value, parse_lines
+from nightkeep.formats.delta.metadata.head import Head, head
+from nightkeep.formats.delta.metadata.naming import commit_name, commit_user, staged_name
+from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
+from nightkeep.model import Address, Run
+from nightkeep.protocol.table_files import Removal
+from nightkeep.storage import Storage
+
+MAX_ATTEMPTS = 20
+"""Lost races in a row before giving up, as of any commit of ours."""
+Told = tuple[str, Raw, Mapping[str, int]]
+"""Operation, parameters and metrics of a commit."""
+_LOGGED = frozenset({"", "file", "hdfs", "abfs", "abfss", "adl", "wasb", "wasbs", "gs"})
+"""Schemes of stores that delta-spark logs a VACUUM on (supportedFsForLogging)."""
+
+
+def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
+    """VACUUM START. Raises RefusedTable, UnknownOutcome, EvidenceError after lost races; nothing may go then."""
+
+    def told(newest: Head) -> Told:
+        asked = {} if removal.older_than_ms is None else {"specifiedRetentionMillis": removal.older_than_ms}
+        parameters = {
+            # Ours is always on: what the table retains is never shortened, whatever the caller asks.
+            "retentionCheckEnabled": True,
+            "defaultRetentionMillis": tombstone_retention_ms(newest.metadata),
+            **asked,
+        }
+        return "VACUUM START", parameters, {"numFilesToDelete": removal.files, "sizeOfDataToDelete": removal.bytes}
+
+    _publish(address, storage, run, told)
+
+
+def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
+    """VACUUM END. Raises as announce does; what is gone is gone."""
+
+    def told(newest: Head) -> Told:
+        if removal.failed:
+            return "VACUUM END", {"status": "FAILED"}, {}
+        # Folders are left to whoever made them: an empty one is nothing to a reader.
+        counts = {"numDeletedFiles": removal.files, "numVacuumedDirectories": 0}
+        return "VACUUM END", {"status": "COMPLETED"}, counts
+
+    _publish(address, storage, run, told)
+
+
+def _publish(address: Address, storage: Storage, run: Run, told: Callable[[Head], Told]) -> None:
+    if urlsplit(storage.root).scheme not in _LOGGED:
+        return
+    subject = f"{address.name}: a commit that tells of removed files"
+    for _ in range(MAX_ATTEMPTS):
+        newest, transaction = head(storage, table=address.name), uuid.uuid4()
+        text = line("commitInfo", _commit_info(newest, told(newest), run, transaction))
+        name = commit_name(newest.version + 1)
+        if _created(storage, name, f"{text}\n".encode(), staged_name(run, transaction), str(transaction)):
+            return
+    raise EvidenceError(subject, f"a free version within {MAX_ATTEMPTS} attempts", "another writer's at each")
+
+
+def _created(storage: Storage, name: str, data: bytes, staged: str, transaction: str) -> bool:
+    """Whether the version is ours; it may be after an answer was lost, and even after "already exists"."""
+    try:
+        won = storage.put_if_absent(name, data, temporary=f"{staged}.tmp")
+    except OSError as failure:
+        if storage.exists(name) and _is_of(storage, name, transaction):
+            return True
+        raise UnknownOutcome(name, "an answer", str(failure)) from failure
+    return won or _is_of(storage, name, transaction)
+
+
+def _is_of(storage: Storage, name: str, transaction: str) -> bool:
+    infos = [body for kind, body in parse_lines(storage.read(name), subject=name) if kind == "commitInfo"]
+    return any(info.get("txnId") == transaction for info in infos)
+
+
+def _commit_info(newest: Head, told: Told, run: Run, transaction: uuid.UUID) -> dict[str, object]:
+    """Keys in the order of actions.scala's CommitInfo; metrics are strings there too."""
+    operation, parameters, metrics = told
+    before = newest.commit_info.get("timestamp")
+    info: dict[str, object] = {}
+    if newest.has_commit_times:
+        last = long_value(newest.commit_info, "inCommitTimestamp", subject=f"commit of version {newest.version}")
+        info["inCommitTimestamp"] = max(run.now_ms, last + 1)
+    return info | {
+        "timestamp": max(run.now_ms, before if isinstance(before, int) else 0),
+        "operation": operation,
+        "operationParameters": parameters,
+        "readVersion": newest.version,
+        "isolationLevel": "SnapshotIsolation",
+        "isBlindAppend": True,
+        "operationMetrics": {name: str(number) for name, number in metrics.items()},
+        "engineInfo": f"Nightkeep/{__version__}",
+        "userMetadata": commit_user(run.token),
+        "txnId": str(transaction),
+    }

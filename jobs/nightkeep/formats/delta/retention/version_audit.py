@@ -1,0 +1,108 @@
+"""A version as it is replayed, compared with its checkpoint's hint, checksums and what commits say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from nightkeep.formats.delta.metadata.actions import Raw, long_value
+from nightkeep.formats.delta.metadata.log_segment import Segment
+from nightkeep.formats.delta.metadata.replay import FileKey
+from nightkeep.formats.delta.retention.evidence import (
+    Commit,
+    Sum,
+    adds_of_checkpoint,
+    checkpoint_sum,
+    newest_checksum,
+    require_checksum,
+    unproven_checkpoint,
+)
+from nightkeep.protocol.table_files import Unproven
+from nightkeep.storage import Storage
+
+_SKEW_MS: Final = 60_000
+"""By how much the clocks of two writers may differ."""
+
+
+@dataclass
+class Proof:
+    """The newest checksum of a segment proves all up to its version; later commits have to tell of themselves.
+
+    Without one, the checkpoint has to be as its hint says. `unproven` grows with what is told nowhere else.
+    """
+
+    storage: Storage
+    checkpoint: Sequence[str]
+    checksum: tuple[int, Raw] | None
+    unproven: list[Unproven] = field(default_factory=list)
+    transactions: list[tuple[str, str]] = field(default_factory=list)
+    table_id: str | None = None
+    time_ms: int | None = None
+    removers: list[Commit] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, storage: Storage, segment: Segment, names: Sequence[str]) -> Proof:
+        start = () if segment.checkpoint is None else (segment.checkpoint.version,)
+        found = cls(storage, names, newest_checksum(storage, (*start, *(version for version, _ in segment.commits))))
+        if segment.checkpoint is None:
+            return found
+        if found.checksum is None:
+            told = adds_of_checkpoint(storage, segment.checkpoint.version)
+            unproven = unproven_checkpoint(names, found.checkpoint_files, told)
+            found.unproven += [] if unproven is None else [unproven]
+        elif found.checksum[0] == segment.checkpoint.version:
+            found._compare(None, (), frozenset())
+        return found
+
+    @cached_property
+    def checkpoint_files(self) -> int:
+        """How many files the checkpoint has, none where there is no checkpoint."""
+        return checkpoint_sum(self.storage, self.checkpoint, frozenset()).files
+
+    def reached(self, commit: Commit, added: Iterable[Raw], gone: Collection[FileKey]) -> None:
+        """After `commit` its version has `added` files beside those of the checkpoint that are not `gone`."""
+        if commit.transaction is not None:
+            self.transactions.append((commit.name, f"transaction {commit.transaction}"))
+        doubts = [commit.unproven(), self._of_another_table(commit), self._of_another_time(commit)]
+        unproven = next((doubt for doubt in doubts if doubt is not None), None)
+        if commit.older and (self.checksum is None or self.checksum[0] < commit.version):
+            self.removers.append(commit)
+        if self.checksum is not None and self.checksum[0] == commit.version:
+            self._compare(commit, added, frozenset(gone))
+        elif unproven is not None and (self.checksum is None or self.checksum[0] < commit.version):
+            self.unproven.append(unproven)
+
+    def require_removed(self) -> None:
+        """After the last commit: what commits removed and no other one added has to be in the checkpoint."""
+        if self._missing({key for commit in self.removers for key in commit.older}):
+            strays = [(commit, self._missing(commit.older)) for commit in self.removers]
+            self.unproven += [commit.removes_strays(count) for commit, count in strays if count]
+
+    def _missing(self, keys: Collection[FileKey]) -> int:
+        """How many of these files the checkpoint does not have."""
+        if not keys:
+            return 0
+        rest = checkpoint_sum(self.storage, self.checkpoint, frozenset(keys))
+        return len(keys) - (self.checkpoint_files - rest.files)
+
+    def _of_another_table(self, commit: Commit) -> Unproven | None:
+        known, self.table_id = self.table_id, commit.table_id or self.table_id
+        if known is None or self.table_id == known:
+            return None
+        return Unproven(commit.name, f"it is of table {self.table_id}, the versions before are of {known}")
+
+    def _of_another_time(self, commit: Commit) -> Unproven | None:
+        before, self.time_ms = self.time_ms, commit.time_ms
+        if before is None or self.time_ms is None or self.time_ms >= before - _SKEW_MS:
+            return None
+        # Another table's commit in the place of this one need not contradict in any other way.
+        return Unproven(commit.name, f"it was made at {self.time_ms} ms, the version before it at {before} ms")
+
+    def _compare(self, commit: Commit | None, added: Iterable[Raw], gone: frozenset[FileKey]) -> None:
+        assert self.checksum is not None
+        version, told = self.checksum
+        sizes = [long_value(body, "size", subject=str(body.get("path"))) for body in added]
+        found = Sum(len(sizes), sum(sizes)) + checkpoint_sum(self.storage, self.checkpoint, gone)
+        require_checksum(told, found, commit, version=version)

@@ -1,0 +1,1 @@
+"""What operations do to Delta tables: rules, planning of units, tasks."""

@@ -1,0 +1,235 @@
+"""Rows that a condition is true for -> deletion vectors that hide them; data files stay as they are.
+
+PROTOCOL.md, "Deletion Vectors": a new vector holds the old one's rows, the remove repeats the old one, and a file with
+nothing left is only removed. What delta-spark's DELETE writes for a table with vectors (DeleteCommand.scala).
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from nightkeep.clustering.sizing import is_gone
+from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.formats.delta.data.bounds import every_bounds
+from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.deletes.vectors import VectorWriter, read_vector
+from nightkeep.formats.delta.metadata.naming import vector_folder
+from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
+from nightkeep.formats.delta.metadata.schema import TableSchema
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector
+from nightkeep.model import Estimate, Intent, Request, Run
+from nightkeep.protocol import Snapshot, Work
+from nightkeep.sql.rows.arrow_condition import is_true
+from nightkeep.sql.rows.condition import Among, And, Column, Compare, Or, Order, Test, Value, columns_of
+from nightkeep.sql.rows.parse import rows_where, shortened
+from nightkeep.storage import Storage
+
+BATCH_ROWS = 1 << 16
+_JSON = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTask:
+    """Rows of the unit's files for which `condition` is true are to go."""
+
+    unit: DeltaUnit
+    condition: str
+    intent: Intent
+
+
+def refuse_deletes(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+    """Raises RefusedTable where rows may not go, or not by new vectors alone; UsageError for the condition."""
+    assert isinstance(snapshot, DeltaSnapshot)
+    settings = {name.lower(): value.lower() for name, value in snapshot.schema.configuration.items()}
+    name = snapshot.table.name
+    if not snapshot.schema.writes_vectors:
+        raise RefusedTable(name, "new deletion vectors are not enabled", "set delta.enableDeletionVectors to true")
+    if settings.get("delta.appendonly") == "true":
+        raise RefusedTable(name, "it is append-only (delta.appendOnly)", "rows of it may not be deleted")
+    if settings.get("delta.enablechangedatafeed") == "true":
+        feature = "its change data feed (delta.enableChangeDataFeed) would lack the deleted rows"
+        raise RefusedTable(name, feature, "delete with an engine that writes change files")
+    if request.rows is None:
+        raise UsageError(f"{name}: expected a condition on the rows to delete, found none")
+    rows_where(request.rows, arrow_schema(snapshot.schema))
+
+
+def delete_rows(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
+    """The files whose partition and statistics do not rule out that a row of theirs matches."""
+    assert isinstance(snapshot, DeltaSnapshot) and request.rows is not None
+    test = rows_where(request.rows, arrow_schema(snapshot.schema))
+    live = [file for file in unit.files if not is_gone(file)]
+    files = tuple(file for file, may in zip(live, _may_match(test, unit, live), strict=True) if may)
+    if not files:
+        return None
+    task = DeleteTask(DeltaUnit(unit.key, unit.partition, unit.stored_partition, files, unit.schema), request.rows,
+                      Intent(request.operation, where=request.rows))  # fmt: skip
+    size = sum(file.bytes for file in files)
+    return Work(
+        reason=f"{len(files)} of {len(unit.files)} files may hold rows where {shortened(request.rows)}",
+        input_files=tuple(file.name for file in files),
+        input_bytes=size,
+        estimate=Estimate(size, 0, len(files), "matching rows are hidden, no data is rewritten"),
+        tasks=(task,),
+    )
+
+
+def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple[str, ...], int]:
+    """The edit, the files of vectors written for it, and how many rows went that were there."""
+    writer = VectorWriter(storage, vector_folder(run))
+    removed: list[DataFile] = []
+    added: list[Mapping[str, object]] = []
+    marked = 0
+    for file in task.unit.files:
+        reader = FileReader(storage, task.unit, file)
+        before = read_vector(storage, file)
+        hidden = before | _matching(reader, task)
+        if len(hidden) == len(before):
+            continue
+        removed.append(file)
+        marked += len(hidden) - len(before)
+        if len(hidden) < reader.rows:
+            added.append(_with_vector(file, writer.add(hidden), reader.rows))
+    return DeltaEdit(tuple(removed), tuple(added), task.intent, marked), writer.close(), marked
+
+
+def count_matching(storage: Storage, task: DeleteTask) -> int:
+    """Rows that `mark` would hide and that no vector hides yet; reads the condition's columns alone."""
+    found = 0
+    for file in task.unit.files:
+        hidden = _matching(FileReader(storage, task.unit, file), task)
+        found += len(hidden - read_vector(storage, file))
+    return found
+
+
+def _matching(reader: FileReader, task: DeleteTask) -> BitMap64:
+    """Positions of matching rows, deleted or not; reads the condition's columns alone."""
+    test = rows_where(task.condition, arrow_schema(task.unit.schema))
+    found, start = BitMap64(), 0
+    for chunk in reader.batches(tuple(sorted(columns_of(test))), batch_rows=BATCH_ROWS):
+        hits = np.flatnonzero(np.asarray(is_true(test, chunk)))
+        found |= BitMap64((hits + start).astype(np.uint64))
+        start += chunk.num_rows
+    return found
+
+
+def _with_vector(file: DataFile, vector: Vector, rows: int) -> Mapping[str, object]:
+    """The add as it was, bounds no longer tight: they are of rows that are hidden now (PROTOCOL.md, "Per-file
+    Statistics"). Row ids stay with their rows."""
+    descriptor = {
+        "storageType": vector.kind.value, "pathOrInlineDv": vector.place, "offset": vector.offset,
+        "sizeInBytes": vector.bytes, "cardinality": vector.rows,
+    }  # fmt: skip
+    kept = {key: value for key, value in file.raw.items() if key != "deletionVector"}
+    return {**kept, "dataChange": True, "stats": _wide(file.stats, rows), "deletionVector": descriptor}
+
+
+def _wide(stats: str | None, rows: int) -> str:
+    """The text with `tightBounds` false and the rest as it was written, digit for digit."""
+    parts = _top_level(stats) if stats else {}
+    parts = {"numRecords": str(rows), **parts, "tightBounds": "false"}
+    return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in parts.items()) + "}"
+
+
+def _top_level(text: str) -> dict[str, str]:
+    """Each value's own text: numbers may have more digits than a float."""
+    found: dict[str, str] = {}
+    at = _next(text, text.index("{") + 1)
+    while text[at] != "}":
+        name, at = _JSON.raw_decode(text, at)
+        start = _next(text, at)
+        _, at = _JSON.raw_decode(text, start)
+        found[name] = text[start:at]
+        at = _next(text, at)
+    return found
+
+
+def _next(text: str, at: int) -> int:
+    while text[at] in " \t\r\n,:":
+        at += 1
+    return at
+
+
+def arrow_schema(schema: TableSchema) -> pa.Schema:
+    """What a condition on rows may name."""
+    return pa.schema([(field.name, field.type) for field in schema.fields])
+
+
+def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DataFile]) -> list[bool]:
+    """False only where a comparison that must hold cannot, by the partition or by a file's bounds."""
+    return [bool(one) for one in np.ones(len(files), np.bool_) & _may(test, unit, files)]
+
+
+def _may(test: Test, unit: DeltaUnit, files: Sequence[DataFile]) -> Any:
+    match test:
+        case And(left, right):
+            return _may(left, unit, files) & _may(right, unit, files)
+        case Or(left, right):
+            return _may(left, unit, files) | _may(right, unit, files)
+        case Compare():
+            return _bounded(test, unit, files)
+        case Among(columns, keys):
+            spans = [_spans(column, unit, files) for column in columns]
+            ranges = zip(spans, keys.columns, strict=True)
+            return reduce(and_, (_holds_one(*span, wanted) for span, wanted in ranges))
+    return np.ones(len(files), np.bool_)
+
+
+def _holds_one(lows: Any, highs: Any, wanted: Any) -> Any:
+    """Of each file whether any of these values lies within its bounds."""
+    if lows is None:
+        return np.True_
+    lows, highs, wanted = (_numbers(values) for values in (lows, highs, wanted))
+    known = sorted(set(wanted.to_pylist()))
+    places = [None if low is None else bisect_left(known, low) for low in lows.to_pylist()]
+    nearest = [known[at] if at is not None and at < len(known) else None for at in places]
+    beyond = np.array([at == len(known) for at in places], np.bool_)
+    within = pc.fill_null(pc.less_equal(pa.array(nearest, wanted.type), highs), True)  # noqa: FBT003
+    return ~beyond & np.asarray(within)
+
+
+def _numbers(values: Any) -> Any:
+    """Bounds may be dates that Python has not."""
+    return values.cast(f"int{values.type.bit_width}") if pa.types.is_temporal(values.type) else values
+
+
+def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DataFile]) -> Any:
+    column = test.left if isinstance(test.left, Column) else test.right
+    value = test.right if isinstance(test.left, Column) else test.left
+    if not isinstance(column, Column) or not isinstance(value, Value) or value.value is None or not files:
+        return np.True_
+    lows, highs = _spans(column, unit, files)
+    if lows is None:
+        return np.True_
+    literal = pa.scalar(value.value, value.type)
+    above, below = pc.less_equal(lows, literal), pc.greater_equal(highs, literal)
+    needs = {Order.EQUAL: (above, below), Order.SAME: (above, below)}
+    ordered = (above,) if column is test.left else (below,)
+    checks = needs.get(test.order, () if test.order is Order.DIFFERENT else ordered)
+    return np.logical_and.reduce(
+        [np.ones(len(files), np.bool_), *(np.asarray(pc.fill_null(check, True)) for check in checks)]  # noqa: FBT003
+    )
+
+
+def _spans(column: Column, unit: DeltaUnit, files: Sequence[DataFile]) -> tuple[Any, Any]:
+    """Lowest and highest value of each file, as the type they are compared as; None where there are no bounds."""
+    if column.path[0] in unit.partition:
+        kind = unit.schema.field(column.path[0]).type
+        values = pa.array([unit.partition[column.path[0]]] * len(files), kind).cast(column.type)
+        return values, values
+    found = every_bounds(unit.schema, files, [column.path]).get(column.path)
+    if found is None or pa.types.is_floating(column.type):
+        # NaN is above what a float's bounds say to some writers.
+        return None, None
+    return found.lows.cast(column.type), found.highs.cast(column.type)

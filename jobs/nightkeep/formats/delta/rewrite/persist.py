@@ -1,0 +1,149 @@
+"""Deletion vectors of a partition -> fewer, fuller files of them; no data is read or written.
+
+Vectors share files across partitions, and rewriting one leaves its old bytes behind: much of a file of vectors may be
+dead. Only vectors that stay are read; PROTOCOL.md, "Deletion Vectors", allows new ones where they are enabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nightkeep.clustering.sizing import is_gone
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.delta.deletes.vectors import VectorWriter, read_vector
+from nightkeep.formats.delta.metadata.naming import vector_folder
+from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector, VectorKind
+from nightkeep.formats.delta.rewrite.tuning import LIVE_VECTOR_SHARE, PACKED_VECTOR_FILES
+from nightkeep.model import Estimate, Intent, Request, Run
+from nightkeep.protocol import Snapshot, Work
+from nightkeep.storage import Storage
+
+_AROUND: int = 8
+"""Bytes of a stored vector beside its payload: size and checksum."""
+
+Files = tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorTask:
+    """Of the unit's files `gone` have no rows and are removed, `empty` lose a vector of no rows, `packed` get a copy
+    of theirs in a new file."""
+
+    unit: DeltaUnit
+    gone: Files
+    empty: Files
+    packed: Files
+    intent: Intent
+
+    @property
+    def inputs(self) -> Files:
+        return (*self.gone, *self.empty, *self.packed)
+
+
+def prune_vectors(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
+    """Files without rows go, vectors without rows go, and scattered vectors of a partition go to one file.
+
+    The last where they lie in PACKED_VECTOR_FILES files, or where less than LIVE_VECTOR_SHARE of a file is in use;
+    wherever there are two files of them if `request.full`.
+    """
+    assert isinstance(snapshot, DeltaSnapshot)
+    gone = tuple(file for file in unit.files if is_gone(file))
+    empty = tuple(file for file in unit.files if file.vector and not file.vector.rows and not is_gone(file))
+    packed = _to_pack(snapshot, unit, request) if snapshot.schema.writes_vectors else ()
+    task = VectorTask(unit, gone, empty, packed, Intent.of(request))
+    if not task.inputs:
+        return None
+    places = {_place(file) for file in packed}
+    size = sum(file.vector.bytes for file in packed if file.vector)
+    return Work(
+        reason=_reason(task, len(places)),
+        input_files=tuple(file.name for file in task.inputs),
+        input_bytes=size,
+        estimate=Estimate(size, size, 1 if packed else 0, _benefit(task, len(places))),
+        tasks=(task,),
+    )
+
+
+def refuse_new_vectors(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+    """Raises RefusedTable where vectors are scattered, nothing can be pruned, and the table allows no new ones."""
+    assert isinstance(snapshot, DeltaSnapshot)
+    if snapshot.schema.writes_vectors:
+        return
+    pruned = any(prune_vectors(snapshot, unit, request) for unit in snapshot.units)
+    if not pruned and any(_are_scattered(_kept(unit), request) for unit in snapshot.units):
+        feature = "its deletion vectors are scattered, and new ones are not enabled (delta.enableDeletionVectors)"
+        raise RefusedTable(snapshot.table.name, feature, "set it to true, or purge the vectors with optimize")
+
+
+def persist(storage: Storage, task: VectorTask, run: Run) -> tuple[DeltaEdit, tuple[str, ...]]:
+    """The edit, and the names of the files of vectors written for it."""
+    writer = VectorWriter(storage, vector_folder(run))
+    moved = [_with_vector(file, writer.add(read_vector(storage, file))) for file in task.packed]
+    added = (*(_with_vector(file, None) for file in task.empty), *moved)
+    return DeltaEdit(task.inputs, added, task.intent), writer.close()
+
+
+def _to_pack(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Files:
+    kept = _kept(unit)
+    if _are_scattered(kept, request):
+        return kept
+    sparse = {place for place, share in _used(snapshot).items() if share < LIVE_VECTOR_SHARE}
+    return tuple(file for file in kept if _place(file) in sparse)
+
+
+def _kept(unit: DeltaUnit) -> Files:
+    """Files with a vector of their own in a file of vectors, which hides some of their rows."""
+    return tuple(file for file in unit.files if _place(file) and file.deleted_rows and not is_gone(file))
+
+
+def _are_scattered(kept: Files, request: Request) -> bool:
+    return len({_place(file) for file in kept}) >= (2 if request.full else PACKED_VECTOR_FILES)
+
+
+def _used(snapshot: DeltaSnapshot) -> Mapping[str, float]:
+    """The share of each file of vectors that live ones take, of what must come before the end of the last of them."""
+    live: dict[str, dict[int, int]] = {}
+    for file in (file for unit in snapshot.units for file in unit.files):
+        if file.vector is not None and file.vector.offset is not None:
+            live.setdefault(file.vector.place, {})[file.vector.offset] = file.vector.bytes + _AROUND
+    ends = {place: max(offset + size for offset, size in held.items()) for place, held in live.items()}
+    return {place: sum(held.values()) / ends[place] for place, held in live.items()}
+
+
+def _place(file: DataFile) -> str | None:
+    """What names the file that its vector is in; None for no vector, or one in the log itself."""
+    return None if file.vector is None or file.vector.kind is VectorKind.INLINE else file.vector.place
+
+
+def _with_vector(file: DataFile, vector: Vector | None) -> Mapping[str, object]:
+    """The file's add action as it is, but for the vector: its rows, statistics and row ids stay."""
+    kept = {key: value for key, value in file.raw.items() if key != "deletionVector"} | {"dataChange": False}
+    if vector is None:
+        return kept
+    descriptor = {
+        "storageType": vector.kind.value,
+        "pathOrInlineDv": vector.place,
+        "offset": vector.offset,
+        "sizeInBytes": vector.bytes,
+        "cardinality": vector.rows,
+    }
+    return kept | {"deletionVector": descriptor}
+
+
+def _reason(task: VectorTask, places: int) -> str:
+    said = [
+        (task.packed, f"{len(task.packed)} deletion vectors scattered over {places} files"),
+        (task.empty, f"{len(task.empty)} of no rows"),
+        (task.gone, f"{len(task.gone)} that hide every row of their file"),
+    ]
+    return "; ".join(sentence for held, sentence in said if held)
+
+
+def _benefit(task: VectorTask, places: int) -> str:
+    said = [
+        (task.packed, f"readers open 1 file of vectors for {places}"),
+        (task.empty or task.gone, f"{len(task.empty) + len(task.gone)} vectors fewer"),
+    ]
+    return ", ".join(sentence for held, sentence in said if held)

@@ -1,0 +1,35 @@
+"""What a request means by small and by worn in a Delta table."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nightkeep.clustering.sizing import Sizes
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
+from nightkeep.formats.delta.rewrite.tuning import SMALL_SHARE, TARGET_BYTES
+from nightkeep.model import Request
+
+TARGET_PROPERTY: Final = "delta.targetFileSize"
+_SIZE: Final = re.compile(r"\s*(\d+)\s*(?:([kmgtp]?)(?:i?b)?)\s*", re.IGNORECASE)
+_UNITS: Final = {letter: 1 << 10 * power for power, letter in enumerate(("", "k", "m", "g", "t", "p"))}
+
+
+def sizes_of(snapshot: DeltaSnapshot, request: Request) -> Sizes:
+    """Raises RefusedTable for a target in the table's properties that is no size."""
+    target = request.target_bytes or _property(snapshot) or TARGET_BYTES
+    small = request.min_bytes if request.min_bytes is not None else int(target * SMALL_SHARE)
+    return Sizes(target, small, request.max_deleted_ratio)
+
+
+def _property(snapshot: DeltaSnapshot) -> int | None:
+    text = snapshot.schema.configuration.get(TARGET_PROPERTY)
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
+    if size <= 0:
+        feature = f"{TARGET_PROPERTY} is {text!r}, which is no size"
+        raise RefusedTable(snapshot.table.name, feature, "set it to one such as 256mb, or give a target size")
+    return size

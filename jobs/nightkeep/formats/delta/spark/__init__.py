@@ -1,0 +1,1 @@
+"""Versions of Delta tables as Spark DataFrames, for the check after publishing."""

@@ -1,0 +1,165 @@
+"""Data files -> a DataFrame of every row they store, by Spark's own Parquet reader.
+
+Partition values, the file's number and what row tracking needs come from a small frame, joined by the file's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.spark.schema import Columns, is_nested, quoted
+from nightkeep.spark.view import column, location, spelling, spelt, told
+from nightkeep.storage import Storage
+
+ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
+"""What delta-spark calls the two columns of row tracking."""
+ROW_BITS = 40
+_KEPT = "nightkeep-kept"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
+
+    number: int
+    unit: int
+    file: DataFile
+
+    @property
+    def partition(self) -> Mapping[str, str | None]:
+        """Values as the log has them, by physical name."""
+        values = self.file.raw["partitionValues"]
+        assert isinstance(values, Mapping)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The columns that versions are compared by, in order: the table's, and those of row tracking if `tracks`."""
+
+    columns: Columns
+    tracks: bool
+
+    @property
+    def schema(self) -> T.StructType:
+        """A nested column is text here; a void one too, and null throughout."""
+        found = [T.StructField(f.name, self._type(f.dataType)) for f in self.columns.table.fields]
+        ids = [T.StructField(name, T.LongType()) for name in (ROW_ID, COMMIT_VERSION) if self.tracks]
+        return T.StructType([*found, *ids])
+
+    def _type(self, kind: T.DataType) -> T.DataType:
+        return T.StringType() if is_nested(kind) or isinstance(kind, T.NullType) else kind
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Every row that some files of one version hold, those that vectors hide included.
+
+    `frame` has `unit`, `file_number`, `position` (file and row as one long) and columns of our own names, which
+    `values` gives by physical name: a table's own may be called anything.
+    """
+
+    columns: Columns
+    frame: DataFrame
+    values: Mapping[str, str]
+
+    def value(self, field: T.StructField) -> Column:
+        """A column of this version as stored, so that a nested one has physical names inside; null if void."""
+        if isinstance(field.dataType, T.NullType):
+            return F.lit(None).cast("string")
+        return F.col(self.values[self.columns.physical(field)])
+
+    def without(self, condition: str | None) -> DataFrame:
+        """The frame without rows for which a condition on the table's own columns is true."""
+        if condition is None:
+            return self.frame
+        kept = F.struct(*(self.frame[name] for name in self.frame.columns)).alias(_KEPT)
+        table = [self.value(f).cast(f.dataType).alias(f.name) for f in self.columns.table.fields]
+        is_true = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003
+        return self.frame.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
+
+    def compared(self, wanted: Compared) -> list[Column]:
+        """Every column of `wanted` as column(i), whatever this version calls it or stores it as."""
+        own = {self.columns.physical(field): field for field in self.columns.table.fields}
+        found = [own.get(wanted.columns.physical(field)) for field in wanted.columns.table.fields]
+        values = [self._cast(field, kind.dataType) for field, kind in zip(found, wanted.schema.fields, strict=False)]
+        tracked = self._tracked() if wanted.tracks else []
+        return [value.alias(column(i)) for i, value in enumerate([*values, *tracked])]
+
+    def _cast(self, field: T.StructField | None, kind: T.DataType) -> Column:
+        if field is None:
+            return F.lit(None).cast(kind)
+        value = self.value(field)
+        return (self.columns.text(value, field.dataType) if is_nested(field.dataType) else value).cast(kind)
+
+    def _tracked(self) -> list[Column]:
+        row_id, commit_version = (F.col(self.values[name]) for name in self.columns.tracking)
+        row = F.col("position").bitwiseAND(F.lit((1 << ROW_BITS) - 1))
+        return [
+            F.coalesce(row_id, F.col("base_row_id") + row),
+            F.coalesce(commit_version, F.col("default_commit_version")),
+        ]
+
+
+def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]) -> Stored:
+    """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
+    schema = columns.stored()
+    read = spark.read.schema(schema).parquet(*(location(storage.root, f.file.name) for f in files))
+    values = {field.name: f"stored_{i}" for i, field in enumerate(schema.fields)}
+    # Not by name: a table may have a column called _metadata.
+    metadata = read.metadataColumn("_metadata")
+    placed = read.select(
+        metadata["file_path"].alias("file_path"),
+        metadata["row_index"].alias("row_index"),
+        *(read[quoted(name)].alias(alias) for name, alias in values.items()),
+    )
+    described, partition = _described(spark, columns, files, _spellings(read, storage.root, files))
+    joined = placed.join(F.broadcast(described), on="file_path", how="inner")
+    position = packed(F.col("file_number"), F.col("row_index")).alias("position")
+    return Stored(columns, joined.select("*", position), {**values, **partition})
+
+
+def packed(file: Column, row: Column) -> Column:
+    """A file's number and a row's ordinal as one long: what Spark joins on cheapest."""
+    return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
+
+
+def _spellings(read: DataFrame, root: str, files: Sequence[StoredFile]) -> list[str]:
+    """The files' paths as `_metadata.file_path` spells them."""
+    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
+    names = [spelling(root, file.file.name) for file in files]
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
+    return [found[name] for name in names]
+
+
+def _described(
+    spark: SparkSession, columns: Columns, files: Sequence[StoredFile], paths: Sequence[str]
+) -> tuple[DataFrame, Mapping[str, str]]:
+    """A row per file, with partition values typed by Spark's casts of text, and these columns by physical name."""
+    fields = [field for field in columns.table.fields if field.name in columns.partition]
+    names = {columns.physical(field): f"partition_{i}" for i, field in enumerate(fields)}
+    table = pa.table({
+        "file_path": pa.array(paths, pa.string()),
+        "file_number": pa.array([f.number for f in files], pa.int32()),
+        "unit": pa.array([f.unit for f in files], pa.int32()),
+        "base_row_id": pa.array([f.file.raw.get("baseRowId") for f in files], pa.int64()),
+        "default_commit_version": pa.array([f.file.raw.get("defaultRowCommitVersion") for f in files], pa.int64()),
+        **{alias: pa.array([_text(file, name) for file in files], pa.string()) for name, alias in names.items()},
+    })  # fmt: skip
+    typed = {names[columns.physical(f)]: F.col(names[columns.physical(f)]).cast(f.dataType) for f in fields}
+    return spark.createDataFrame(table).withColumns(typed), names
+
+
+def _text(file: StoredFile, physical: str) -> str | None:
+    """Empty text is null, whatever the type (PROTOCOL.md, "Partition Value Serialization")."""
+    return file.partition.get(physical) or None

@@ -1,0 +1,133 @@
+"""Files of a version -> how many of the numbers that readers with filters trust do not hold, counted by Spark.
+
+The statistics are parsed by Spark's JSON reader too, as delta-spark parses them to skip files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, or_
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.formats.delta.spark.data_files import Stored, StoredFile, stored_rows
+from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
+from nightkeep.formats.delta.spark.schema import Columns, quoted
+from nightkeep.storage import Storage
+
+_ORDERED = (
+    T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.FloatType | T.DoubleType | T.DecimalType
+    | T.DateType | T.TimestampType | T.TimestampNTZType | T.StringType
+)  # fmt: skip
+_TIMES = T.TimestampType | T.TimestampNTZType
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A column, or a field within structs, that may have statistics: its value, and its path in them."""
+
+    value: Column
+    path: tuple[str, ...]
+    kind: T.DataType
+
+    def stated(self, group: str) -> Column:
+        return F.col(".".join(("stated", group, *map(quoted, self.path))))
+
+
+def misstated(
+    spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]
+) -> Mapping[int, int]:
+    """By place of the unit: columns of `files`, all of which have statistics, for which these do not hold.
+
+    Bounds and nulls are of the rows that readers see, the number of rows is of all (PROTOCOL.md, "Per-file
+    Statistics"); a wrong number counts as one column more.
+    """
+    stored = stored_rows(spark, storage, columns, files)
+    leaves = list(_leaves(stored))
+    spans = [span for i, leaf in enumerate(leaves) for span in _span(F.col(f"leaf_{i}"), i, leaf)]
+    named = stored.frame.select(
+        "file_number", "position", *(leaf.value.alias(f"leaf_{i}") for i, leaf in enumerate(leaves))
+    )
+    live = without_deleted(spark, storage, named, files)
+    seen = live.groupBy("file_number").agg(F.count(F.lit(1)).alias("live"), *spans)
+    physical = stored.frame.groupBy("file_number").agg(F.count(F.lit(1)).alias("physical"))
+    stated = _stated(spark, files, leaves)
+    joined = stated.join(physical, on="file_number", how="left").join(seen, on="file_number", how="left")
+    wrong = [_is_wrong(leaf, i) for i, leaf in enumerate(leaves)]
+    rows = F.col("stated.numRecords") != F.coalesce(F.col("physical"), F.lit(0))
+    total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in (rows, *wrong)))
+    found = joined.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
+    return {row["unit"]: row["wrong"] for row in found.collect()}
+
+
+def _leaves(stored: Stored) -> Iterator[_Leaf]:
+    for field in stored.columns.table.fields:
+        if field.name not in stored.columns.partition:
+            yield from _inside(stored, field, stored.value(field), (stored.columns.physical(field),))
+
+
+def _inside(stored: Stored, field: T.StructField, value: Column, path: tuple[str, ...]) -> Iterator[_Leaf]:
+    if isinstance(field.dataType, T.StructType):
+        for inner in field.dataType.fields:
+            if not isinstance(inner.dataType, T.NullType):
+                name = stored.columns.physical(inner)
+                yield from _inside(stored, inner, value.getField(name), (*path, name))
+    elif not isinstance(field.dataType, T.NullType):
+        yield _Leaf(value, path, field.dataType)
+
+
+def _span(value: Column, place: int, leaf: _Leaf) -> list[Column]:
+    some = F.count(value).alias(f"some_{place}")
+    if not isinstance(leaf.kind, _ORDERED):
+        return [some]
+    return [some, F.min(value).alias(f"least_{place}"), F.max(value).alias(f"greatest_{place}")]
+
+
+def _is_wrong(leaf: _Leaf, place: int) -> Column:
+    nulls, stated = F.coalesce(F.col("live") - F.col(f"some_{place}"), F.lit(0)), leaf.stated("nullCount")
+    # Of wide bounds only none and all say anything: they are of rows that a vector may hide.
+    is_tight = F.coalesce(F.col("stated.tightBounds"), F.lit(True))  # noqa: FBT003
+    all_null = (stated == F.col("stated.numRecords")) & (F.col(f"some_{place}") > 0)
+    faults = [F.when(is_tight, stated != nulls).otherwise(((stated == 0) & (nulls > 0)) | all_null)]
+    if isinstance(leaf.kind, _ORDERED):
+        low, high = leaf.stated("minValues"), leaf.stated("maxValues")
+        # Written as milliseconds, rounded down; readers allow for it (DataSkippingReader.scala).
+        high = high + F.expr("INTERVAL 1 MILLISECOND") if isinstance(leaf.kind, _TIMES) else high
+        faults += [F.col(f"least_{place}") < low, F.col(f"greatest_{place}") > high]
+    return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
+
+
+def _stated(spark: SparkSession, files: Sequence[StoredFile], leaves: Sequence[_Leaf]) -> DataFrame:
+    """A row per file: its numbers, and `stated`, its statistics."""
+    counted = _nested({leaf.path: T.LongType() for leaf in leaves})
+    ordered = _nested({leaf.path: leaf.kind for leaf in leaves if isinstance(leaf.kind, _ORDERED)})
+    kind = T.StructType([
+        T.StructField("numRecords", T.LongType()),
+        T.StructField("tightBounds", T.BooleanType()),
+        T.StructField("nullCount", counted),
+        T.StructField("minValues", ordered),
+        T.StructField("maxValues", ordered),
+    ])  # fmt: skip
+    table = pa.table({
+        "file_number": pa.array([f.number for f in files], pa.int32()),
+        "unit": pa.array([f.unit for f in files], pa.int32()),
+        "stats": pa.array([f.file.stats for f in files], pa.string()),
+    })  # fmt: skip
+    return spark.createDataFrame(table).select("file_number", "unit", F.from_json("stats", kind).alias("stated"))
+
+
+def _nested(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
+    """The struct that has each leaf at its path."""
+    first = dict.fromkeys(path[0] for path in leaves)
+    return T.StructType([T.StructField(name, _below(name, leaves)) for name in first])
+
+
+def _below(name: str, leaves: Mapping[tuple[str, ...], T.DataType]) -> T.DataType:
+    if (name,) in leaves:
+        return leaves[(name,)]
+    return _nested({path[1:]: kind for path, kind in leaves.items() if path[0] == name and len(path) > 1})

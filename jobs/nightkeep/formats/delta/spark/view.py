@@ -1,0 +1,215 @@
+"""A Delta version -> Spark DataFrames: Spark's Parquet reader, the log's partition values, an anti-join for vectors.
+
+Shares log replay and the vector codec with the rest, but none of the code that rewrites, reads columns or verifies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.delta.metadata.actions import Action, parse_lines
+from nightkeep.formats.delta.metadata.log_segment import newest, segment
+from nightkeep.formats.delta.metadata.log_state import digest
+from nightkeep.formats.delta.metadata.naming import commit_name
+from nightkeep.formats.delta.metadata.partition import key_text, typed
+from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, load
+from nightkeep.formats.delta.spark.data_files import Compared, StoredFile, stored_rows
+from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
+from nightkeep.formats.delta.spark.schema import Columns
+from nightkeep.formats.delta.spark.statistics_check import misstated
+from nightkeep.model import Address, UnitKey, View
+from nightkeep.spark.view import Side, UnitState, Version, column, connect
+from nightkeep.storage import open_storage
+
+_BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
+"""Off by default in Spark; it changes nothing where the schema to read has no ids."""
+
+
+def open_table(address: Address, spark: SparkSession) -> DeltaRelation:
+    """The table as its latest version has it. Raises RefusedTable for a feature that we do not read."""
+    spark.conf.set(_BY_ID, "true")
+    return DeltaRelation(address, spark)
+
+
+class DeltaRelation:
+    """A unit is a partition. Versions are read once and kept."""
+
+    published: Final = View.RAW
+    """Merging shows the same: there is nothing to merge, and vectors are part of a version."""
+    compares_with_parent: Final = True
+    """What others append is visible at once, so only the version directly before a commit is comparable."""
+
+    def __init__(self, address: Address, spark: SparkSession) -> None:
+        self._address, self._spark = address, spark
+        self._storage = open_storage(address.location)
+        connect(spark, self._storage)
+        self._snapshots: dict[int, DeltaSnapshot] = {}
+        latest = self._snapshot(self.latest())
+        self._columns = Columns.of(latest)
+
+    @property
+    def schema(self) -> T.StructType:
+        """Row ids and row commit versions are columns too, if every version asked for so far keeps them."""
+        return self._compared.schema
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """None: Delta promises no column to be unique."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def latest(self) -> int:
+        return newest(self._storage)
+
+    def version(self, number: int) -> Version | None:
+        try:
+            own = segment(self._storage, number).own
+        except MissingFile:
+            return None
+        snapshot, actions = self._snapshot(number), self._actions(number) if own else None
+        changes_rows = _changes_rows(snapshot, actions)
+        listed = _rows([file for unit in snapshot.units for file in unit.files])
+        settled = changes_rows is None and _deleted(snapshot) is None
+        told = self._rows_before(number) if settled else None
+        return Version(
+            number=number,
+            parent=number - 1,
+            author=_author(snapshot),
+            changes_rows=changes_rows,
+            units={unit.key: _state(unit) for unit in snapshot.units},
+            touched=_touched(snapshot, actions or ()),
+            # Replay counts what is live now; the parent what was, and this commit may change nothing of it.
+            rows_told=listed or 0 if told is None or listed is None else told,
+            rows_listed=listed or 0,
+            deletes=_deleted(snapshot),
+            identity=snapshot.identity,
+        )
+
+    def digest(self, number: int) -> str | None:
+        return digest(self._storage, number)
+
+    def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        snapshot = self._snapshots[side.version]
+        files = _numbered(snapshot, units)
+        values = [value.alias(name) for name, value in payload.items()]
+        if not files:
+            return self._nothing().select("unit", F.expr("true").alias("sound"), *values)
+        stored = stored_rows(self._spark, self._storage, Columns.of(snapshot), files)
+        named = stored.without(side.deleted).select("unit", "position", *stored.compared(self._compared))
+        live = without_deleted(self._spark, self._storage, named.select("unit", "position", *values), files)
+        return live.select("unit", F.expr("true").alias("sound"), *payload)
+
+    def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        snapshot = self._snapshots[version]
+        known = {_promises(file) for unit in self._snapshots[since].units for file in unit.files}
+        fresh = [file for file in _numbered(snapshot, units) if _promises(file.file) not in known and file.file.stats]
+        if not fresh:
+            return {}
+        found = misstated(self._spark, self._storage, Columns.of(snapshot), fresh)
+        return {units[place]: count for place, count in found.items()}
+
+    @property
+    def _compared(self) -> Compared:
+        return Compared(self._columns, tracks=all(s.schema.row_tracking for s in self._snapshots.values()))
+
+    def _snapshot(self, number: int) -> DeltaSnapshot:
+        if number not in self._snapshots:
+            self._snapshots[number] = load(self._address, self._storage, number)
+        return self._snapshots[number]
+
+    def _actions(self, number: int) -> tuple[Action, ...]:
+        name = commit_name(number)
+        return tuple(parse_lines(self._storage.read(name), subject=name))
+
+    def _rows_before(self, number: int) -> int | None:
+        """Rows of the version before, by what its files are said to hold; None where that cannot be told."""
+        try:
+            segment(self._storage, number - 1)
+        except MissingFile:
+            return None
+        return _rows([file for unit in self._snapshot(number - 1).units for file in unit.files])
+
+    def _nothing(self) -> DataFrame:
+        fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(self.schema.fields)]
+        return self._spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
+
+
+def _author(snapshot: DeltaSnapshot) -> str:
+    info = snapshot.commit_info
+    return str(info.get("userMetadata") or info.get("engineInfo") or "")
+
+
+def _changes_rows(snapshot: DeltaSnapshot, actions: Sequence[Action] | None) -> str | None:
+    """Why a commit may have changed rows: what its own actions say, not its operation's name."""
+    if actions is None:
+        return "its commit is not in the log any more"
+    if any(kind == "metaData" for kind, _ in actions) and snapshot.version > 0:
+        return f"its commit, {_operation(snapshot)}, changes the table's metadata"
+    if _deleted(snapshot) is not None:
+        return None
+    # Without the field a reader must assume the worst.
+    if any(body.get("dataChange") is not False for kind, body in actions if kind in ("add", "remove")):
+        return f"its commit, {_operation(snapshot)}, changes data"
+    return None
+
+
+def _deleted(snapshot: DeltaSnapshot) -> str | None:
+    """The condition of a DELETE of ours; other engines write theirs as they print their plans."""
+    info = snapshot.commit_info
+    told = info.get("operationParameters")
+    if info.get("operation") != "DELETE" or not str(info.get("engineInfo")).startswith("Nightkeep/"):
+        return None
+    conditions = json.loads(str(told.get("predicate"))) if isinstance(told, Mapping) else []
+    return str(conditions[0]) if len(conditions) == 1 else None
+
+
+def _operation(snapshot: DeltaSnapshot) -> str:
+    return str(snapshot.commit_info.get("operation") or "of an unknown operation")
+
+
+def _touched(snapshot: DeltaSnapshot, actions: Sequence[Action]) -> frozenset[UnitKey]:
+    """Partitions of the commit's own adds and removes; a remove need not say its own."""
+    values = (body.get("partitionValues") for kind, body in actions if kind in ("add", "remove"))
+    schema = snapshot.schema
+    return frozenset(UnitKey(key_text(schema, typed(schema, found))) for found in values if isinstance(found, Mapping))
+
+
+def _state(unit: DeltaUnit) -> UnitState:
+    return UnitState(
+        identity=frozenset(_identity(file) for file in unit.files),
+        bytes=sum(file.bytes for file in unit.files),
+        rows=_rows(unit.files),
+        waiting=frozenset(),
+    )
+
+
+def _identity(file: DataFile) -> tuple[object, ...]:
+    """What decides which rows a file shows, and with which ids."""
+    return (*file.identity, file.raw.get("baseRowId"), file.raw.get("defaultRowCommitVersion"))
+
+
+def _promises(file: DataFile) -> tuple[object, ...]:
+    return (*file.identity, file.stats)
+
+
+def _rows(files: Sequence[DataFile]) -> int | None:
+    """Rows that no vector deletes, by metadata alone; None if the statistics of a file do not say."""
+    counts = [file.rows for file in files]
+    known = [count for count in counts if count is not None]
+    return sum(known) - sum(file.deleted_rows for file in files) if len(known) == len(counts) else None
+
+
+def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[StoredFile]:
+    held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
+    files = [(place, file) for place, unit in held for file in unit.files]
+    return [StoredFile(number, *found) for number, found in enumerate(files)]

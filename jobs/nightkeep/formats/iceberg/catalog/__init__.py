@@ -1,0 +1,1 @@
+"""Catalogs that hold Iceberg tables, through pyiceberg."""

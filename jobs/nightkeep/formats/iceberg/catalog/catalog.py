@@ -1,0 +1,253 @@
+"""Catalogs of pyiceberg, by name: where a table's metadata is now, and the one commit that we make.
+
+A handle carries names, and how to reach the table's bucket where the catalog's settings say it: tasks elsewhere need
+that. Other credentials stay in the environment and in `.pyiceberg.yaml` of whoever opens the catalog. Nothing of a
+table is cached: every load asks the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    NotInstalledError,
+    RESTError,
+)
+from pyiceberg.utils.config import Config
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from nightkeep.errors import AddressError, EvidenceError, Unreachable
+from nightkeep.formats.iceberg.catalog import sql_commit, update_commit
+from nightkeep.formats.iceberg.catalog.claims import Claim, bounds, claims, located
+from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
+from nightkeep.formats.iceberg.catalog.update_commit import SILENT
+from nightkeep.formats.iceberg.metadata.locations import MACHINE, name_in
+from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten, without
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, decode, head
+from nightkeep.model.dotted import join_name, split_name
+from nightkeep.redaction import learn
+from nightkeep.storage import LocalStorage, Storage, within
+
+_NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
+_MISCONFIGURED: Final = (
+    ValueError,
+    NoSuchPropertyException,
+    NotInstalledError,
+    ImportError,
+    ArgumentError,
+    NoSuchModuleError,
+)
+_OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
+"""Catalogs of this process, by its id (a fork shares no connections), name and settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """A table of a catalog: `identifier` is its namespace's levels and its name. Picklable."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+    storage: Storage
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{join_name(self.identifier)}"
+
+    def load(self) -> tuple[Raw, str]:
+        """The table's metadata as JSON has it, as of now, and where it is; "" where the catalog does not tell.
+
+        Raises AddressError for no such table, Unreachable, MissingFile, CorruptMetadata.
+        """
+        raw, location = self.found()
+        if raw is None:
+            raw = decode(self.storage.read(name_in(self.storage, location)), subject=location)
+        if "view-uuid" in raw:
+            raise AddressError(f"{self}: expected a table, found a view")
+        require_one_store(self.storage, raw, location)
+        return raw, location
+
+    def whole(self) -> tuple[Raw, str]:
+        """As `load`, by the metadata file itself: for whoever takes what metadata does not name for gone.
+
+        A server may leave out of its answer what the file has. Raises as `load`, and EvidenceError where the two differ
+        in snapshots, branches or tags.
+        """
+        raw, location = self.load()
+        if not location or not isinstance(open_catalog(self.catalog), RestCatalog):
+            return raw, location
+        written = decode(self.storage.read(name_in(self.storage, location)), subject=location)
+        told, there = content(raw, subject=str(self)), content(written, subject=location)
+        if told != there:
+            expected = f"the snapshots, branches and tags of {location}: {len(there)} in all"
+            example = min(map(str, told ^ there))
+            raise EvidenceError(f"{self}: the catalog's answer", expected, f"{len(told)}, not alike in {example}")
+        return written, location
+
+    def found(self) -> tuple[Raw | None, str]:
+        """What the catalog itself tells: metadata, None where a file has it, and where it is. Raises as `load`."""
+        opened = open_catalog(self.catalog)
+        with _asking(str(self), self.catalog):
+            if isinstance(opened, RestCatalog):
+                return update_commit.served(opened, self.identifier)
+            if isinstance(opened, SqlCatalog):
+                location = sql_commit.metadata_location(opened, self.identifier)
+            else:
+                location = opened.load_table(self.identifier).metadata_location
+        if location is None:
+            raise AddressError(f"{self}: expected a table, found none of that name in catalog {self.catalog}")
+        return None, location
+
+    def commit(self, snapshot: Raw, parent: int | None, *, table_uuid: str | None = None) -> bool:
+        """Add a snapshot, as an add-snapshot update has it, and point main to it if it still points to `parent`, and
+        the table has this id, if one is asked for: one that was created anew has another.
+
+        False where it does not, or where others took the sequence number or row ids. Raises OSError where the
+        outcome is not known, and as `load`, then for sure without a commit.
+        """
+        raw, location = self.load()
+        found = head(raw, subject=str(self))
+        if found.current != parent or table_uuid not in (None, found.uuid):
+            return False
+        opened = open_catalog(self.catalog)
+        if isinstance(opened, SqlCatalog):
+            return sql_commit.commit(opened, self.identifier, self.storage, snapshot=snapshot, before=(raw, location))
+        with _asking(str(self), self.catalog):
+            table = opened.load_table(self.identifier)
+        return update_commit.commit(opened, table, raw, snapshot=snapshot)
+
+    def forget(self, loaded: tuple[Raw, str], gone: Forgotten) -> bool:
+        """Remove snapshots, branches and tags from the table as it was `loaded`; False, and nothing changed, where it
+        is not so any more. Raises as `commit`."""
+        raw, location = loaded
+        opened = open_catalog(self.catalog)
+        if isinstance(opened, SqlCatalog):
+            after = without(raw, gone, location=location, subject=str(self))
+            return sql_commit.replace(opened, self.identifier, self.storage, after=after, location=location)
+        with _asking(str(self), self.catalog):
+            table = opened.load_table(self.identifier)
+        return update_commit.forget(opened, table, raw, gone=gone)
+
+    def visible(self, snapshot_id: int) -> bool:
+        """Whether the table has this snapshot. Raises as `load`."""
+        raw, _ = self.load()
+        return snapshot_id in head(raw, subject=str(self)).snapshots
+
+    @property
+    def commits_any_version(self) -> bool:
+        """Whether the catalog takes commits of tables of format version 3: pyiceberg writes no such metadata."""
+        return isinstance(open_catalog(self.catalog), SqlCatalog | RestCatalog)
+
+
+def parse_location(location: str, storage: Storage) -> TableHandle:
+    """`CATALOG/NAMESPACE.TABLE`; levels of a namespace are separated by dots, and a level or a table whose own name has
+    dots is in backquotes. Raises AddressError."""
+    catalog, _, identifier = location.partition("/")
+    expected = f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}"
+    try:
+        levels = split_name(identifier)
+    except ValueError as failure:
+        raise AddressError(f"{expected}: {failure}") from failure
+    if not catalog or len(levels) < 2:
+        raise AddressError(expected)
+    return TableHandle(catalog, levels, storage)
+
+
+def open_handle(location: str) -> TableHandle:
+    """As `parse_location`, with the store that the table's files are in, in which nothing else changes.
+
+    Raises AddressError, Unreachable, RefusedTable, and as `load`.
+    """
+    handle = parse_location(location, LocalStorage(MACHINE))
+    raw, where = handle.found()
+    place = where or str((raw or {}).get("location", ""))
+    handle = replace(handle, storage=store_of(place, open_catalog(handle.catalog).properties))
+    folders = bounds(handle.storage, handle.load(), lambda: claims_of(handle))
+    return replace(handle, storage=within(handle.storage, *folders))
+
+
+def claims_of(handle: TableHandle) -> tuple[Claim, ...]:
+    """What other tables of its catalog claim. Raises as `load`."""
+    with _asking(f"catalog {handle.catalog}", handle.catalog):
+        found = claims(open_catalog(handle.catalog), handle.identifier)
+    return located(handle.storage, found)
+
+
+def open_catalog(name: str) -> Catalog:
+    """The catalog that pyiceberg's configuration calls `name`. Raises AddressError, Unreachable."""
+    settings = _settings(name)
+    key = (os.getpid(), name, json.dumps(settings, sort_keys=True))
+    if key not in _OPENED:
+        _OPENED[key] = _connect(name, settings)
+    return _OPENED[key]
+
+
+def _connect(name: str, settings: dict[str, Any]) -> Catalog:
+    try:
+        with _asking(f"catalog {name}", name):
+            # Looking at a table makes no catalog: pyiceberg would create its tables in any database.
+            opened = load_catalog(name, **{"init_catalog_tables": "false", **settings})
+    except _MISCONFIGURED as failure:
+        raise AddressError(f"catalog {name}: expected settings that pyiceberg takes, found {failure}") from failure
+    if isinstance(opened, SqlCatalog):
+        sql_commit.wait_for_others(opened)
+    if isinstance(opened, RestCatalog):
+        update_commit.limit_waiting(opened)
+        update_commit.ask_for_all(opened)
+    return opened
+
+
+def _settings(name: str) -> dict[str, Any]:
+    # pyiceberg's own are of when it was imported.
+    config = Config()
+    try:
+        found = config.get_catalog_config(name)
+    except ValueError as failure:
+        raise AddressError(f"catalog {name}: expected settings of a catalog, found {failure}") from failure
+    if not found:
+        known = ", ".join(sorted(config.get_known_catalogs())) or "none"
+        raise AddressError(
+            f"catalog {name}: expected its settings in .pyiceberg.yaml or PYICEBERG_CATALOG__{name.upper()}__*, "
+            f"found those of {known}"
+        )
+    learn(found)
+    return dict(found)
+
+
+@contextmanager
+def _asking(subject: str, catalog: str) -> Iterator[None]:
+    """A catalog's failures, sorted by what the caller should do."""
+    try:
+        yield
+    except _NO_TABLE as failure:
+        raise AddressError(f"{subject}: expected a table, found {failure}") from failure
+    except SILENT as failure:
+        raise _unreachable(subject, catalog, failure) from failure
+    except RESTError as failure:
+        raise AddressError(f"{subject}: expected access to the catalog, found {failure}") from failure
+    except (ArgumentError, NoSuchModuleError):
+        raise
+    except SQLAlchemyError as failure:
+        if "no such table" in str(failure) or "does not exist" in str(failure):
+            raise AddressError(f"{subject}: expected a database with Iceberg's tables, found {failure}") from failure
+        raise _unreachable(subject, catalog, failure) from failure
+
+
+def _unreachable(subject: str, catalog: str, failure: Exception) -> Unreachable:
+    """Only the first line of what a library says: the rest are its queries and the addresses of its manual."""
+    first = str(failure).partition("\n")[0]
+    said = f"{type(failure).__name__}: {first[:_SAID]}{'...' if len(first) > _SAID else ''}"
+    named = f"uri of {catalog} in .pyiceberg.yaml or PYICEBERG_CATALOG__{catalog.upper()}__URI"
+    return Unreachable(subject, "an answer of the catalog", f"{said}; start it, or mend {named}")
+
+
+_SAID: Final = 200

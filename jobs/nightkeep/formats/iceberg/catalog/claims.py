@@ -1,0 +1,162 @@
+"""What other tables of a catalog call theirs, and which folders are this table's own by what the catalog says.
+
+A table's metadata may say any location, as may whoever writes it. What tells whose a folder is, is the catalog: the
+folder with the metadata file that it names is the table's, and nothing else is without being vouched for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, RESTError
+from pyiceberg.typedef import Identifier
+from sqlalchemy import select
+
+from nightkeep.errors import EvidenceError, RefusedTable
+from nightkeep.formats.iceberg.metadata.locations import root_of, stored_name
+from nightkeep.formats.iceberg.metadata.metadata_beginning import location_in
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
+from nightkeep.storage import Storage, is_within
+
+_PATHS: Final = (
+    "write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
+)  # fmt: skip
+_THREADS: Final = 8
+_REMEMBERED_SECONDS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A table, by its namespace and name, and the folders that are its own: those of its metadata, and its location."""
+
+    table: Identifier
+    metadata: str
+    location: str | None = None
+
+    def folders(self, root: str) -> frozenset[str]:
+        """Those in the store with this root."""
+        found = {own_folder(self.metadata)} if root_of(self.metadata) == root else set()
+        if self.location and root_of(self.location) == root:
+            found.add(stored_name(self.location.rstrip("/")))
+        return frozenset(found)
+
+
+def own_folder(location: str) -> str:
+    """The folder of the table whose metadata file is at `location`: what holds the folder `metadata`, else the file's
+    own. Raises RefusedTable where that is all of a store."""
+    folder = stored_name(location).rpartition("/")[0]
+    above, _, last = folder.rpartition("/")
+    found = above if last == "metadata" and above else folder
+    if not found:
+        raise RefusedTable(location, "its metadata file is in no folder", "give the table a folder of its own")
+    return found
+
+
+def bounds(
+    storage: Storage, loaded: tuple[Raw, str], others: Callable[[], tuple[Claim, ...]]
+) -> tuple[str, ...]:  # fmt: skip
+    """Folders in which files of the table may be created: its own, and those that its metadata names elsewhere, unless
+    another table claims them."""
+    raw, location = loaded
+    told = properties(raw, subject=location)
+    named = (text(raw, "location", subject=location), *(told[key] for key in _PATHS if told.get(key)))
+    folders = dict.fromkeys(stored_name(each.rstrip("/")) for each in named if root_of(each) == storage.root)
+    own = (own_folder(location),) if location else ()
+    outside = [folder for folder in folders if folder and not any(is_within(each, folder) for each in own)]
+    if not outside:
+        return own
+    claimed = {folder for claim in others() for folder in claim.folders(storage.root)}
+    return (*own, *(folder for folder in outside if not any(is_within(each, folder) for each in claimed)))
+
+
+def require_unclaimed(table: str, root: str, folder: str, claims: tuple[Claim, ...]) -> None:
+    """Raises RefusedTable for a folder that is another table's, or in one that is."""
+    for claim in claims:
+        for each in claim.folders(root):
+            if is_within(each, folder):
+                name = ".".join(claim.table)
+                feature = f"its folder {folder} is claimed by table {name} of the same catalog, whose own is {each}"
+                raise RefusedTable(
+                    table, feature, "give each table a folder of its own; dropping one would take the files of both"
+                )
+
+
+def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:
+    """Of all other tables of the catalog, as far as it shows them: of one that cannot be loaded nothing is known."""
+    if isinstance(catalog, SqlCatalog):
+        found: tuple[Claim, ...] = tuple(_of_database(catalog))
+    else:
+        found = _remembered(catalog)
+    return tuple(claim for claim in found if claim.table != identifier)
+
+
+def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """The claims with the locations that metadata in `storage` says, where the catalog did not."""
+
+    def asked(claim: Claim) -> Claim:
+        if claim.location is not None or root_of(claim.metadata) != storage.root:
+            return claim
+        try:
+            return Claim(claim.table, claim.metadata, location_in(storage, claim.metadata))
+        except (EvidenceError, RefusedTable, OSError):
+            # A table that is broken claims what the catalog says of it.
+            return claim
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return tuple(threads.map(asked, claims))
+
+
+def _of_database(catalog: SqlCatalog) -> Iterator[Claim]:
+    columns = (IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location)
+    statement = select(*columns).where(IcebergTables.catalog_name == catalog.name)
+    with catalog.engine.connect() as connection:
+        for namespace, name, location in connection.execute(statement):
+            if location:
+                yield Claim((*Catalog.identifier_to_tuple(namespace), name), location)
+
+
+_KNOWN: Final[dict[int, tuple[float, tuple[Claim, ...]]]] = {}
+"""By catalog object, which this process keeps open: asked again after a while."""
+
+
+def _remembered(catalog: Catalog) -> tuple[Claim, ...]:
+    at, found = _KNOWN.get(id(catalog), (0.0, ()))
+    if not at or time.monotonic() - at > _REMEMBERED_SECONDS:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            told = threads.map(partial(_asked, catalog), _tables(catalog))
+            found = tuple(claim for claim in told if claim is not None)
+        _KNOWN[id(catalog)] = time.monotonic(), found
+    return found
+
+
+def _tables(catalog: Catalog) -> Iterator[Identifier]:
+    pending: list[Identifier] = list(catalog.list_namespaces())
+    seen = set[Identifier]()
+    while pending:
+        namespace = pending.pop()
+        # A server that passes over the parent it is asked for names the same namespaces again.
+        if namespace in seen:
+            continue
+        seen.add(namespace)
+        try:
+            yield from catalog.list_tables(namespace)
+            if isinstance(catalog, RestCatalog):
+                pending += catalog.list_namespaces(namespace)
+        except (NoSuchNamespaceError, RESTError):
+            continue
+
+
+def _asked(catalog: Catalog, identifier: Identifier) -> Claim | None:
+    try:
+        table = catalog.load_table(identifier)
+    except (NoSuchTableError, RESTError, ValueError):
+        return None
+    return Claim(identifier, table.metadata_location, table.metadata.location)

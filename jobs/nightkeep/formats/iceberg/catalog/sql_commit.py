@@ -1,0 +1,124 @@
+"""Tables of a catalog in a relational database: a row names the table's metadata file, and a commit swaps the name.
+
+The swap is a conditional UPDATE, as in Iceberg's JdbcCatalog (JdbcTableOperations.java) and pyiceberg's SqlCatalog.
+The metadata is written by us: pyiceberg drops what it does not know, and writes none of format version 3.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import uuid
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from sqlalchemy import ColumnElement, event, select, update
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from nightkeep.errors import NotCreated
+from nightkeep.formats.iceberg.metadata.locations import storage_name
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text, with_snapshot
+from nightkeep.storage import Storage
+
+BUSY_MS: Final = 30_000
+"""How long a commit waits for another one to leave a SQLite file; Python's default of 5 s is short for a slow disk."""
+_VERSION: Final = re.compile(r"v?(\d+)[-.]")
+
+
+def wait_for_others(catalog: SqlCatalog) -> None:
+    """Let connections to a SQLite file wait while others write to it."""
+    if catalog.engine.dialect.name == "sqlite":
+        event.listen(catalog.engine, "connect", _set_busy_timeout)
+        # Connections from before would not wait.
+        catalog.engine.dispose()
+
+
+def metadata_location(catalog: SqlCatalog, identifier: tuple[str, ...]) -> str | None:
+    """Where the table's metadata is now; None for no such table. Raises SQLAlchemyError."""
+    statement = select(IcebergTables.metadata_location).where(*_row(catalog, identifier))
+    with catalog.engine.connect() as connection:
+        found: str | None = connection.execute(statement).scalar_one_or_none()
+    return found
+
+
+def commit(
+    catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, *, snapshot: Raw, before: tuple[Raw, str]
+) -> bool:
+    """Add `snapshot` to the metadata `before`, which is with its location; False where that is not current any more.
+
+    Raises OSError where it is not known whether the commit happened: the new metadata file is kept then.
+    """
+    subject = ".".join(identifier)
+    raw, location = before
+    after = with_snapshot(raw, snapshot, location=location, subject=subject)
+    return after is not None and replace(catalog, identifier, storage, after=after, location=location)
+
+
+def replace(catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, *, after: Raw, location: str) -> bool:
+    """Make `after` the table's metadata in place of that at `location`; False where that is not current any more.
+
+    Raises OSError where it is not known whether the commit happened: the new metadata file is kept then.
+    """
+    subject = ".".join(identifier)
+    ours = next_location(after, location, subject=subject)
+    data = json.dumps(after).encode()
+    try:
+        storage.put(storage_name(ours), gzip.compress(data, mtime=0) if ours.endswith(_GZIP) else data)
+    except OSError as failure:
+        # Nobody was asked to take it yet.
+        storage.delete_all([storage_name(ours)])
+        raise NotCreated(ours, "table metadata that can be written", str(failure)) from failure
+    if _swapped(catalog, identifier, old=location, new=ours):
+        return True
+    # Nobody else knows its name, and the catalog has answered that it does not, either.
+    storage.delete(storage_name(ours))
+    return False
+
+
+def next_location(raw: Raw, location: str, *, subject: str) -> str:
+    """A fresh name for the version after the one at `location`, as Iceberg's Java forms it."""
+    told = properties(raw, subject=subject)
+    folder = told.get("write.metadata.path") or f"{text(raw, 'location', subject=subject).rstrip('/')}/metadata"
+    past = _VERSION.match(location.rpartition("/")[2])
+    number = int(past[1]) + 1 if past else 0
+    compressed = told.get("write.metadata.compression-codec", "none").lower() == "gzip"
+    return f"{folder.rstrip('/')}/{number:05d}-{uuid.uuid4()}{_GZIP if compressed else _PLAIN}"
+
+
+def _swapped(catalog: SqlCatalog, identifier: tuple[str, ...], *, old: str, new: str) -> bool:
+    condition = (*_row(catalog, identifier), IcebergTables.metadata_location == old)
+    statement = update(IcebergTables).where(*condition)
+    statement = statement.values(metadata_location=new, previous_metadata_location=old)
+    try:
+        with catalog.engine.begin() as connection:
+            changed = connection.execute(statement).rowcount
+    except SQLAlchemyError as failure:
+        raise OSError(
+            f"{'.'.join(identifier)}: expected an answer of catalog {catalog.name}, found {failure}"
+        ) from failure
+    if changed not in (0, 1):
+        found = f"{changed} rows"
+        raise OSError(f"{'.'.join(identifier)}: expected one changed row in catalog {catalog.name}, found {found}")
+    return changed == 1
+
+
+def _row(catalog: SqlCatalog, identifier: tuple[str, ...]) -> tuple[ColumnElement[bool], ...]:
+    return (
+        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.table_namespace == Catalog.namespace_to_string(identifier[:-1]),
+        IcebergTables.table_name == identifier[-1],
+    )
+
+
+def _set_busy_timeout(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    cursor.close()
+
+
+_PLAIN: Final = ".metadata.json"
+_GZIP: Final = ".gz.metadata.json"

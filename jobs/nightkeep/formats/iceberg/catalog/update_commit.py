@@ -1,0 +1,179 @@
+"""Tables of a catalog that keeps metadata itself: what it serves, and a commit as updates with requirements.
+
+Iceberg's REST catalog specification, "Load a table" and "Commit updates to a table"; pyiceberg speaks it, and does
+the same to the catalogs that have no server of Iceberg's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from threading import get_ident
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from nightkeep.errors import AddressError, CorruptMetadata
+from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, Head, Raw, decode, head, refs
+
+SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
+"""Failures that leave open what became of a request: of the server, of a proxy, of the connection."""
+
+
+PATIENCE: Final = (30, 300)
+"""Seconds to connect, and between two bytes of an answer; pyiceberg waits for a server as long as it lives."""
+
+
+def limit_waiting(catalog: RestCatalog) -> None:
+    """Let requests fail that are not answered: their outcome is open then, and the night goes on."""
+    session = catalog._session
+    session.request = partial(session.request, timeout=PATIENCE)  # type: ignore[method-assign]
+
+
+def ask_for_all(catalog: RestCatalog) -> None:
+    """Let every answer have all snapshots: settings, ours or the server's, may ask for those alone that a branch or
+    tag points to, without the ones before them."""
+    catalog.properties["snapshot-loading-mode"] = "all"
+
+
+def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
+    """The table's metadata as the server's answer has it, with all that pyiceberg does not know; and its location.
+
+    Raises what RestCatalog.load_table raises, and CorruptMetadata.
+    """
+    subject = ".".join((catalog.name, *identifier))
+    with _listening(catalog) as answers:
+        try:
+            catalog.load_table(identifier)
+        except ValidationError:
+            # Metadata that pyiceberg does not understand is still to be refused by name.
+            if not answers:
+                raise
+    answer = decode(answers[-1], subject=subject)
+    raw = answer.get("metadata")
+    if not isinstance(raw, dict):
+        raise CorruptMetadata(f"{subject}: the catalog's answer", "table metadata", "none")
+    return raw, str(answer.get("metadata-location") or "")
+
+
+@contextmanager
+def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
+    """What the catalog answers to requests of this thread: others use the same session."""
+    answers: list[bytes] = []
+    thread = get_ident()
+
+    def hear(response: Any, *_: Any, **__: Any) -> None:
+        if response.ok and get_ident() == thread:
+            answers.append(response.content)
+
+    hooks = catalog._session.hooks["response"]
+    hooks.append(hear)
+    try:
+        yield answers
+    finally:
+        hooks.remove(hear)
+
+
+def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
+    """Ask the catalog to add `snapshot` to the table, last seen as `raw`, and to let main point to it.
+
+    False where the catalog refuses as its requirements are not met any more. Raises OSError where it is not known
+    whether the commit happened, AddressError where the catalog would not take it from us.
+    """
+    subject = _subject(catalog, table)
+    return _committed(catalog, table, _request(raw, snapshot, subject))
+
+
+def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: Forgotten) -> bool:
+    """Ask the catalog to remove snapshots, branches and tags from the table, last seen as `raw`.
+
+    Every branch and tag that it was seen to have is to be where it was: no catalog is asked to know that there is no
+    other by now. Returns and raises as `commit`.
+    """
+    before = head(raw, subject=_subject(catalog, table))
+    requirements: list[TableRequirement] = [AssertTableUUID(uuid=_identity(before, _subject(catalog, table)))]
+    for name, ref in {MAIN: {"snapshot-id": before.current}, **refs(raw, subject=_subject(catalog, table))}.items():
+        told = {"ref": name, "snapshot-id": ref.get("snapshot-id")}
+        requirements.append(AssertRefSnapshotId.model_validate(told))
+    updates: list[TableUpdate] = [
+        RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name, _ in sorted(gone.refs)
+    ]
+    updates.append(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(gone.snapshots)}))
+    return _committed(catalog, table, (tuple(requirements), tuple(updates)))
+
+
+def _committed(
+    catalog: Catalog, table: Table, request: tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]
+) -> bool:
+    subject = _subject(catalog, table)
+    requirements, updates = request
+    try:
+        catalog.commit_table(table, requirements, updates)
+    except CommitFailedException:
+        return False
+    except SILENT as failure:
+        raise OSError(f"{subject}: expected the catalog's answer to a commit, found {failure}") from failure
+    except ValidationError as failure:
+        # Of its answer: the request was checked before it went out.
+        raise OSError(f"{subject}: expected table metadata in answer to a commit, found {failure}") from failure
+    except (RESTError, NotImplementedError) as failure:
+        raise AddressError(f"{subject}: expected a catalog that takes our commit, found {failure}") from failure
+    return True
+
+
+def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
+    before = head(raw, subject=subject)
+    try:
+        added = Snapshot.model_validate(snapshot)
+    except ValueError as failure:
+        raise CorruptMetadata(f"{subject}: snapshot to add", "a snapshot", str(failure)) from failure
+    # A ref is set as a whole: how long its snapshots are kept would be forgotten.
+    kept = {key: value for key, value in refs(raw, subject=subject).get(MAIN, {}).items() if key in _RETENTION}
+    reference = SetSnapshotRefUpdate.model_validate(
+        {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
+    )
+    requirements = (
+        AssertTableUUID(uuid=_identity(before, subject)),
+        AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": before.current}),
+    )
+    return requirements, (AddSnapshotUpdate(snapshot=added), reference)
+
+
+def _identity(before: Head, subject: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(before.uuid)
+    except ValueError as failure:
+        raise CorruptMetadata(f"{subject}: table-uuid", "a UUID", repr(before.uuid)) from failure
+
+
+def _subject(catalog: Catalog, table: Table) -> str:
+    return ".".join((catalog.name, *table.name()))
+
+
+_RETENTION: Final = frozenset({"max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"})

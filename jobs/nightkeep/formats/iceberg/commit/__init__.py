@@ -1,0 +1,1 @@
+"""Commits to Iceberg tables: staged first, made visible in one atomic step."""

@@ -1,0 +1,182 @@
+"""Edits -> one staged snapshot -> the table's newest version, by its catalog; guards for what others commit between.
+
+Iceberg table spec, "Snapshots", "Optimistic Concurrency" and "Row Lineage". Everything but the catalog's own change
+is written when a snapshot is staged; the last file is the snapshot as the catalog is asked to add it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle
+from nightkeep.formats.iceberg.commit.commit_changes import Change, change_of, live_files
+from nightkeep.formats.iceberg.commit.conflicts import edits_of
+from nightkeep.formats.iceberg.commit.staging import Place, next_manifests
+from nightkeep.formats.iceberg.commit.summary import OPERATIONS, change_summary, new_totals, own_keys
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, Manifest, NewFile, Status
+from nightkeep.formats.iceberg.metadata.locations import name_in, storage_name
+from nightkeep.formats.iceberg.metadata.manifest_list import write_manifest_list
+from nightkeep.formats.iceberg.metadata.manifests import read_manifest
+from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, commit_user, manifest_list_name, staged_name
+from nightkeep.formats.iceberg.metadata.new_locations import metadata_location
+from nightkeep.formats.iceberg.metadata.partition import unit_key
+from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot
+from nightkeep.formats.iceberg.metadata.table_metadata import (
+    ancestors,
+    decode,
+    digest_on_main,
+    head,
+    integer,
+    summary_of,
+)
+from nightkeep.model import Candidate, Rewrite, Run, UnitKey
+from nightkeep.storage import Storage
+from nightkeep.storage.times import not_ahead
+
+RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
+"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
+
+
+def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    """Write manifests, their list and the snapshot on top of `parent`, under names that nothing refers to.
+
+    Raises CorruptMetadata where a data file that was rewritten is not live in `parent` any more.
+    """
+    edits = edits_of(rewrites)
+    change, place = change_of(parent, edits), _place(storage, parent, run)
+    merges, intent = any(edit.rewrites_manifests for edit in edits.every), edits.every[0].intent
+    if not (change.removed or change.added or merges):
+        # All that was found is that keys hide nothing, in a scope of which other parts are still to be looked at.
+        return Candidate(parent.table, parent.version, parent.identity, "", (), units=())
+    told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
+    name, written = _write(place, change, told, merges=merges)
+    return Candidate(
+        table=parent.table,
+        version=place.snapshot_id,
+        parent=parent.identity,
+        metadata=name,
+        staged=(*(output for rewrite in rewrites for output in rewrite.outputs), *written, name),
+        units=edits.keys,
+    )
+
+
+def stage_files(
+    storage: Storage, parent: IcebergSnapshot, added: Sequence[NewFile], run: Run, *, told: Mapping[str, str]
+) -> Candidate:
+    """As `stage`, for new files alone: the snapshot that adds them, with `told` at the head of its summary.
+
+    Staged is what the snapshot consists of, without the files it adds.
+    """
+    place = _place(storage, parent, run)
+    name, written = _write(place, Change((), tuple(added)), told, merges=False)
+    return Candidate(parent.table, place.snapshot_id, parent.identity, name, (*written, name), units=())
+
+
+def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> Place:
+    table = head(parent.metadata, subject=parent.metadata_location)
+    return Place(storage, parent, run, _fresh_id(table.snapshots.keys()), table.sequence_number + 1)
+
+
+def _fresh_id(taken: Collection[int]) -> int:
+    """A positive long that no snapshot has, as Java makes them (SnapshotIdGeneratorUtil.java)."""
+    found = uuid.uuid4().int & ((1 << 63) - 1)
+    return _fresh_id(taken) if found in taken or not found else found
+
+
+def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: bool) -> tuple[str, list[str]]:
+    """The name of the staged snapshot, and those of the files that were written for it."""
+    storage, parent, run = place.storage, place.parent, place.run
+    manifests = next_manifests(place, change, merges=merges)
+    table = head(parent.metadata, subject=parent.metadata_location)
+    location = metadata_location(parent.schema, manifest_list_name(run, place.snapshot_id))
+    listed = write_manifest_list(
+        storage,
+        location,
+        manifests.every,
+        format_version=table.format_version,
+        snapshot_id=place.snapshot_id,
+        parent_id=_parent_id(parent.version),
+        sequence_number=place.sequence_number,
+        next_row_id=table.next_row_id,
+    )
+    now_ms = not_ahead(run.now_ms, storage, name_in(storage, location))
+    snapshot: dict[str, object] = {
+        "snapshot-id": place.snapshot_id,
+        **({} if parent.version == NO_SNAPSHOT else {"parent-snapshot-id": parent.version}),
+        "sequence-number": place.sequence_number,
+        # Readers travel by time: it never runs backwards, whatever the clock of the last writer said. One ahead of ours
+        # would keep Java out, which refuses to commit over a minute before the last update (TableMetadata.java).
+        "timestamp-ms": max(now_ms, parent.timestamp_ms, table.updated_ms),
+        "manifest-list": location,
+        "summary": {**told, **_change_summary(place, change), **manifests.summary},
+        "schema-id": parent.metadata["current-schema-id"],
+    }
+    if table.next_row_id is not None and listed.next_row_id is not None:
+        snapshot |= {"first-row-id": table.next_row_id, "added-rows": listed.next_row_id - table.next_row_id}
+    name = name_in(storage, metadata_location(parent.schema, staged_name(run, place.snapshot_id)))
+    storage.put(name, json.dumps(snapshot, ensure_ascii=False).encode())
+    return name, [*(manifest.name for manifest in manifests.written), storage_name(location)]
+
+
+def _change_summary(place: Place, change: Change) -> Mapping[str, str]:
+    parent = place.parent
+    gone = {file.identity for file in change.removed}
+    live = [file for file in live_files(parent) if file.identity not in gone]
+    changes = change_summary(change.added, change.removed)
+    return {**changes, **new_totals(parent.summary, changes, (*live, *change.added))}
+
+
+def commit(handle: TableHandle, candidate: Candidate) -> bool:
+    """Ask the catalog to make the staged snapshot the table's newest, if main of this very table is still at its
+    parent: the catalog's own condition, so that nothing can come in between."""
+    parent, storage = _parent_id(candidate.parent_version), handle.storage
+    metadata, location = handle.load()
+    table = head(metadata, subject=location)
+    # Before the staged snapshot is looked for: of one that is committed nothing is left.
+    is_there = digest_on_main(metadata, candidate.parent_version, subject=location) == candidate.parent.commit
+    if table.current != parent or not is_there:
+        return False
+    staged = decode(storage.read(candidate.metadata), subject=candidate.metadata)
+    if not handle.commit(staged, parent, table_uuid=table.uuid):
+        return False
+    storage.delete(candidate.metadata)
+    return True
+
+
+def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
+    """The snapshots that this run committed to main, oldest first, each with its parent; by table metadata alone."""
+    metadata, location = handle.load()
+    table = head(metadata, subject=location)
+    # Our clock may be ahead of those of all writers.
+    since_ms = min(run.now_ms, table.updated_ms) - RETRY_HORIZON_MS
+    found: list[tuple[int, int]] = []
+    for version in ancestors(metadata, table.current, subject=location):
+        snapshot = table.snapshots[version]
+        if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == commit_user(run.token):
+            found.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
+        elif integer(snapshot, "timestamp-ms", subject=location) < since_ms:
+            break
+    return tuple(reversed(found))
+
+
+def units_of(storage: Storage, snapshot: IcebergSnapshot) -> tuple[UnitKey, ...]:
+    """The partitions that a commit of ours changed, by its own manifests: its parent may be gone."""
+    own = (manifest for manifest in snapshot.manifests if manifest.snapshot_id == snapshot.version)
+    found: dict[UnitKey, None] = {}
+    for file in (file for manifest in own for file in _changed(storage, snapshot, manifest)):
+        # Equality deletes that hold everywhere are no partition's.
+        if file.content is not Content.EQUALITY_DELETES or not snapshot.schema.is_global(file.spec_id):
+            found[unit_key(snapshot.schema, file.spec_id, file.partition)] = None
+    return tuple(found)
+
+
+def _changed(storage: Storage, snapshot: IcebergSnapshot, manifest: Manifest) -> Iterator[ContentFile]:
+    for entry in read_manifest(storage, manifest, snapshot.schema):
+        if entry.status is not Status.EXISTING and entry.snapshot_id == snapshot.version:
+            yield entry.file
+
+
+def _parent_id(version: int) -> int | None:
+    return None if version == NO_SNAPSHOT else version

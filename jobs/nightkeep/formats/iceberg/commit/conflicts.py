@@ -1,0 +1,109 @@
+"""What others committed since a plan was made -> the units that it costs us.
+
+Weaker than the engines' own rules, as far as rows stay the same: appends and equality deletes never cost a unit,
+whenever they came. Equality deletes that are newer than a plan keep holding for its files, new or old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.parquet as pq
+
+from nightkeep.formats.iceberg.commit.commit_changes import Edits, retired_positional
+from nightkeep.formats.iceberg.data.columns import LINEAGE, ROW_ID
+from nightkeep.formats.iceberg.metadata.content_files import Content, NewFile
+from nightkeep.formats.iceberg.metadata.locations import storage_name
+from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
+from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
+from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.metadata.table_metadata import ancestors
+from nightkeep.model import Rewrite, UnitKey
+from nightkeep.storage import Storage
+
+_FIELD_ID = b"PARQUET:field_id"
+_OF_VERSION_2 = "was written for a table of format version 2"
+
+
+def edits_of(rewrites: Sequence[Rewrite]) -> Edits:
+    """The edits of a commit, and its units in their order."""
+    return Edits(tuple(_edit(rewrite) for rewrite in rewrites), tuple(dict.fromkeys(each.key for each in rewrites)))
+
+
+def conflicts(
+    storage: Storage, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]
+) -> tuple[tuple[UnitKey, str], ...]:
+    """Units whose data files are gone or have other positional deletes; all of them where the table changed.
+
+    `planned` has the schema that the rewrites were staged with.
+    """
+    keys = tuple(dict.fromkeys(rewrite.key for rewrite in rewrites))
+    changed = _changed(planned, head) or _upgraded(storage, head, edits_of(rewrites).added)
+    if changed is not None:
+        return tuple((key, changed) for key in keys)
+    found = {key: _lost(planned, head, [each for each in rewrites if each.key == key]) for key in keys}
+    return tuple((key, f"inputs changed: {reason}") for key, reason in found.items() if reason is not None)
+
+
+def _changed(planned: IcebergSnapshot, head: IcebergSnapshot) -> str | None:
+    schemas = [side.schema.current.schema_id for side in (planned, head)]
+    if schemas[0] != schemas[1]:
+        return f"the table's schema changed from {schemas[0]} to {schemas[1]}"
+    line = ancestors(head.metadata, head.version, subject=head.metadata_location)
+    if planned.version not in (NO_SNAPSHOT, *line):
+        return f"version {planned.version} is not one that version {head.version} is built on"
+    return None
+
+
+def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile]) -> str | None:
+    """What was written before the table got row lineage and vectors does not fit any more.
+
+    Table metadata is that of today, whatever snapshot it is asked for: the files themselves tell.
+    """
+    if not head.schema.has_row_lineage or not added:
+        return None
+    found = "the table's format version changed: a file"
+    if any(new.content is Content.POSITION_DELETES and "content_offset" not in new.raw for new in added):
+        return f"{found} of position deletes {_OF_VERSION_2}"
+    data = next((new for new in added if new.content is Content.DATA), None)
+    if data is None or _row_ids(storage, data):
+        return None
+    return f"{found} {_OF_VERSION_2}"
+
+
+def _row_ids(storage: Storage, new: NewFile) -> bool:
+    with storage.open(storage_name(new.path)) as source:
+        ids = {(field.metadata or {}).get(_FIELD_ID) for field in pq.read_schema(source)}
+    return str(LINEAGE[ROW_ID].field_id).encode() in ids
+
+
+def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]) -> str | None:
+    key, edits = rewrites[0].key, edits_of(rewrites)
+    before, after = planned.by_key[key], head.by_key.get(key)
+    if after is before or after == before:
+        return None
+    return _inputs_lost(before, after, edits)
+
+
+def _inputs_lost(before: IcebergUnit, after: IcebergUnit | None, edits: Edits) -> str | None:
+    inputs = edits.removed_data | edits.folded.keys()
+    live = {file.path for file in after.files} if after is not None else set()
+    gone = sorted(inputs - live)
+    if gone or after is None:
+        return f"{', '.join(gone) or 'the partition'} is gone"
+    # Of files that only were looked at nothing depends once they are gone: what came of their rows is not settled.
+    held = [positional_of(side) for side in (before, after)]
+    looked_at = inputs | (edits.settled & live)
+    marked = sorted(path for path in looked_at if held[0].get(path) != held[1].get(path))
+    if marked:
+        return f"other position deletes for {', '.join(marked)}"
+    known = {delete.identity for delete in before.positional}
+    retired = [{each.identity for each in retired_positional(side, edits)} & known for side in (before, after)]
+    # The proof was made with these deletes gone, or with them in place.
+    differing = sorted(path for path, _ in retired[0] ^ retired[1])
+    return f"position deletes in {', '.join(differing)} hold for other files" if differing else None
+
+
+def _edit(rewrite: Rewrite) -> IcebergEdit:
+    assert isinstance(rewrite.edit, IcebergEdit)
+    return rewrite.edit

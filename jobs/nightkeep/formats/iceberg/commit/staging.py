@@ -1,0 +1,174 @@
+"""A change of the live files -> manifests: those without a file that goes are kept as they are, the rest written anew.
+
+Spec, "Manifests" and "Sequence Number Inheritance". What stays in a manifest that is written anew is an EXISTING
+entry with its own numbers written out; what goes is a DELETED one, for this snapshot alone to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.commit.commit_changes import Change
+from nightkeep.formats.iceberg.metadata.content_files import (
+    Content,
+    ContentFile,
+    Entry,
+    Manifest,
+    ManifestContent,
+    NewFile,
+    Status,
+)
+from nightkeep.formats.iceberg.metadata.manifest_merge import Group, clustered, target_bytes, to_merge
+from nightkeep.formats.iceberg.metadata.manifests import read_manifest, write_manifest
+from nightkeep.formats.iceberg.metadata.naming import manifest_name
+from nightkeep.formats.iceberg.metadata.new_locations import metadata_location
+from nightkeep.formats.iceberg.metadata.positional_deletes import Identity
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.model import Run
+from nightkeep.storage import Storage
+
+_ENTRY_BYTES = 1_000
+"""Of a manifest's entry where the table has none to tell: what a dozen columns with bounds take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The snapshot that is being staged: on top of what, by whom, with which numbers."""
+
+    storage: Storage
+    parent: IcebergSnapshot
+    run: Run
+    snapshot_id: int
+    sequence_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """A staged snapshot's manifests in their order, and how many of them were written, kept and given up."""
+
+    every: tuple[Manifest, ...]
+    written: tuple[Manifest, ...]
+    replaced: int
+    entries_processed: int
+
+    @property
+    def summary(self) -> Mapping[str, str]:
+        created, kept = len(self.written), len(self.every) - len(self.written)
+        return {
+            "manifests-created": str(created),
+            "manifests-kept": str(kept),
+            "manifests-replaced": str(self.replaced),
+            "entries-processed": str(self.entries_processed),
+        }
+
+
+def next_manifests(place: Place, change: Change, *, merges: bool) -> Manifests:
+    """Write what is needed: the parent's manifests without what goes, and new ones for what comes.
+
+    Raises CorruptMetadata where a file that goes is in no manifest.
+    """
+    parent = place.parent
+    # Java drops them too: what older snapshots deleted is theirs to tell.
+    listed = [manifest for manifest in parent.manifests if manifest.live_files]
+    merged = {manifest.path for manifest in to_merge(listed, parent.schema)} if merges else set()
+    work = _Work(place, gone={file.identity: file for file in change.removed})
+    new = work.write_added(change.added)
+    kept: list[Manifest] = []
+    for manifest in listed:
+        if manifest.path in merged or _may_hold(manifest, work.gone.values()):
+            kept += work.rewrite(manifest, pooled=manifest.path in merged)
+        else:
+            kept.append(manifest)
+    kept += work.write_pools()
+    if work.gone:
+        lost = next(iter(work.gone.values()))
+        raise CorruptMetadata(f"{parent.table.name} version {parent.version}", f"a manifest with {lost.path}", "none")
+    return Manifests((*new, *kept), tuple(work.written), work.replaced, work.entries_processed)
+
+
+@dataclass
+class _Work:
+    """`gone` are files that are still to be found in a manifest; `pools` the entries of manifests to be merged."""
+
+    place: Place
+    gone: dict[Identity, ContentFile]
+    pools: dict[Group, list[Entry]] = field(default_factory=dict)
+    written: list[Manifest] = field(default_factory=list)
+    replaced: int = 0
+    entries_processed: int = 0
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def rewrite(self, manifest: Manifest, *, pooled: bool) -> list[Manifest]:
+        """The manifest as it is where nothing of it goes, or a new one; none yet for what is merged with others."""
+        place = self.place
+        found = read_manifest(place.storage, manifest, place.parent.schema)
+        live = [entry for entry in found if entry.status is not Status.DELETED]
+        going = {entry.file.identity for entry in live} & self.gone.keys()
+        if not going and not pooled:
+            return [manifest]
+        self.replaced += 1
+        self.entries_processed += len(live)
+        for identity in going:
+            del self.gone[identity]
+        entries = [self._carried(entry, going) for entry in live]
+        if pooled:
+            self.pools.setdefault((manifest.content, manifest.spec_id), []).extend(entries)
+            return []
+        return [self._write((manifest.content, manifest.spec_id), entries)]
+
+    def _carried(self, entry: Entry, going: set[Identity]) -> Entry:
+        if entry.file.identity in going:
+            return Entry(Status.DELETED, self.place.snapshot_id, entry.file)
+        return replace(entry, status=Status.EXISTING)
+
+    def write_added(self, files: Sequence[NewFile]) -> list[Manifest]:
+        groups: dict[Group, list[NewFile]] = {}
+        for file in files:
+            groups.setdefault((_kind(file.content), file.spec_id), []).append(file)
+        return [manifest for group in sorted(groups) for manifest in self._write_all(group, groups[group])]
+
+    def write_pools(self) -> list[Manifest]:
+        return [manifest for group, entries in self.pools.items() for manifest in self._write_all(group, entries)]
+
+    def _write_all(self, group: Group, entries: Iterable[Entry | NewFile]) -> list[Manifest]:
+        """As many manifests as keep to the target, by what an entry of this table takes."""
+        ordered, parent = clustered(entries), self.place.parent
+        alike = [each for each in parent.manifests if each.content is group[0] and each.live_files]
+        listed = sum(each.live_files + each.deleted_files for each in alike)
+        each_bytes = sum(each.bytes for each in alike) / listed if listed else _ENTRY_BYTES
+        size = max(1, int(target_bytes(parent.schema.properties) / each_bytes))
+        return [self._write(group, ordered[start : start + size]) for start in range(0, len(ordered), size)]
+
+    def _write(self, group: Group, entries: Sequence[Entry | NewFile]) -> Manifest:
+        place, schema = self.place, self.place.parent.schema
+        name = manifest_name(place.run, place.snapshot_id, next(self.numbers))
+        written = write_manifest(
+            place.storage,
+            metadata_location(schema, name),
+            entries,
+            schema=schema,
+            spec_id=group[1],
+            content=group[0],
+            snapshot_id=place.snapshot_id,
+            sequence_number=place.sequence_number,
+        )
+        self.written.append(written)
+        return written
+
+
+def _may_hold(manifest: Manifest, files: Iterable[ContentFile]) -> bool:
+    return any(_may_hold_file(manifest, file) for file in files)
+
+
+def _may_hold_file(manifest: Manifest, file: ContentFile) -> bool:
+    """By what the manifest list says: kind, spec and sequence numbers."""
+    alike = manifest.content is _kind(file.content) and manifest.spec_id == file.spec_id
+    after = manifest.sequence_number >= file.file_sequence_number
+    return alike and after and manifest.min_sequence_number <= file.sequence_number
+
+
+def _kind(content: Content) -> ManifestContent:
+    return ManifestContent.DATA if content is Content.DATA else ManifestContent.DELETES

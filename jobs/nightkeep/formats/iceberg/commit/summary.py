@@ -1,0 +1,114 @@
+"""What a commit adds and removes -> the summary of its snapshot, in the words of Java's SnapshotSummary.
+
+Spec, "Optional Snapshot Summary Fields". All values are strings, and changes that are zero are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nightkeep import __version__
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY, RUN_PROPERTY
+from nightkeep.formats.iceberg.metadata.partition import identity
+from nightkeep.model import Intent, Operation
+
+OPERATIONS: Final[Mapping[Operation, str]] = {
+    # Not `replace`: Java's compaction looks for deletes that it has not seen in `delete` and `overwrite` alone
+    # (MergingSnapshotProducer.VALIDATE_ADDED_DELETE_FILES_OPERATIONS), and would bring deleted rows back.
+    Operation.PERSIST_DELETES: "delete",
+    Operation.OPTIMIZE: "replace",
+}
+_TOTALS: Final = {
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+"""Each total, and what of a change raises and lowers it."""
+_REMOVED: Final = {"data-files": "deleted-data-files", "records": "deleted-records"}
+"""What Java calls removed, it calls deleted where it is data."""
+
+
+def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
+    """Files, rows and bytes by the ends of summary keys, for the one direction or for what is live."""
+    found: Counter[str] = Counter()
+    for file in map(_measured, files):
+        found["files-size"] += file.bytes
+        if file.content is Content.DATA:
+            found.update({"data-files": 1, "records": file.rows})
+            continue
+        kind = "equality" if file.content is Content.EQUALITY_DELETES else "position"
+        own = "dvs" if file.is_vector else f"{kind}-delete-files"
+        found.update({"delete-files": 1, own: 1, f"{kind}-deletes": file.rows})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What Java counts of a file; of a vector its own bytes, as others share its Puffin file (ScanTaskUtil)."""
+
+    content: Content
+    is_vector: bool
+    rows: int
+    bytes: int
+
+
+def _measured(file: ContentFile | NewFile) -> _Measured:
+    if isinstance(file, ContentFile):
+        size = file.content_bytes or 0 if file.is_vector else file.bytes
+        return _Measured(file.content, file.is_vector, file.rows, size)
+    raw: Mapping[str, Any] = file.raw
+    own = raw.get("content_size_in_bytes")
+    size = raw["file_size_in_bytes"] if own is None else own
+    return _Measured(file.content, own is not None, raw["record_count"], size)
+
+
+def change_summary(added: Iterable[NewFile], removed: Iterable[ContentFile]) -> Mapping[str, str]:
+    """The keys that tell what changed, and in how many partitions."""
+    added, removed = tuple(added), tuple(removed)
+    places: list[tuple[int, Any]] = [(file.spec_id, file.raw["partition"]) for file in added]
+    places += [(file.spec_id, file.partition) for file in removed]
+    told = {f"added-{end}": number for end, number in counts(added).items()}
+    told |= {_REMOVED.get(end, f"removed-{end}"): number for end, number in counts(removed).items()}
+    told["changed-partition-count"] = len({identity(*place) for place in places})
+    return {key: str(number) for key, number in told.items() if number or key == "changed-partition-count"}
+
+
+def totals(live: Iterable[ContentFile | NewFile]) -> Mapping[str, str]:
+    """The totals of a table that holds these files."""
+    found = counts(live)
+    return {key: str(found.get(key.removeprefix("total-"), 0)) for key in _TOTALS}
+
+
+def new_totals(
+    before: Mapping[str, str], change: Mapping[str, str], live: Iterable[ContentFile | NewFile]
+) -> Mapping[str, str]:
+    """The parent's totals with the change, as every engine counts on; those of `live` where it tells none.
+
+    A total that would be negative was wrong before, and is counted anew.
+    """
+    counted = totals(live)
+    found: dict[str, str] = {}
+    for key, (more, less) in _TOTALS.items():
+        told = before.get(key, "")
+        number = int(told) + int(change.get(more, 0)) - int(change.get(less, 0)) if told.isdecimal() else -1
+        found[key] = counted[key] if number < 0 else str(number)
+    return found
+
+
+def own_keys(intent: Intent, user: str) -> Mapping[str, str]:
+    """Who committed, and what it was asked for."""
+    told = {"engine-name": "nightkeep", "engine-version": __version__, RUN_PROPERTY: user}
+    if intent.operation in OPERATIONS:
+        told[OPERATION_PROPERTY] = str(intent.operation)
+    if intent.where is not None:
+        told["nightkeep.sql.partition_filter"] = intent.where
+    if intent.clustering is not None:
+        told["nightkeep.clustering"] = str(intent.clustering)
+    return told

@@ -1,0 +1,1 @@
+"""Data files of Iceberg tables: columns, statistics, Parquet reading and writing."""

@@ -1,0 +1,47 @@
+"""Files -> the bounds of their columns as Arrow arrays, by what manifests say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.conversions import from_bytes
+from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf
+from nightkeep.kernels.arrow_buffers import Array
+from nightkeep.kernels.skipping import FileBounds
+
+
+def file_bounds(files: Sequence[ContentFile], leaves: Iterable[Leaf]) -> Mapping[tuple[str, ...], FileBounds]:
+    """Of every ordered leaf, by its path; nulls that nobody counted are taken for none."""
+    return {leaf.path: _bounds(files, leaf) for leaf in leaves if leaf.ordered}
+
+
+def _bounds(files: Sequence[ContentFile], leaf: Leaf) -> FileBounds:
+    nulls = [_told(file, "null_value_counts", leaf.field.field_id) for file in files]
+    counted = np.array([each if isinstance(each, int) else 0 for each in nulls], np.int64)
+    rows = np.array([file.rows for file in files], np.int64)
+    lows, highs = (_ends(files, leaf, name) for name in ("lower_bounds", "upper_bounds"))
+    return FileBounds(lows, highs, rows - counted)
+
+
+def _ends(files: Sequence[ContentFile], leaf: Leaf, name: str) -> Array:
+    """As the column's type; of fixed length as binary, as bounds may be cut."""
+    number, kind = leaf.field.field_id, leaf.field.field_type
+    values = [
+        None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
+        for file, data in ((file, _told(file, name, number)) for file in files)
+    ]
+    wanted = leaf.type
+    if pa.types.is_temporal(wanted):
+        # Bounds are numbers there: days, microseconds, nanoseconds.
+        return pa.array(values, pa.int32() if pa.types.is_date32(wanted) else pa.int64()).cast(wanted)
+    return pa.array(values, pa.binary() if pa.types.is_fixed_size_binary(wanted) else wanted)
+
+
+def _told(file: ContentFile, name: str, number: int) -> Any:
+    found = file.raw.get(name)
+    return found.get(number) if isinstance(found, Mapping) else None

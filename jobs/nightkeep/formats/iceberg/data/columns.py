@@ -1,0 +1,216 @@
+"""Data file bytes -> Arrow columns of the table's current schema, resolved by field id.
+
+Positions are physical row ordinals of the file. Every table handed out for one schema and the same names has the same
+Arrow schema, whatever the file was written as. Delete files with rows of keys are read by `keys`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import LongType, NestedField
+from pyroaring import BitMap64
+
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
+from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.formats.iceberg.data.conform import conform, constant, places
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField, with_ids
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.kernels.arrow_buffers import Array
+from nightkeep.storage import Storage
+
+ROW_ID: Final = "_row_id"
+LAST_UPDATED: Final = "_last_updated_sequence_number"
+"""What row lineage keeps of a row, as Iceberg's readers call the columns; of tables that have it only."""
+LINEAGE: Final[Mapping[str, NestedField]] = {
+    ROW_ID: NestedField(2147483540, ROW_ID, LongType()),
+    LAST_UPDATED: NestedField(2147483539, LAST_UPDATED, LongType()),
+}
+"""Their reserved fields (spec, "Reserved Field IDs")."""
+
+
+def every_column(schema: TableSchema) -> tuple[str, ...]:
+    """The names of the current columns in their order, then of what row lineage keeps of a row."""
+    names = tuple(field.name for field in schema.current.fields)
+    return (*names, *LINEAGE) if schema.has_row_lineage else names
+
+
+_Held = tuple[tuple[int, ...], range, pa.DataType]
+"""Places that lead to a field of the file, the Parquet columns that hold it, and its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column to read: `field` as `name`, from the file's field that these places lead to; None: it has none.
+
+    More than one place leads through structs. `leaves` are the Parquet columns that hold it.
+    """
+
+    name: str
+    field: NestedField
+    places: tuple[int, ...] | None
+    leaves: range
+    held: pa.DataType
+
+    @property
+    def tracked(self) -> bool:
+        return LINEAGE.get(self.name) is self.field
+
+
+class FileReader:
+    """One open Parquet data or delete file; columns are asked for by their current names, all of them by default.
+
+    Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
+    RefusedTable for a file without field ids in a table without a name mapping. `rows` is the footer's count.
+    """
+
+    def __init__(self, storage: Storage, schema: TableSchema, file: ContentFile) -> None:
+        self.subject = file.path
+        self._schema, self._file = schema, file
+        self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
+        self._fields = with_ids(self._parquet.fields, schema, subject=self.subject)
+        self._by_name = {field.name: field for field in schema.current.fields}
+        self._columns_held = self._columns_of_file()
+        self._constants = _identities(schema, file)
+        self.rows = self._parquet.rows
+
+    def read(self, names: Sequence[str] | None = None) -> pa.Table:
+        """The columns of all rows, in file order."""
+        return self._whole(names, self.batches(names))
+
+    def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
+        """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
+        for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
+            yield piece
+
+    def keys(self, field_ids: Sequence[int], *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
+        """Columns by field id, called by its digits, of all rows in file order; no other column is read.
+
+        Of dropped columns and nested fields too (null where a struct above is), as their newest type. What a data
+        file has not is read as of any column; an equality delete file must hold its own.
+        """
+        columns = [self._located(str(number), self._schema.field(number)) for number in field_ids]
+        for column in columns:
+            if column.places is None and self._file.content is Content.EQUALITY_DELETES:
+                raise CorruptMetadata(self.subject, f"a column with field id {column.field.field_id}", "none")
+        for _, piece in self._pieces(columns, batch_rows=batch_rows):
+            yield piece
+
+    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
+        """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
+        yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
+
+    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
+        """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
+        return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
+
+    def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
+        found = list(pieces)
+        return pa.concat_tables(found) if found else _arrow_schema(self._columns(names)).empty_table()
+
+    def _pieces(
+        self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Position of the first row, and the columns, in file order."""
+        tops = sorted({column.places[0] for column in columns if column.places is not None})
+        leaves = sorted({leaf for column in columns for leaf in column.leaves})
+        for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
+            found = dict(zip(tops, piece.columns, strict=True))
+            ordinals = range(start, start + piece.num_rows)
+            arrays = [self._array(column, found, ordinals) for column in columns]
+            yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
+
+    def _array(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
+        """Of rows at these positions; `tops` are the file's own columns by place."""
+        if column.tracked:
+            return self._lineage(column, tops, ordinals)
+        if column.places is None:
+            return self._filled(column.field, len(ordinals))
+        return self._conformed(column, tops)
+
+    def _conformed(self, column: _Column, tops: Mapping[int, Array]) -> Array:
+        top, *below = column.places or ()
+        try:
+            array = _below(tops[top], self._fields[top].type, below)
+            return conform(array, column.held, column.field.field_type, self._filled)
+        except ValueError as failure:
+            subject = f"{self.subject} column {column.field.name} (id {column.field.field_id})"
+            raise CorruptMetadata(subject, f"values of {column.field.field_type}", reason_of(failure)) from failure
+
+    def _lineage(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
+        """What the file keeps, else what its rows inherit; null in a file without ids (spec, "Row Lineage")."""
+        first = self._file.first_row_id
+        if first is None:
+            return pa.nulls(len(ordinals), pa.int64())
+        inherited = np.full(len(ordinals), self._file.sequence_number, np.int64)
+        if column.name == ROW_ID:
+            inherited = np.arange(first + ordinals.start, first + ordinals.stop, dtype=np.int64)
+        if column.places is None:
+            return pa.array(inherited)
+        stored = self._conformed(column, tops)
+        return pc.coalesce(stored, pa.array(inherited)) if stored.null_count else stored
+
+    def _filled(self, field: NestedField, rows: int) -> Array:
+        """Of a field that the file has not: by its partition, else its initial default, else null."""
+        value = self._constants.get(field.field_id, field.initial_default)
+        return constant(value, arrow_type(field.field_type), rows)
+
+    def _columns(self, names: Sequence[str] | None) -> list[_Column]:
+        return [self._column(name) for name in (every_column(self._schema) if names is None else names)]
+
+    def _column(self, name: str) -> _Column:
+        if self._schema.has_row_lineage and name in LINEAGE:
+            return self._located(name, LINEAGE[name])
+        if name not in self._by_name:
+            raise CorruptMetadata(f"{self._schema.table}: column {name}", "a column of the current schema", "none")
+        return self._located(name, self._by_name[name])
+
+    def _located(self, name: str, field: NestedField) -> _Column:
+        """The column with where the file has it: at the top, or within structs."""
+        held = self._columns_held.get(field.field_id)
+        return _Column(name, field, *(held or (None, range(0), pa.null())))
+
+    def _columns_of_file(self) -> Mapping[int, _Held]:
+        try:
+            return dict(_below_structs(self._fields, (), 0))
+        except ValueError as failure:
+            raise CorruptMetadata(self.subject, "fields with an id each", reason_of(failure)) from failure
+
+
+def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
+    return pa.schema([(column.name, arrow_type(column.field.field_type)) for column in columns])
+
+
+def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
+    """Values of columns by which the file's spec partitions as they are, by field id."""
+    fields = schema.spec(file.spec_id).fields
+    if len(fields) != len(file.partition):
+        raise CorruptMetadata(file.path, f"{len(fields)} partition values", str(len(file.partition)))
+    pairs = zip(fields, file.partition, strict=True)
+    return {field.source_id: value for field, value in pairs if str(field.transform) == "identity"}
+
+
+def _below_structs(fields: Sequence[ArrowField], above: tuple[int, ...], leaf: int) -> Iterator[tuple[int, _Held]]:
+    """Fields that have an id, at the top or below structs, of which the first leaf is `leaf`."""
+    starts = leaf_bounds(fields, leaf)
+    for number, place in places(fields).items():
+        yield number, ((*above, place), range(starts[place], starts[place + 1]), fields[place].type)
+    for place, field in enumerate(fields):
+        if isinstance(field.type, pa.StructType):
+            yield from _below_structs(list(field.type), (*above, place), starts[place])
+
+
+def _below(array: Array, held: pa.DataType, places: Sequence[int]) -> Array:
+    """The field that these places of the file's own struct lead to; of the structs, some fields may not be read."""
+    for place in places:
+        name = held.field(place).name
+        found = cast(pa.StructArray, array)
+        array, held = found.flatten()[array.type.get_field_index(name)], held.field(place).type
+    return array

@@ -1,0 +1,192 @@
+"""Arrow values of a data file -> the table's types: nested fields found by id, types promoted, nothing narrowed.
+
+Spec, "Schema Evolution" and "Column Projection". Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, cast
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField, field_id
+from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.kernels.arrow_buffers import Array
+from nightkeep.kernels.int96 import WIDTH, micros, times
+
+Fill = Callable[[NestedField, int], Array]
+"""(a field that the file has not, how many rows) -> its values."""
+
+
+def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) -> Array:
+    """The values as the Arrow type of `wanted`; `held` is their own type, its fields with the ids they go by.
+
+    Nulls stay where they are. Raises ValueError naming both types for values of a type that is not promoted to the
+    wanted one, and ArrowInvalid, which is a ValueError too, for a value that does not fit.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        storage: Array = array.storage
+        array, held = storage, storage.type
+    if isinstance(array, pa.LargeListArray):
+        array = array.cast(pa.list_(array.type.value_field))
+    if isinstance(wanted, StructType) and isinstance(array, pa.StructArray):
+        return _struct(array, held, wanted, fill)
+    if isinstance(wanted, ListType) and isinstance(array, pa.ListArray):
+        return _list(array, cast("pa.ListType[Any]", held), wanted, fill)
+    if isinstance(wanted, MapType) and isinstance(array, pa.MapArray):
+        return _map(array, cast("pa.MapType[Any, Any, Any]", held), wanted, fill)
+    return _leaf(array, arrow_type(wanted))
+
+
+def places(fields: Iterable[ArrowField]) -> dict[int, int]:
+    """Where the field of each id is. Raises ValueError for two of one id."""
+    found: dict[int, int] = {}
+    for place, field in enumerate(fields):
+        number = field_id(field)
+        if number is not None and found.setdefault(number, place) != place:
+            raise ValueError(f"two fields with id {number}")
+    return found
+
+
+def constant(value: object, kind: pa.DataType, rows: int) -> Array:
+    """`rows` times a value as metadata has it: dates and times as numbers, uuid and fixed as bytes; None is null."""
+    if isinstance(value, UUID):
+        value = value.bytes
+    stored: Any = kind
+    if type(value) is int and pa.types.is_temporal(kind):
+        stored = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    one: Any = pa.scalar(value) if isinstance(value, Decimal) else pa.scalar(cast(Any, value), stored)
+    return cast(Array, pa.repeat(one.cast(kind), rows))
+
+
+def rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
+    """The same lists or maps of other values; a slice stays one."""
+    validity, offsets = array.buffers()[:2]
+    found = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
+    return cast(Array, found)
+
+
+def _struct(array: pa.StructArray, held: pa.DataType, wanted: StructType, fill: Fill) -> Array:
+    there = [held.field(place) for place in range(held.num_fields)]
+    place_of, children = places(there), []
+    for field in wanted.fields:
+        at = place_of.get(field.field_id)
+        if at is None:
+            children.append(fill(field, len(array)))
+        else:
+            children.append(conform(array.field(at), there[at].type, field.field_type, fill))
+    mask = array.is_null() if array.null_count else None
+    kind = cast(pa.StructType, arrow_type(wanted))
+    if not children:
+        return pa.array([{}] * len(array), kind) if mask is None else pc.if_else(mask, None, pa.scalar({}, kind))
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def _list(array: pa.ListArray[Any], held: pa.ListType[Any], wanted: ListType, fill: Fill) -> Array:
+    _require_id(held.value_field, wanted.element_id, "element")
+    values = conform(array.values, held.value_type, wanted.element_type, fill)
+    return rebuilt(array, arrow_type(wanted), values)
+
+
+def _map(array: pa.MapArray[Any, Any], held: pa.MapType[Any, Any, Any], wanted: MapType, fill: Fill) -> Array:
+    _require_id(held.key_field, wanted.key_id, "key")
+    _require_id(held.item_field, wanted.value_id, "value")
+    keys = conform(array.keys, held.key_type, wanted.key_type, fill)
+    items = conform(array.items, held.item_type, wanted.value_type, fill)
+    kind = cast("pa.MapType[Any, Any, Any]", arrow_type(wanted))
+    entries = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
+    return rebuilt(array, kind, entries)
+
+
+def _require_id(held: ArrowField, number: int, what: str) -> None:
+    if field_id(held) != number:
+        raise ValueError(f"{what}s with id {field_id(held)}, not {number}")
+
+
+def _leaf(array: Array, wanted: pa.DataType) -> Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(wanted):
+        array = _from_int96(array, wanted)
+    if array.type == wanted:
+        return array
+    if not _promotes(array.type, wanted):
+        raise ValueError(f"{array.type}, which is not read as {wanted}")
+    return cast(Array, array.cast(wanted))
+
+
+def _from_int96(array: Array, wanted: Any) -> Array:
+    if wanted.unit != "ns":
+        return micros(array)
+    found = times(pa.chunked_array([array]))
+    if found is None:
+        raise ValueError("a time beyond the years 1678 to 2261")
+    return cast(Array, found.chunk(0))
+
+
+def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a cast keeps every value that it lets through; Arrow's casts refuse what does not fit."""
+    if pa.types.is_integer(held):
+        # Migrated files have bytes and shorts in 32 bits; unsigned ones of 32 fit into a long.
+        return bool(pa.types.is_integer(wanted) and held.bit_width <= wanted.bit_width)
+    if pa.types.is_decimal(held) and pa.types.is_decimal(wanted):
+        return bool(wanted.scale == held.scale and wanted.precision >= held.precision)
+    if pa.types.is_timestamp(wanted):
+        return pa.types.is_timestamp(held) or (pa.types.is_date(held) and wanted.tz is None)
+    if pa.types.is_time(wanted):
+        return pa.types.is_time(held)
+    if pa.types.is_floating(wanted):
+        return pa.types.is_floating(held) and held.bit_width <= wanted.bit_width
+    return (_is_bytes(held) and _is_bytes(wanted)) or pa.types.is_null(held)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Large and view types as well: files of pyiceberg and Polars tell Arrow to read them so."""
+    tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
+
+
+def stored(array: Array, kind: pa.DataType, name: str) -> Array:
+    """Values of the table's type as `kind`, which files have: the same by place, with field ids and nullability.
+
+    Raises ValueError for a null, called by its column's full `name`, that the type does not allow.
+    """
+    if isinstance(kind, pa.StructType) and isinstance(array, pa.StructArray):
+        return _stored_struct(array, kind, name)
+    if isinstance(kind, pa.ListType) and isinstance(array, pa.ListArray):
+        _require_values(array.flatten(), kind.value_field, f"{name}.element")
+        return rebuilt(array, kind, stored(array.values, kind.value_type, f"{name}.element"))
+    if isinstance(kind, pa.MapType) and isinstance(array, pa.MapArray):
+        return _stored_map(array, kind, name)
+    if isinstance(kind, pa.BaseExtensionType):
+        return cast(Array, pa.ExtensionArray.from_storage(kind, _leaf(array, kind.storage_type)))
+    return _leaf(array, kind)
+
+
+def _stored_struct(array: pa.StructArray, kind: pa.StructType, name: str) -> Array:
+    valid = array.is_valid()
+    children = []
+    for place, field in enumerate(kind):
+        child, called = array.field(place), f"{name}.{field.name}"
+        if not field.nullable and child.null_count:
+            _require_values(child.filter(valid), field, called)
+        children.append(stored(child, field.type, called))
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def _stored_map(array: pa.MapArray[Any, Any], kind: pa.MapType[Any, Any, Any], name: str) -> Array:
+    _require_values(array.items, kind.item_field, f"{name}.value")
+    keys = stored(array.keys, kind.key_type, f"{name}.key")
+    items = stored(array.items, kind.item_type, f"{name}.value")
+    return rebuilt(array, kind, pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field]))
+
+
+def _require_values(array: Array, field: ArrowField, name: str) -> None:
+    if not field.nullable and array.null_count:
+        raise ValueError(f"{array.null_count} nulls of the required column {name}")

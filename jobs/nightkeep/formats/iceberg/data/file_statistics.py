@@ -1,0 +1,171 @@
+"""Chunks of one new file -> the metrics of its data_file, computed from the data itself.
+
+As ParquetMetrics.java has them: leaves below lists and maps have a size and nothing else. Three differences, all on the
+safe side. Bounds of zero are -0.0 below and 0.0 above, as engines differ in whether the two are equal. With NaN there
+is no upper bound, and of nothing but NaN no count: for Spark NaN is the greatest, and by Java's metrics it would not
+find it among what is above a value. Floats below a struct that is null are counted as null; Java does not count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UUIDType
+
+from nightkeep.formats.iceberg.metadata.conversions import to_bytes
+from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, StatsModes, leaves_of
+from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField
+from nightkeep.formats.iceberg.metadata.types import FIELD_ID
+from nightkeep.kernels.arrow_buffers import ChunkedArray, Scalar
+from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut, raised
+
+_FULL = StatsMode(Detail.FULL)
+
+
+class FileStats:
+    """What a data_file says of one file's rows; every chunk is added once, by the columns' names."""
+
+    def __init__(self, fields: tuple[NestedField, ...], modes: StatsModes) -> None:
+        self._modes = modes
+        self._seen = [
+            _Seen(leaf)
+            for field in fields
+            for leaf in leaves_of(field)
+            if leaf.ordered and modes.of(".".join(leaf.path)).detail is not Detail.NONE
+        ]
+        self.rows = 0
+
+    def add(self, chunk: pa.Table) -> None:
+        """Raises KeyError where a column with statistics is not in the chunk."""
+        for seen in self._seen:
+            seen.add(_values(chunk, seen.leaf.path))
+        self.rows += chunk.num_rows
+
+    def metrics(self) -> dict[str, object]:
+        """Counts and bounds by field id, under the spec's names of the maps."""
+        found: dict[str, dict[int, Any]] = {
+            "value_counts": {seen.number: self.rows for seen in self._seen},
+            "null_value_counts": {seen.number: seen.nulls for seen in self._seen},
+            "nan_value_counts": {seen.number: seen.nans for seen in self._seen if seen.nans not in (None, self.rows)},
+            "lower_bounds": {},
+            "upper_bounds": {},
+        }
+        for seen in self._seen:
+            low, high = seen.bounds(self._modes.of(".".join(seen.leaf.path)))
+            if low is not None:
+                found["lower_bounds"][seen.number] = low
+            if high is not None:
+                found["upper_bounds"][seen.number] = high
+        return dict(found)
+
+
+def footer_facts(footer: pq.FileMetaData, stored: pa.Schema, modes: StatsModes) -> dict[str, object]:
+    """What only the written file tells: sizes of columns by field id, and where its row groups start."""
+    columns = list(_columns(stored))
+    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+    sizes = {
+        number: sum(group.column(place).total_compressed_size for group in groups)
+        for place, (number, name) in enumerate(columns)
+        if modes.of(name).detail is not Detail.NONE
+    }
+    starts = sorted(_start(group.column(0)) for group in groups)
+    return {"column_sizes": sizes, "split_offsets": starts}
+
+
+def _start(column: pq.ColumnChunkMetaData) -> int:
+    """Of a row group, by its first column (ColumnChunkMetaData.getStartingPos)."""
+    dictionary, data = column.dictionary_page_offset, column.data_page_offset
+    return data if dictionary is None or not 0 < dictionary < data else dictionary
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A column so far: nulls, NaN, and the bounds of all else."""
+
+    leaf: Leaf
+    nulls: int = 0
+    nans: int | None = None
+    low: Bound = None
+    high: Bound = None
+
+    @property
+    def number(self) -> int:
+        return self.leaf.field.field_id
+
+    def add(self, column: ChunkedArray) -> None:
+        self.nulls += column.null_count
+        if pa.types.is_floating(column.type):
+            column = self._without_nan(column)
+        found = column_stats(column, _FULL)
+        self.low = _farther(self.low, found.min, pc.min)
+        self.high = _farther(self.high, found.max, pc.max)
+
+    def _without_nan(self, column: ChunkedArray) -> ChunkedArray:
+        flags: Any = pc.is_nan(column)
+        count = pc.sum(flags).as_py() or 0
+        self.nans = (self.nans or 0) + count
+        return column.filter(pc.invert(flags)) if count else column
+
+    def bounds(self, mode: StatsMode) -> tuple[bytes | None, bytes | None]:
+        """Lower and upper, as the spec serialises single values (Appendix D)."""
+        kind = self.leaf.field.field_type
+        # Java orders uuids as signed numbers, Parquet and the spec do not: by bounds it would miss rows and deletes.
+        if mode.detail is Detail.COUNTS or isinstance(kind, UUIDType):
+            return None, None
+        top = None if self.nans else self.high
+        # Nothing but texts and binary values is cut: a fixed one is as long as its type says.
+        length = mode.length if isinstance(kind, StringType | BinaryType) else None
+        low = self.low if self.low is None or length is None else cut(self.low, length)
+        high = top if top is None or length is None else raised(top, length)
+        return _serialised(kind, low), _serialised(kind, high)
+
+
+def _farther(so_far: Bound, found: Bound, choose: Callable[..., Any]) -> Bound:
+    """Of the bound so far and the next: the one that `choose` (pc.min or pc.max) takes."""
+    if so_far is None or found is None:
+        return found if so_far is None else so_far
+    return choose(pa.array([so_far, found], so_far.type))  # type: ignore[no-any-return]
+
+
+def _serialised(kind: IcebergType, bound: Scalar | None) -> bytes | None:
+    if bound is None or not bound.is_valid:
+        return None
+    # Days, microseconds, nanoseconds: what Python has no type for.
+    value = bound.value if pa.types.is_temporal(bound.type) else bound.as_py()  # type: ignore[attr-defined]
+    return to_bytes(kind, value)
+
+
+def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
+    """A leaf's values; null where a struct above it is."""
+    column: ChunkedArray = chunk.column(path[0])
+    for name in path[1:]:
+        place = column.type.get_field_index(name)
+        chunks = [struct.flatten()[place] for struct in column.chunks]  # type: ignore[attr-defined]
+        column = pa.chunked_array(chunks, column.type.field(place).type)
+    return column
+
+
+def _columns(stored: pa.Schema) -> Iterator[tuple[int, str]]:
+    """Field id and full name of each Parquet column, in order."""
+    for field in stored:
+        yield from _leaves(field, field.name)
+
+
+def _leaves(field: ArrowField, name: str) -> Iterator[tuple[int, str]]:
+    kind = field.type
+    below: list[tuple[ArrowField, str]] = []
+    if isinstance(kind, pa.StructType):
+        below = [(child, child.name) for child in kind]
+    elif isinstance(kind, pa.ListType):
+        below = [(kind.value_field, "element")]
+    elif isinstance(kind, pa.MapType):
+        below = [(kind.key_field, "key"), (kind.item_field, "value")]
+    else:
+        yield int((field.metadata or {})[FIELD_ID]), name
+    for child, called in below:
+        yield from _leaves(child, f"{name}.{called}")

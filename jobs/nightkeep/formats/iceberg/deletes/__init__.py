@@ -1,0 +1,1 @@
+"""Deleted rows of Iceberg tables, as they are stored: bytes <-> row positions."""

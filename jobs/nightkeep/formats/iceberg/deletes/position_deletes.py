@@ -1,0 +1,181 @@
+"""Position delete files (format version 2, Parquet) <-> a bitmap for each data file they speak of.
+
+Iceberg table spec, "Position Delete Files"; SortedPosDeleteWriter.java for what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.types import LongType, StringType
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.conversions import to_bytes
+from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
+from nightkeep.formats.iceberg.metadata.locations import name_in
+from nightkeep.kernels.bitmap import Width, from_positions, positions
+from nightkeep.storage import Storage
+
+POSITION_FIELD: Final = 2147483545
+"""The field id of pos (spec, "Reserved Field IDs")."""
+
+
+def read_positions(
+    storage: Storage, file: ContentFile, wanted: Collection[str] | None = None
+) -> Mapping[str, BitMap64]:
+    """The deleted positions by the data file's path, as the file spells it; rows may be in any order.
+
+    With `wanted` only of these paths: row groups that by their statistics have none of them are not read. Other
+    columns are not read. Raises CorruptMetadata naming the file for what is no position delete file, nulls, negative
+    positions and another number of rows than the manifest's; MissingFile.
+    """
+    found: dict[str, BitMap64] = {}
+    try:
+        with storage.open(file.name) as opened, pq.ParquetFile(opened) as source:
+            if source.metadata.num_rows != file.rows:
+                raise CorruptMetadata(
+                    file.path, f"{file.rows} rows as its manifest says", str(source.metadata.num_rows)
+                )
+            names = _columns(source, file.path)
+            groups = [at for at in range(source.num_row_groups) if _may_hold(source, at, names[0], wanted)]
+            for batch in source.iter_batches(row_groups=groups, columns=list(names), batch_size=_BATCH_ROWS):
+                for path, held in _by_path(batch, names, file.path):
+                    if wanted is None or path in wanted:
+                        found[path] = found[path] | held if path in found else held
+    except (pa.ArrowException, OSError, UnicodeError) as failure:
+        raise CorruptMetadata(file.path, "a Parquet file of file_path and pos", f"{failure!s:.200}") from failure
+    return found
+
+
+def write_positions(storage: Storage, location: str, data_file: ContentFile, bitmap: BitMap64) -> NewFile:
+    """Write the deleted positions of one data file, sorted; what a commit adds.
+
+    Its bounds of file_path are whole, by which engines see that it speaks of this file alone. Raises ValueError for
+    an empty bitmap and positions that the data file does not have.
+    """
+    if not bitmap or bitmap.max() >= data_file.rows:
+        found = f"up to {bitmap.max()}" if bitmap else "none"
+        raise ValueError(f"{data_file.path}: expected positions below its {data_file.rows} rows, found {found}")
+    name = name_in(storage, location)
+    with storage.create(name) as sink:
+        with pq.ParquetWriter(sink, _SCHEMA, **_WRITING) as writer:
+            writer.add_key_value_metadata({"delete-type": "position"})
+            for start in range(0, len(bitmap), _BATCH_ROWS):
+                writer.write_batch(_batch(data_file.path, bitmap[start : start + _BATCH_ROWS]))
+        size = sink.tell()
+    with storage.open(name) as opened, pq.ParquetFile(opened) as written:
+        raw = _raw(data_file, bitmap, written.metadata)
+    raw |= {"file_path": location, "file_size_in_bytes": size}
+    return NewFile(Content.POSITION_DELETES, data_file.spec_id, raw)
+
+
+_BATCH_ROWS: Final = 1 << 17
+_PATH, _POSITION = "file_path", "pos"
+
+
+def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field[Any]:
+    return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
+
+
+_SCHEMA: Final = pa.schema(
+    [_field(_PATH, pa.dictionary(pa.int32(), pa.string()), PATH_FIELD), _field(_POSITION, pa.int64(), POSITION_FIELD)]
+)
+# Positions ascend: deltas of them take a bit or two, a dictionary of them as much as they.
+_WRITING: Final[Mapping[str, Any]] = {
+    "compression": "zstd",
+    "use_dictionary": [_PATH],
+    "column_encoding": {_POSITION: "DELTA_BINARY_PACKED"},
+    "store_schema": False,
+}
+
+
+_FOUND_BY: Final = (
+    (PATH_FIELD, _PATH, (pa.string(), pa.large_string())),
+    (POSITION_FIELD, _POSITION, (pa.int64(),)),
+)
+
+
+def _columns(source: pq.ParquetFile, subject: str) -> tuple[str, str]:
+    """The names of path and position, by field id; by name in a file that has no ids."""
+    schema = source.schema_arrow
+    by_id = {int((f.metadata or {}).get(b"PARQUET:field_id", b"-1")): f for f in schema}
+    found = []
+    for field_id, name, kinds in _FOUND_BY:
+        at = schema.get_field_index(name)
+        field = by_id.get(field_id, schema.field(at) if at >= 0 else None)
+        if field is None or field.type not in kinds:
+            raise CorruptMetadata(subject, f"a column {name} with field id {field_id}", f"{schema.names}")
+        found.append(field.name)
+    return found[0], found[1]
+
+
+def _may_hold(source: pq.ParquetFile, group: int, name: str, wanted: Collection[str] | None) -> bool:
+    if wanted is None:
+        return True
+    row_group = source.metadata.row_group(group)
+    column = row_group.column(source.schema_arrow.get_field_index(name))
+    statistics = column.statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    low, high = str(statistics.min), str(statistics.max)
+    return any(low <= path <= high for path in wanted)
+
+
+def _by_path(batch: pa.RecordBatch, names: tuple[str, str], subject: str) -> Iterator[tuple[str, BitMap64]]:
+    paths, column = batch.column(names[0]), batch.column(names[1])
+    if paths.null_count or column.null_count:
+        raise CorruptMetadata(subject, "no null in file_path and pos", f"{paths.null_count}, {column.null_count}")
+    encoded = cast("pa.DictionaryArray[Any, Any]", pc.dictionary_encode(paths))
+    values, codes = column.to_numpy(), encoded.indices.to_numpy()
+    if len(encoded.dictionary) > 1:
+        order = np.argsort(codes, kind="stable")
+        values, codes = values[order], codes[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+        yield encoded.dictionary[int(codes[start])].as_py(), _bitmap(values[start:end], subject)
+
+
+def _bitmap(values: npt.NDArray[np.int64], subject: str) -> BitMap64:
+    try:
+        return BitMap64(from_positions(values, Width.BITS_64))
+    except ValueError as failure:
+        raise CorruptMetadata(subject, "positions of 0 and more", reason_of(failure)) from failure
+
+
+def _batch(path: str, held: BitMap64) -> pa.RecordBatch:
+    column = pa.array(positions(held))
+    paths = pa.DictionaryArray.from_arrays(np.zeros(len(column), np.int32), pa.array([path]))
+    return pa.RecordBatch.from_arrays([paths, column], schema=_SCHEMA)
+
+
+def _raw(data_file: ContentFile, bitmap: BitMap64, footer: pq.FileMetaData) -> dict[str, object]:
+    """Bounds without counts, as Java writes for files that speak of one data file."""
+    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+    sizes = [sum(group.column(at).total_compressed_size for group in groups) for at in range(2)]
+    path, ends = to_bytes(StringType(), data_file.path), (bitmap.min(), bitmap.max())
+    low, high = (to_bytes(LongType(), end) for end in ends)
+    return {
+        "content": Content.POSITION_DELETES.value,
+        "file_format": "PARQUET",
+        "partition": data_file.partition,
+        "record_count": len(bitmap),
+        "column_sizes": dict(zip((PATH_FIELD, POSITION_FIELD), sizes, strict=True)),
+        "lower_bounds": {PATH_FIELD: path, POSITION_FIELD: low},
+        "upper_bounds": {PATH_FIELD: path, POSITION_FIELD: high},
+        "split_offsets": [_start(group.column(0)) for group in groups],
+        "referenced_data_file": data_file.path,
+    }
+
+
+def _start(column: pq.ColumnChunkMetaData) -> int:
+    """Where a row group begins: a dictionary, where there is one, comes before the data."""
+    dictionary = column.dictionary_page_offset
+    return column.data_page_offset if dictionary is None else dictionary

@@ -1,0 +1,161 @@
+"""A staged snapshot against its parent and against the bytes it speaks of: files, deletes, numbers, ids, totals.
+
+Nothing here believes what the rewrite or the staging reported: every number is taken again from staged bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from nightkeep.formats.iceberg.gate.delete_audit import delete_faults, new_delete_faults
+from nightkeep.formats.iceberg.gate.file_audit import file_faults
+from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
+from nightkeep.formats.iceberg.gate.manifest_audit import manifest_faults
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.partition import identity
+from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
+from nightkeep.model import UnitKey
+from nightkeep.storage import Storage
+
+_TOTALS = ("data-files", "delete-files", "records", "files-size", "position-deletes", "equality-deletes")
+
+
+def version_faults(
+    storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]
+) -> tuple[str, ...]:
+    """What the commit does besides its work in the touched partitions, and numbers that disagree."""
+    return (
+        *_snapshot_faults(parent, candidate),
+        *manifest_faults(storage, parent, candidate),
+        *_file_faults(parent, candidate, touched),
+        *delete_faults(parent, candidate, touched),
+        *_sequence_faults(parent, candidate),
+        *row_id_faults(parent, candidate),
+        *_total_faults(parent, candidate),
+    )
+
+
+def _snapshot_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    told = candidate.parent_version if candidate.parent_version is not None else NO_SNAPSHOT
+    if told != parent.version:
+        yield f"parent {told}, expected {parent.version}"
+    if candidate.sequence_number <= parent.sequence_number:
+        yield f"sequence number {candidate.sequence_number}, expected above its parent's, {parent.sequence_number}"
+    if candidate.timestamp_ms < parent.timestamp_ms:
+        yield f"made at {candidate.timestamp_ms}, before its parent, at {parent.timestamp_ms}"
+    schemas = [side.schema.current.schema_id for side in (parent, candidate)]
+    if schemas[0] != schemas[1]:
+        yield f"schema {schemas[1]}, expected its parent's, {schemas[0]}"
+    if candidate.operation not in ("delete", "replace"):
+        yield f"operation {candidate.operation}, expected one that shows the same rows"
+
+
+def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    """Every file that both have is the same in every field; outside the touched partitions they have the same ones."""
+    before, after = _files(parent), _files(candidate)
+    for file in before.keys() & after.keys():
+        changed = _changed(before[file], after[file])
+        if changed:
+            yield f"{file[0]}: {', '.join(changed)} changed, though its bytes did not"
+    for key in sorted((parent.by_key.keys() | candidate.by_key.keys()) - set(touched)):
+        held = [_own_files(side.by_key.get(key), side) for side in (parent, candidate)]
+        if held[0] != held[1]:
+            yield f"{key}: changed, though no unit of it was worked on"
+    paths = Counter(file.path for unit in candidate.units for file in unit.files)
+    yield from (f"{path}: live {times} times" for path, times in paths.items() if times > 1)
+
+
+def _files(snapshot: IcebergSnapshot) -> Mapping[tuple[str, int | None], ContentFile]:
+    every = (file for unit in snapshot.units for file in (*unit.files, *unit.positional, *unit.equality))
+    return {file.identity: file for file in (*every, *snapshot.stray)}
+
+
+def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset[tuple[str, int | None]]:
+    """Without equality deletes that hold everywhere: they go when the last partition is done with them."""
+    if unit is None:
+        return frozenset()
+    own = (file for file in unit.equality if not snapshot.schema.is_global(file.spec_id))
+    return frozenset(file.identity for file in (*unit.files, *unit.positional, *own))
+
+
+def _changed(before: ContentFile, after: ContentFile) -> list[str]:
+    """Fields that differ, of the file or of what manifests say of it; what is null is absent."""
+    fields = ContentFile.__dataclass_fields__
+    named = [name for name in fields if _told(getattr(before, name)) != _told(getattr(after, name))]
+    if before.first_row_id is None and "first_row_id" in named:
+        # Rows from before row lineage get their first ids with the next commit, whoever makes it.
+        named.remove("first_row_id")
+    raw = (_present(before.raw), _present(after.raw))
+    return sorted(
+        {*named, *(key for key in raw[0].keys() | raw[1].keys() if raw[0].get(key) != raw[1].get(key))} - {"raw"}
+    )
+
+
+def _present(raw: Mapping[str, object]) -> Mapping[str, object]:
+    # A row id that was inherited is written out where its entry moves to another manifest.
+    told = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
+    return {key: _told(value) for key, value in told.items()}
+
+
+def _told(value: object) -> object:
+    """A partition as it is told apart from others: NaN equals nothing, not even itself, and zeros have signs."""
+    return identity(0, value) if isinstance(value, tuple) else value
+
+
+def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    """Data that was rewritten keeps to deletes that are newer than it; deletes hold for what was there."""
+    known, own = _files(parent), candidate.sequence_number
+    for file in (file for file in _files(candidate).values() if file.identity not in known):
+        if file.snapshot_id != candidate.version or file.file_sequence_number != own:
+            yield f"{file.path}: added with {file.file_sequence_number} by {file.snapshot_id}, expected {own} and us"
+        if file.content is Content.DATA and file.sequence_number > parent.sequence_number:
+            yield f"{file.path}: sequence number {file.sequence_number}, newer than deletes that its rows may miss"
+        if file.content is not Content.DATA and file.sequence_number != own:
+            yield f"{file.path}: sequence number {file.sequence_number}, expected the commit's, {own}"
+
+
+def _total_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    """Totals move with the live files; a total of the parent's that was wrong before is counted anew or kept wrong."""
+    before, after = (_counts(_files(side).values()) for side in (parent, candidate))
+    for end in _TOTALS:
+        told = [side.summary.get(f"total-{end}", "") for side in (parent, candidate)]
+        moved = int(told[0]) + after[end] - before[end] if told[0].isdecimal() else -1
+        expected = after[end] if moved < 0 else moved
+        if told[1] != str(expected):
+            yield f"summary: total-{end} {told[1] or 'missing'}, expected {expected}"
+
+
+def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    for file in files:
+        # Java counts of a Puffin file only the vector's bytes.
+        found["files-size"] += file.content_bytes or 0 if file.is_vector else file.bytes
+        if file.content is Content.DATA:
+            found.update({"data-files": 1, "records": file.rows})
+        else:
+            kind = "equality-deletes" if file.content is Content.EQUALITY_DELETES else "position-deletes"
+            found.update({"delete-files": 1, kind: file.rows})
+    return found
+
+
+def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> tuple[str, ...]:
+    """What is wrong with the new files of one touched partition; what was there before is not read again."""
+    known = {file.identity for file in (*base.files, *base.positional)}
+    fresh = [file for file in candidate.files if file.identity not in known]
+    deletes = [file for file in candidate.positional if file.identity not in known]
+    return (
+        *_listing_faults(storage, (*candidate.files, *deletes)),
+        *new_delete_faults(storage, candidate, deletes),
+        *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+    )
+
+
+def _listing_faults(storage: Storage, files: Iterable[ContentFile]) -> Iterator[str]:
+    wanted = {file.name: file.bytes for file in files}
+    folders = {name.rpartition("/")[0] for name in wanted}
+    listed = {stored.name: stored.bytes for folder in sorted(folders) for stored in storage.list(folder)}
+    for name, size in wanted.items():
+        if listed.get(name) != size:
+            found = "no such file" if name not in listed else f"{listed[name]} bytes"
+            yield f"{name}: the manifest says {size} bytes, the folder has {found}"

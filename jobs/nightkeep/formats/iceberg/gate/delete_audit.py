@@ -1,0 +1,113 @@
+"""The deletes of a candidate: each where it holds, none twice, none gone too early, and every new one's own bytes.
+
+Spec, "Scan Planning", "Deletion Vectors" and "Position Delete Files".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
+from nightkeep.formats.iceberg.deletes.vectors import read_vectors
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.partition import identity
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
+from nightkeep.model import UnitKey
+from nightkeep.storage import Storage
+
+
+def delete_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    """By metadata alone."""
+    for unit in candidate.units:
+        yield from _vector_faults(unit)
+    yield from _target_faults(parent, candidate)
+    yield from _equality_faults(parent, candidate, touched)
+
+
+def _vector_faults(unit: IcebergUnit) -> Iterator[str]:
+    """Spark and DuckDB refuse a table with two vectors for one data file."""
+    times = Counter(file.referenced for file in unit.positional if file.is_vector)
+    yield from (f"{path}: {found} deletion vectors, expected one" for path, found in times.items() if found > 1)
+
+
+def _target_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    """New deletes are of the very spec and partition of the data file they speak of; Spark refuses others."""
+    known = {file.identity for unit in parent.units for file in unit.positional}
+    for unit in candidate.units:
+        data = {file.path: file for file in unit.files}
+        for delete in (each for each in unit.positional if each.identity not in known):
+            target = data.get(delete.referenced or "")
+            if target is None:
+                yield f"{delete.path}: of {delete.referenced}, which is no live file of {unit.key}"
+            elif delete.sequence_number < target.sequence_number:
+                yield f"{delete.path}: sequence number {delete.sequence_number}, older than its data file"
+    if candidate.schema.has_row_lineage:
+        news = (each for unit in candidate.units for each in unit.positional if each.identity not in known)
+        yield from (f"{each.path}: a position delete file, expected a vector" for each in news if not each.is_vector)
+
+
+def _equality_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    """None comes. One goes only where every older data file in its scope is gone, or in a partition that is proven."""
+    before, after = (_equality(side) for side in (parent, candidate))
+    yield from (f"{path}: new equality deletes, expected none" for path in sorted(after.keys() - before.keys()))
+    proven = set(touched)
+    for path in sorted(before.keys() - after.keys()):
+        delete = before[path]
+        for unit in _scope(parent, delete):
+            if unit.key in proven or unit.key not in candidate.by_key:
+                continue
+            left = [file.path for file in unit.files if file.sequence_number < delete.sequence_number]
+            if left:
+                yield f"{path}: equality deletes are gone, {left[0]} in {unit.key} still needs them"
+        yield from _newer_faults(candidate, delete, path)
+
+
+def _newer_faults(candidate: IcebergSnapshot, delete: ContentFile, path: str) -> Iterator[str]:
+    """Rows that were written anew are still below deletes that came after their plan."""
+    for unit in _scope(candidate, delete):
+        for file in unit.files:
+            if file.snapshot_id == candidate.version and file.sequence_number < delete.sequence_number:
+                yield f"{path}: equality deletes are gone, the new {file.path} is older than they are"
+
+
+def _equality(snapshot: IcebergSnapshot) -> dict[str, ContentFile]:
+    files = (file for unit in snapshot.units for file in unit.equality)
+    return {file.path: file for file in (*files, *(s for s in snapshot.stray if s.content is Content.EQUALITY_DELETES))}
+
+
+def _scope(snapshot: IcebergSnapshot, delete: ContentFile) -> Iterable[IcebergUnit]:
+    if snapshot.schema.is_global(delete.spec_id):
+        return snapshot.units
+    place = identity(delete.spec_id, delete.partition)
+    return [unit for unit in snapshot.units if identity(unit.spec_id, unit.values) == place]
+
+
+def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[ContentFile]) -> Iterator[str]:
+    """By their bytes: positions that the data file has, as many as the manifest says, of that file alone."""
+    data = {file.path: file for file in unit.files}
+    vectors: list[tuple[ContentFile, int | None]] = []
+    for delete in deletes:
+        target = data.get(delete.referenced or "")
+        if target is None:
+            yield f"{delete.path}: of {delete.referenced}, which is no live file of {unit.key}"
+        elif delete.is_vector:
+            vectors.append((delete, target.rows))
+        else:
+            yield from _position_faults(storage, delete, target)
+    # Their sizes, checksums, cardinalities and positions are read_vectors' to refuse.
+    for vector, positions in read_vectors(storage, vectors):
+        if not positions:
+            yield f"{vector.path}: a vector without positions, expected none"
+
+
+def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile) -> Iterator[str]:
+    found = read_positions(storage, delete)
+    if set(found) != {target.path}:
+        yield f"{delete.path}: positions of {sorted(found)}, expected of {target.path} alone"
+        return
+    (positions,) = found.values()
+    if len(positions) != delete.rows or not len(positions):
+        yield f"{delete.path}: {len(positions)} positions, the manifest says {delete.rows}"
+    elif positions.max() >= target.rows:
+        yield f"{delete.path}: position {positions.max()}, expected below {target.rows}"

@@ -1,0 +1,194 @@
+"""One new data file against what its manifest says of it: every number taken again from its bytes.
+
+Nothing here believes what the rewrite reported; one batch is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.types import IcebergType, NestedField, StructType
+
+from nightkeep.formats.iceberg.data.columns import LINEAGE, FileReader
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.conversions import from_bytes
+from nightkeep.formats.iceberg.metadata.partition import identity
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
+from nightkeep.formats.iceberg.metadata.types import parquet_field
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.storage import Storage
+
+BATCH_ROWS = 65_536
+_FIELD_ID = b"PARQUET:field_id"
+_LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
+
+
+def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
+    """What is wrong with `file`: its place, its rows, its columns, its statistics."""
+    yield from (f"{file.path}: {fault}" for fault in _file_faults(storage, unit, file))
+
+
+def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
+    if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
+        yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
+    with storage.open(file.name) as source:
+        footer = pq.read_metadata(source)
+    if file.rows == 0 or footer.num_rows != file.rows:
+        yield f"{footer.num_rows} rows, expected some and as many as its manifest says, {file.rows}"
+    offsets = file.raw.get("split_offsets")
+    if offsets is not None and (offsets != sorted(set(_list(offsets))) or len(_list(offsets)) != footer.num_row_groups):
+        yield f"split offsets {offsets}, expected {footer.num_row_groups} ascending ones"
+    yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
+    leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
+    seen = {leaf: _Seen() for leaf in leaves}
+    reader = FileReader(storage, unit.schema, file)
+    tops = tuple(dict.fromkeys(leaf.path[0] for leaf in leaves))
+    for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
+        seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
+    for leaf, held in seen.items():
+        told = _Claims.of(file, leaf)
+        yield from (f"{'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, told, footer.num_rows))
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A primitive column at its dotted path, through structs alone: what bounds are kept of."""
+
+    path: tuple[str, ...]
+    field: NestedField
+
+    def __hash__(self) -> int:
+        return self.field.field_id
+
+
+def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
+    for field in struct.fields:
+        if isinstance(field.field_type, StructType):
+            yield from _leaves(field.field_type, (*path, field.name))
+        elif field.field_type.is_primitive:
+            yield _Leaf((*path, field.name), field)
+
+
+def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
+    """By id: what readers do not find they take for null, or for a default."""
+    wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
+    found = {_id(field): field for field in stored}
+    unknown = sorted(str(number) for number in found.keys() - wanted.keys() - _LINEAGE)
+    missing = [field.name for number, field in wanted.items() if number not in found]
+    if unknown or missing or len(found) < len(stored):
+        yield f"columns {', '.join(stored.names)}; missing {missing}, field ids not of the schema {unknown}"
+    if schema.has_row_lineage and not found.keys() >= _LINEAGE:
+        yield "no ids of its rows, expected those that they had"
+    for number in wanted.keys() & found.keys():
+        if _ids(found[number]) != _ids(wanted[number]):
+            yield f"column {wanted[number].name}: field ids {_ids(found[number])}, expected {_ids(wanted[number])}"
+
+
+def _ids(field: Any) -> tuple[Any, ...]:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        below = tuple(sorted((child.name, _ids(child)) for child in kind))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        below = (_ids(kind.value_field),)
+    elif pa.types.is_map(kind):
+        below = (_ids(kind.key_field), _ids(kind.item_field))
+    else:
+        below = ()
+    return (_id(field), *below)
+
+
+def _id(field: Any) -> int | None:
+    told = (field.metadata or {}).get(_FIELD_ID)
+    return None if told is None else int(told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A leaf so far: nulls, NaNs, and the least and greatest of the other values."""
+
+    nulls: int = 0
+    nans: int = 0
+    least: Scalar | None = None
+    greatest: Scalar | None = None
+
+    def with_chunk(self, values: ChunkedArray) -> _Seen:
+        floating = pa.types.is_floating(values.type)
+        nans = (pc.sum(pc.is_nan(values).cast(pa.int64())).as_py() or 0) if floating else 0
+        ranged = pc.filter(values, pc.invert(pc.is_nan(values))) if floating else values
+        ends = pc.min_max(pa.chunked_array([*self._ends(values.type), *ranged.chunks], values.type))
+        return _Seen(self.nulls + values.null_count, self.nans + nans, ends["min"], ends["max"])
+
+    def _ends(self, kind: pa.DataType) -> list[Array]:
+        return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
+
+
+def _leaf_values(batch: pa.Table, leaf: _Leaf) -> ChunkedArray:
+    """A leaf below a null struct is null."""
+    values = batch.column(leaf.path[0])
+    for name in leaf.path[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What a manifest says of a column; None where it says nothing."""
+
+    values: int | None
+    nulls: int | None
+    nans: int | None
+    low: Any
+    high: Any
+
+    @classmethod
+    def of(cls, file: ContentFile, leaf: _Leaf) -> _Claims:
+        number, kind = leaf.field.field_id, leaf.field.field_type
+        counts = [_told(file, f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
+        ends = [_end(file, f"{end}_bounds", number, kind=kind) for end in ("lower", "upper")]
+        return cls(*counts, *ends)
+
+
+def _told(file: ContentFile, name: str, number: int) -> Any:
+    found = file.raw.get(name)
+    return found.get(number) if isinstance(found, Mapping) else None
+
+
+def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
+    data = _told(file, name, number)
+    return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
+
+
+def _claim_faults(seen: _Seen, told: _Claims, rows: int) -> Iterator[str]:
+    """Counts exactly, and no value outside the bounds: readers skip files by them."""
+    for what, claimed, found in (
+        ("values", told.values, rows),
+        ("nulls", told.nulls, seen.nulls),
+        ("NaNs", told.nans, seen.nans),
+    ):
+        if claimed is not None and claimed != found:
+            yield f"has {found} {what}, its manifest says {claimed}"
+    least, greatest = _stored(seen.least), _stored(seen.greatest)
+    if least is not None and told.low is not None and least < told.low:
+        yield f"has {least}, below its lower bound, {told.low}"
+    if greatest is not None and told.high is not None and greatest > told.high:
+        yield f"has {greatest}, above its upper bound, {told.high}"
+
+
+def _stored(value: Scalar | None) -> Any:
+    """As bounds have it: dates, times and timestamps as numbers."""
+    if value is None or not value.is_valid:
+        return None
+    kind = value.type
+    if pa.types.is_date32(kind):
+        return value.cast(pa.int32()).as_py()
+    return value.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) else value.as_py()

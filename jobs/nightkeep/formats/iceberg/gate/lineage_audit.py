@@ -1,0 +1,60 @@
+"""Row ids of a candidate's files: those that were there stay, new ones are nobody else's.
+
+Spec, "Row Lineage", "First Row ID Assignment" and "First Row ID Inheritance".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.formats.iceberg.metadata.table_metadata import objects
+
+_Span = tuple[int, int, str]
+"""First id, the one behind the last, and the file."""
+
+
+def row_id_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    """Empty for a table without row lineage. What is wrong with ids that were there before is not ours to tell."""
+    if not candidate.schema.has_row_lineage:
+        return
+    first, added = candidate.raw.get("first-row-id"), candidate.raw.get("added-rows")
+    if not isinstance(first, int) or not isinstance(added, int) or added < 0:
+        yield f"first-row-id {first} and added-rows {added}, expected numbers"
+        return
+    given = _given(parent, candidate.sequence_number)
+    if first < given:
+        yield f"first-row-id {first}, expected the table's next, {given}"
+    known = {file.path: file for file in _data(parent)}
+    # Files from before row lineage are given ids by the next commit, too (spec, "Row Lineage for Upgraded Tables").
+    fresh = [f for f in _data(candidate) if f.path not in known or known[f.path].first_row_id is None]
+    missing = [file.path for file in fresh if file.first_row_id is None]
+    yield from (f"{path}: no first row id" for path in missing)
+    spans = [(f.first_row_id, f.first_row_id + f.rows, f.path) for f in fresh if f.first_row_id is not None]
+    yield from _span_faults(sorted(spans), first, first + added)
+
+
+def _given(parent: IcebergSnapshot, sequence_number: int) -> int:
+    """The ids that snapshots of any branch have taken, but for those that came after the candidate was staged.
+
+    Those make it lose the race for its version, which is no fault of its.
+    """
+    snapshots = objects(parent.metadata, "snapshots", subject=parent.metadata_location)
+    older = (each for each in snapshots if each.get("sequence-number", 0) < sequence_number)
+    return max((each.get("first-row-id", 0) + each.get("added-rows", 0) for each in older), default=0)
+
+
+def _data(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
+    return (file for unit in snapshot.units for file in unit.files)
+
+
+def _span_faults(spans: Sequence[_Span], first: int, behind: int) -> Iterator[str]:
+    """Within what the snapshot reserves, which is above all ids given away before, and each id once."""
+    for start, end, path in spans:
+        if start < first or end > behind:
+            yield f"{path}: row ids {start} to {end}, expected from {first} up to {behind}"
+    for left, right in pairwise(spans):
+        if right[0] < left[1]:
+            yield f"{left[2]} and {right[2]}: row ids overlap at {right[0]}"

@@ -1,0 +1,144 @@
+"""The manifests of a candidate, entry by entry, against what its manifest list and its parent say of them.
+
+Readers plan by the list alone: they skip manifests by sequence number, counts and partition bounds. Spec,
+"Manifest Lists".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyiceberg.types import UUIDType
+
+from nightkeep.formats.iceberg.metadata.content_files import (
+    Content,
+    ContentFile,
+    Entry,
+    Manifest,
+    ManifestContent,
+    Status,
+)
+from nightkeep.formats.iceberg.metadata.conversions import from_bytes
+from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
+from nightkeep.formats.iceberg.metadata.manifests import read_manifest
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.storage import Storage
+
+_COUNTED = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
+
+
+def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    """Manifests that the parent has are listed as it lists them; new ones are read, and every entry of them judged."""
+    known = {manifest.path: manifest for manifest in parent.manifests}
+    live = _live(parent)
+    paths = Counter(manifest.path for manifest in candidate.manifests)
+    yield from (f"{path}: listed {times} times" for path, times in paths.items() if times > 1)
+    for manifest in candidate.manifests:
+        before = known.get(manifest.path)
+        if before is None:
+            entries = read_manifest(storage, manifest, candidate.schema)
+            faults = (*_list_faults(manifest, entries, candidate), *_entry_faults(entries, live, candidate))
+            yield from (f"{manifest.name}: {fault}" for fault in faults)
+        elif not _same_line(before, manifest):
+            yield f"{manifest.name}: its line in the manifest list changed, though its bytes did not"
+
+
+def _same_line(before: Manifest, after: Manifest) -> bool:
+    # Row ids are given to manifests from before row lineage as well.
+    given = after if before.first_row_id is not None else replace(after, first_row_id=None)
+    return given == before and after.partitions == before.partitions
+
+
+def _live(snapshot: IcebergSnapshot) -> Mapping[tuple[str, int | None], ContentFile]:
+    files = (file for unit in snapshot.units for file in (*unit.files, *unit.positional, *unit.equality))
+    return {file.identity: file for file in (*files, *snapshot.stray)}
+
+
+def _list_faults(manifest: Manifest, entries: Sequence[Entry], candidate: IcebergSnapshot) -> Iterator[str]:
+    own = (candidate.version, candidate.sequence_number)
+    if (manifest.snapshot_id, manifest.sequence_number) != own:
+        yield f"added by {manifest.snapshot_id} with {manifest.sequence_number}, expected {own[0]} with {own[1]}"
+    for status, word in _COUNTED.items():
+        files = [entry.file for entry in entries if entry.status is status]
+        told = tuple(getattr(manifest, f"{word}_{what}") for what in ("files", "rows"))
+        if told != (len(files), sum(file.rows for file in files)):
+            yield f"{told[0]} {word} files with {told[1]} rows, its entries are {len(files)}"
+    live = [entry.file.sequence_number for entry in entries if entry.status is not Status.DELETED]
+    least = min(live, default=candidate.sequence_number)
+    if manifest.min_sequence_number != least:
+        # Java drops deletes by this number: too high a one loses them.
+        yield f"least sequence number {manifest.min_sequence_number}, its entries have {least}"
+    yield from _partition_faults(manifest, [entry.file for entry in entries], candidate)
+
+
+def _entry_faults(
+    entries: Sequence[Entry], live: Mapping[tuple[str, int | None], ContentFile], candidate: IcebergSnapshot
+) -> Iterator[str]:
+    for entry in entries:
+        before = live.get(entry.file.identity)
+        if entry.status is Status.ADDED:
+            if before is not None or entry.snapshot_id != candidate.version:
+                yield f"{entry.file.path}: added by {entry.snapshot_id}, expected a new file of {candidate.version}"
+        elif before is None:
+            yield f"{entry.file.path}: {entry.status.name.lower()}, but no live file of the parent"
+        elif entry.status is Status.DELETED and entry.snapshot_id != candidate.version:
+            yield f"{entry.file.path}: deleted by {entry.snapshot_id}, expected {candidate.version}"
+        elif not _same_numbers(before, entry.file):
+            found = _numbers(entry.file)
+            yield f"{entry.file.path}: numbers {found}, the parent has {_numbers(before)}"
+
+
+def _same_numbers(before: ContentFile, after: ContentFile) -> bool:
+    found, expected = _numbers(after), _numbers(before)
+    return found == expected or (before.first_row_id is None and found[:2] == expected[:2])
+
+
+def _numbers(file: ContentFile) -> tuple[int | None, ...]:
+    return (file.sequence_number, file.file_sequence_number if file.is_dated else None, file.first_row_id)
+
+
+def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidate: IcebergSnapshot) -> Iterator[str]:
+    """Kind and spec of every entry, and bounds that hold all of their partition values."""
+    data = manifest.content is ManifestContent.DATA
+    for file in files:
+        if file.spec_id != manifest.spec_id or (file.content is Content.DATA) is not data:
+            yield f"{file.path}: {file.content.name} of spec {file.spec_id} in a manifest of {manifest.spec_id}"
+    if manifest.partitions is None:
+        return
+    kinds = partition_types(candidate.schema, manifest.spec_id)
+    if len(manifest.partitions) != len(kinds):
+        yield f"{len(manifest.partitions)} partition summaries, the spec has {len(kinds)} fields"
+        return
+    for place, (kind, told) in enumerate(zip(kinds, manifest.partitions, strict=True)):
+        values = [file.partition[place] for file in files]
+        if None in values and not told.get("contains_null"):
+            yield f"partition field {place}: holds null, its summary says not"
+        ends = {end: told.get(f"{end}_bound") for end in ("lower", "upper")}
+        read = {
+            end: from_bytes(kind, data, subject=manifest.path) for end, data in ends.items() if isinstance(data, bytes)
+        }
+        order = _signed_halves if isinstance(kind, UUIDType) else _as_it_is
+        yield from (f"partition field {place}: {fault}" for fault in _bound_faults(values, read, order))
+
+
+def _bound_faults(values: Sequence[Any], ends: Mapping[str, Any], order: Callable[[Any], Any]) -> Iterator[str]:
+    held = [value for value in values if value is not None and value == value]
+    if held and len(ends) < 2:
+        yield "no bounds, though it holds values"
+        return
+    for value in held:
+        if order(value) < order(ends["lower"]) or order(value) > order(ends["upper"]):
+            yield f"holds {value}, outside of its bounds, {ends['lower']} to {ends['upper']}"
+            return
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _signed_halves(value: bytes) -> tuple[int, int]:
+    """java.util.UUID.compareTo, by which Java plans: what writes bounds has its own, as this must not believe it."""
+    return (int.from_bytes(value[:8], "big", signed=True), int.from_bytes(value[8:], "big", signed=True))

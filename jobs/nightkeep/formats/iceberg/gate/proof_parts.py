@@ -1,0 +1,46 @@
+"""Two versions of a partition -> parts that can be proven side by side. Pure, metadata only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
+from nightkeep.gate.proof_parts import PART_BYTES, proof_parts
+
+
+def pieces(
+    base: IcebergUnit, candidate: IcebergUnit, *, part_bytes: int = PART_BYTES
+) -> Sequence[tuple[IcebergUnit, IcebergUnit]]:
+    """Parts of about equal size; a data file that both sides have, with whatever deletes, is in one part on both.
+
+    Deletes that speak of one data file are with it, position deletes of several in every part, and equality deletes
+    where an older data file is: no row's place depends on another file's rows, so fingerprints of parts add up to
+    those of the partition. A part has `part_bytes` of data, or as much as it has to read of such deletes if these are
+    more: reading them for each part takes no longer than reading the data.
+    """
+    sizes = [{file.path: file.bytes for file in unit.files} for unit in (base, candidate)]
+    shared = max(_shared_bytes(unit) for unit in (base, candidate))
+    parts = proof_parts(*sizes, part_bytes=max(part_bytes, shared))
+    if len(parts) == 1:
+        return ((base, candidate),)
+    return tuple((_part(base, part), _part(candidate, part)) for part in parts)
+
+
+def _shared_bytes(unit: IcebergUnit) -> int:
+    """Of deletes that more than one part may need. What a part reads at a time does not grow with them."""
+    several = (delete for delete in unit.positional if delete.referenced is None)
+    return sum(delete.bytes for delete in (*several, *_newer(unit.equality, unit.files)))
+
+
+def _part(unit: IcebergUnit, paths: frozenset[str]) -> IcebergUnit:
+    files = tuple(file for file in unit.files if file.path in paths)
+    positional = tuple(each for each in unit.positional if each.referenced is None or each.referenced in paths)
+    return replace(unit, files=files, positional=positional, equality=_newer(unit.equality, files))
+
+
+def _newer(equality: Iterable[ContentFile], files: Iterable[ContentFile]) -> tuple[ContentFile, ...]:
+    """Those that hold for one of the data files at least, by their numbers (spec, "Scan Planning")."""
+    oldest = min((file.sequence_number for file in files), default=None)
+    return tuple(delete for delete in equality if oldest is not None and oldest < delete.sequence_number)

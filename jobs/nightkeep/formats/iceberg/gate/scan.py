@@ -1,0 +1,202 @@
+"""Unit -> surviving positions -> logical rows: how the gate reads, sharing no code with what writes or persists.
+
+Equality deletes are joined by Polars here; what a rewrite finds by hash and lookup is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
+from nightkeep.formats.iceberg.deletes.vectors import read_vectors
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.delete_index import DeleteIndex, index_deletes
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
+from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.protocol import Positions
+from nightkeep.storage import Storage
+
+KEY_BYTES = 64 << 20
+"""Deleted keys that are joined at a time, in Arrow memory; Polars' hash table of them takes about four times that."""
+LEAST_ROWS = 1 << 18
+"""Rows of data files that are joined at a time, more where there are more keys: Polars hashes these for each join."""
+_SEQUENCE, _FILE, _POSITION, _ADDED = "sequence", "file", "position", "added"
+"""Columns beside the keys, which are called by digits."""
+
+Hidden = dict[str, BitMap64]
+"""Positions by a data file's path."""
+
+
+def survivors(storage: Storage, unit: IcebergUnit) -> Positions:
+    """Positions that every reader shows, by file name (ContentFile.name): vectors, position and equality deletes apply.
+
+    Raises CorruptMetadata where a footer counts other rows than the manifest, or a delete speaks of rows beyond them.
+    """
+    index = index_deletes(unit.positional, unit.equality)
+    counted = {file.path: _counted(storage, unit.schema, file) for file in unit.files}
+    hidden: Hidden = {file.path: BitMap64() for file in unit.files}
+    for path, positions in _by_vector(storage, index, unit.files):
+        hidden[path] = positions
+    for path, positions in _by_position(storage, index, unit.files):
+        hidden[path] |= positions
+    for path, positions in _by_equality(storage, index, unit):
+        hidden[path] |= positions
+    return {file.name: _rest(file, counted[file.path], hidden[file.path]) for file in unit.files}
+
+
+def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+    """The rows at `positions`: every column and what row lineage keeps, file by file, of one Arrow schema."""
+    for file in unit.files:
+        wanted = positions.get(file.name)
+        if wanted:
+            for piece in FileReader(storage, unit.schema, file).taken(None, wanted):
+                yield from piece.combine_chunks().to_batches()
+
+
+def _counted(storage: Storage, schema: TableSchema, file: ContentFile) -> int:
+    counted = FileReader(storage, schema, file).rows
+    if counted != file.rows:
+        raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{counted} in its footer")
+    return counted
+
+
+def _rest(file: ContentFile, counted: int, hidden: BitMap64) -> BitMap64:
+    if hidden and hidden.max() >= counted:
+        raise CorruptMetadata(file.path, f"deleted positions below its {counted} rows", str(hidden.max()))
+    return BitMap64(range(counted)) - hidden
+
+
+def _by_vector(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
+    """By path, of files that have a vector; each Puffin file is read once."""
+    found = {file.path: (vector, file.rows) for file in files if (vector := index.vector_of(file)) is not None}
+    for vector, positions in read_vectors(storage, found.values()):
+        assert vector.referenced is not None
+        yield vector.referenced, positions
+
+
+def _by_position(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
+    """By path, of position delete files; each is read once, whatever files it holds for."""
+    for delete, paths in index.positions_of(files):
+        yield from read_positions(storage, delete, paths).items()
+
+
+def _by_equality(storage: Storage, index: DeleteIndex, unit: IcebergUnit) -> Iterator[tuple[str, BitMap64]]:
+    """By path, of equality delete files: for each set of columns, some of its keys after the other."""
+    deletes_of: dict[tuple[int, ...], list[ContentFile]] = {}
+    for delete in index.equality:
+        deletes_of.setdefault(_columns(delete), []).append(delete)
+    for columns, deletes in deletes_of.items():
+        files = [file for file in unit.files if file.sequence_number < deletes[-1].sequence_number]
+        if not files:
+            continue
+        _require_keys(unit.schema, columns)
+        oldest = min(file.sequence_number for file in files)
+        applied = [delete for delete in deletes if delete.sequence_number > oldest]
+        for keys in _deleted_keys(storage, unit.schema, applied, columns):
+            yield from _joined(storage, unit.schema, files, keys)
+
+
+def _columns(delete: ContentFile) -> tuple[int, ...]:
+    """Their order says nothing."""
+    return tuple(sorted(set(delete.equality_ids)))
+
+
+def _require_keys(schema: TableSchema, columns: Sequence[int]) -> None:
+    for number in columns:
+        field = schema.field(number)
+        if str(field.field_type) in ("float", "double") or not field.field_type.is_primitive:
+            feature = f"deletes by equal values of column {field.name}, a {field.field_type}, are not handled"
+            raise RefusedTable(schema.table, feature, "remove them with the engine that wrote them")
+
+
+def _deleted_keys(
+    storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
+) -> Iterator[pl.DataFrame]:
+    """Every key once a piece, with the greatest sequence number it was deleted at.
+
+    For each piece the data files' keys are read again: keys that were deleted many times fill a piece once.
+    """
+    held: list[pl.DataFrame] = []
+    size = 0
+    for keys, sequence_number in _key_batches(storage, schema, deletes, columns):
+        held.append(_frame(keys).with_columns(pl.lit(sequence_number, pl.Int64).alias(_SEQUENCE)))
+        size += keys.nbytes
+        if size >= KEY_BYTES:
+            count = sum(map(len, held))
+            held = [_newest(held)]
+            size = size * len(held[0]) // max(1, count)
+            if size >= KEY_BYTES // 2:
+                yield held[0]
+                held, size = [], 0
+    if held:
+        yield _newest(held)
+
+
+def _key_batches(
+    storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
+) -> Iterator[tuple[pa.Table, int]]:
+    for delete in deletes:
+        reader = FileReader(storage, schema, delete)
+        if reader.rows != delete.rows:
+            expected = f"{delete.rows} rows as its manifest says"
+            raise CorruptMetadata(delete.path, expected, f"{reader.rows} in its footer")
+        for keys in reader.keys(columns):
+            yield keys, delete.sequence_number
+
+
+def _newest(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    frame = pl.concat(keys)
+    return frame.group_by([name for name in frame.columns if name != _SEQUENCE]).agg(pl.col(_SEQUENCE).max())
+
+
+def _joined(
+    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], keys: pl.DataFrame
+) -> Iterator[tuple[str, BitMap64]]:
+    """By path, positions of the rows whose key was deleted after their file was added; null equals null."""
+    names = [name for name in keys.columns if name != _SEQUENCE]
+    newest = keys[_SEQUENCE].max()
+    assert isinstance(newest, int)
+    older = [file for file in files if file.sequence_number < newest]
+    for rows in _keyed_rows(storage, schema, older, [*map(int, names)], rows=max(LEAST_ROWS, keys.height)):
+        matched = rows.join(keys, on=names, how="inner", nulls_equal=True)
+        hidden = matched.filter(pl.col(_SEQUENCE) > pl.col(_ADDED)).select(_FILE, _POSITION)
+        for (ordinal,), found in hidden.group_by(_FILE):
+            yield older[int(ordinal)].path, BitMap64(from_positions(found[_POSITION].to_numpy(), Width.BITS_64))
+
+
+def _keyed_rows(
+    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], columns: Sequence[int], *, rows: int
+) -> Iterator[pl.DataFrame]:
+    """Keys of the files' rows, about so many at a time: parts of large files, and many small files together.
+
+    Beside them the ordinal of the row's file, its position there, and the sequence number that it was added with.
+    """
+    held: list[pl.DataFrame] = []
+    count = 0
+    for ordinal, file in enumerate(files):
+        start = 0
+        for batch in FileReader(storage, schema, file).keys(columns, batch_rows=rows):
+            stop = start + batch.num_rows
+            positions = pl.int_range(start, stop, dtype=pl.Int64).alias(_POSITION)
+            number = pl.lit(ordinal, pl.Int32).alias(_FILE)
+            held.append(
+                _frame(batch).with_columns(number, positions, pl.lit(file.sequence_number, pl.Int64).alias(_ADDED))
+            )
+            count, start = count + batch.num_rows, stop
+            if count >= rows:
+                yield pl.concat(held)
+                held, count = [], 0
+    if held:
+        yield pl.concat(held)
+
+
+def _frame(keys: pa.Table) -> pl.DataFrame:
+    """Polars has times of day in nanoseconds and decimals of its own; equal values stay equal."""
+    return pl.DataFrame(keys)

@@ -1,0 +1,1 @@
+"""Metadata of Iceberg tables: bytes and JSON <-> values."""

@@ -1,0 +1,277 @@
+"""Every feature of Iceberg's format versions: what we do about it, or why the table is refused, and what proves it.
+
+`python -m nightkeep.formats.iceberg.metadata.features` prints the table of docs/iceberg-features.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.types import DoubleType, FloatType
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.metadata.locations import ADVICE
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
+
+NEWEST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Either `handled` says what we do, or `refused` what would work instead. `without` is what is done all the same,
+    planning at least, for a table with a refused one.
+
+    `test`: what holds us to it, if not the test that all handled or all refused ones have.
+    """
+
+    handled: str = ""
+    refused: str = ""
+    without: str = ""
+    test: str = ""
+
+    def __post_init__(self) -> None:
+        assert bool(self.handled) != bool(self.refused)
+
+    def proof(self, name: str) -> str:
+        return self.test or f"{_HANDLED if self.handled else _NAME}[{name}]"
+
+
+def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True) -> None:
+    """Raises RefusedTable for the first feature of the table's metadata that we do not handle, CorruptMetadata.
+
+    `schema_id`: the schema that rows are read with, None for the current one. `any_version`: whether the catalog
+    takes commits of tables of format version 3.
+    """
+    for name, found in _found(table, raw, schema_id, any_version=any_version):
+        raise _refusal(table, name, found)
+
+
+def unread_feature(
+    table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True
+) -> RefusedTable | None:  # fmt: skip
+    """The refusal of what no run of ours handles, of a table that can be planned all the same; None without any.
+
+    Raises RefusedTable for a feature with which it cannot, CorruptMetadata. Arguments as of `refuse_features`.
+    """
+    unread: RefusedTable | None = None
+    for name, found in _found(table, raw, schema_id, any_version=any_version):
+        refusal = _refusal(table, name, found)
+        if not FEATURES[name].without:
+            raise refusal
+        unread = unread or refusal
+    return unread
+
+
+def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
+    """The refusal of what we do not change, of a table whose files can be told all the same; None without any.
+
+    Raises RefusedTable for a feature by which they cannot, CorruptMetadata.
+    """
+    refusals = [(name, _refusal(table, name, found)) for name, found in _structure(table, raw)]
+    for name, refusal in refusals:
+        if not FEATURES[name].without:
+            raise refusal
+    return refusals[0][1] if refusals else None
+
+
+def refuse_structure(table: str, raw: Raw) -> None:
+    """Raises RefusedTable for the first feature of the table's metadata by which we do not change it."""
+    for name, found in _structure(table, raw):
+        raise _refusal(table, name, found)
+
+
+def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
+    """The refusal of the first file that we do not read, if there is any."""
+    for file in files:
+        name = _FORMATS.get(file.format, "files of other formats")
+        if name:
+            return _refusal(table, name, f"{file.path} is in {file.format}")
+        if file.raw.get("key_metadata") is not None:
+            return _refusal(table, "encryption", f"{file.path} is encrypted")
+    return None
+
+
+def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
+    """Raises RefusedTable for a live file that we do not read."""
+    refusal = unread_file(table, files)
+    if refusal is not None:
+        raise refusal
+
+
+def refuse_manifests(table: str, manifests: Iterable[Manifest]) -> None:
+    """Raises RefusedTable for a manifest that we cannot read."""
+    for manifest in manifests:
+        if manifest.key_metadata is not None:
+            raise _refusal(table, "encryption", f"{manifest.path} is encrypted")
+
+
+def manifest_list_of(table: str, snapshot: Raw) -> str:
+    """Where a snapshot's manifest list is. Raises RefusedTable where it is encrypted or there is none."""
+    if snapshot.get("key-id") is not None:
+        raise _refusal(table, "encryption", f"snapshot {snapshot.get('snapshot-id')} is encrypted")
+    if "manifest-list" not in snapshot and "manifests" in snapshot:
+        raise _refusal(table, "snapshots without a manifest list", f"snapshot {snapshot.get('snapshot-id')}")
+    return text(snapshot, "manifest-list", subject=f"{table}: snapshot {snapshot.get('snapshot-id')}")
+
+
+def refuse_keys(schema: TableSchema, deletes: Iterable[ContentFile]) -> None:
+    """Raises RefusedTable for equality deletes by columns that we do not compare as readers do."""
+    fields = {field_id: file.path for file in deletes for field_id in file.equality_ids}
+    for field_id, path in fields.items():
+        try:
+            field = schema.field(field_id)
+        except CorruptMetadata as failure:
+            found = f"{path} deletes by field {field_id}"
+            raise _refusal(schema.table, "equality deletes by columns that no schema has", found) from failure
+        if isinstance(field.field_type, FloatType | DoubleType):
+            found = f"{path} deletes by {field.name}, a {field.field_type}"
+            raise _refusal(schema.table, "equality deletes by float or double columns", found)
+
+
+def document() -> str:
+    """The table of features as Markdown."""
+    rows = (f"| {name} | {_verdict(known)} | `{known.proof(name)}` |" for name, known in FEATURES.items())
+    return "\n".join((_HEAD, *rows, ""))
+
+
+def _verdict(known: Feature) -> str:
+    refused = f"{known.without}; all else is refused: {known.refused}" if known.without else f"Refused: {known.refused}"
+    return f"{known.handled or refused}."
+
+
+def _refusal(table: str, name: str, found: str) -> RefusedTable:
+    return RefusedTable(table, f"{name}: {found}", FEATURES[name].refused)
+
+
+def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
+    """Refused features of a table's metadata, each with where it is."""
+    yield from _structure(table, raw)
+    if integer(raw, "format-version", subject=table) == NEWEST and not any_version:
+        yield "format version 3 in catalogs other than REST and SQL", "pyiceberg commits no such metadata"
+    yield from _types(table, raw, schema_id)
+    for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
+        told = f"partition field {field.get('name')} is {field.get('transform')}"
+        sources = field.get("source-ids")
+        if isinstance(sources, list) and len(sources) > 1:
+            yield "transforms of several columns", told
+        elif not _TRANSFORM.fullmatch(str(field.get("transform"))):
+            yield "unknown transforms", told
+
+
+def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
+    version = integer(raw, "format-version", subject=table)
+    if version < 2 or version > NEWEST:
+        yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
+    if raw.get("encryption-keys") or "encryption.key-id" in properties(raw, subject=table):
+        yield "encryption", "the table has encryption keys"
+
+
+def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, str]]:
+    number = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
+    schemas = [each for each in objects(raw, "schemas", subject=table) if each.get("schema-id") == number]
+    for column, field in (pair for schema in schemas for pair in _leaves("", schema)):
+        name = re.split(r"[(\[]", str(field.get("type")))[0].strip()
+        told = f"column {column} is of type {field.get('type')}"
+        if not _TYPES.fullmatch(name):
+            yield f"type {name}" if f"type {name}" in FEATURES else "unknown types", told
+        if name.endswith("_ns") and not {"initial-default", "write-default"}.isdisjoint(field):
+            yield "default values of nanosecond timestamps", told
+
+
+def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
+    """What a type's JSON has of primitive types: each field or the like, and the path of its column."""
+    parts = ({"name": part, "type": kind[part]} for part in ("element", "key", "value") if part in kind)
+    for field in (*_fields(kind), *parts):
+        column, inner = f"{path}.{field.get('name')}".lstrip("."), field.get("type")
+        yield from _leaves(column, inner) if isinstance(inner, dict) else [(column, field)]
+
+
+def _fields(kind: Raw) -> list[Raw]:
+    found = kind.get("fields") or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise CorruptMetadata("fields of a schema or partition spec", "a list of objects", kind_of(found))
+    return found
+
+
+_SUITE: Final = "tests/formats/iceberg/metadata/test_features.py"
+_NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
+_HANDLED: Final = f"{_SUITE}::test_a_handled_feature_is_read"
+_KEPT: Final = "tests/formats/iceberg/catalog/test_catalog.py::test_what_metadata_says_beyond_the_commit_is_kept"
+_NESTED_KEYS: Final = (
+    "tests/formats/iceberg/rewrite/test_persist_plan.py::test_columns_without_one_meaning_of_equal_are_refused"
+)
+_BUCKETS: Final = "tests/object_store/test_runs.py::test_pyiceberg_reads_on_s3_what_java_read_before"
+_ENGINE: Final = "use the engine's own maintenance for this table"
+_ROWLESS: Final = "Planned, swept and expired, for which no row is read"
+_REWRITE: Final = (
+    "rewrite the files as Parquet with the engine that wrote them; partitions without such files are cared for"
+)
+
+_TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
+_TYPES: Final = re.compile(
+    r"boolean|int|long|float|double|decimal|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
+    r"|string|uuid|fixed|binary"
+)
+_FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
+
+FEATURES: Final[Mapping[str, Feature]] = {
+    "format version 1": Feature(
+        refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')",
+        without="Planned, and swept in a dry run",
+    ),
+    "format version 2": Feature(handled="Read and written"),
+    "format version 3": Feature(handled="Read and written"),
+    "format versions above 3": Feature(refused="use the engine that wrote it"),
+    "format version 3 in catalogs other than REST and SQL": Feature(refused="move the table to such a catalog"),
+    "position deletes": Feature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
+    "deletion vectors": Feature(handled="Applied, checked and written, one for each data file"),
+    "equality deletes": Feature(handled="Applied by sequence number, those of no partition everywhere"),
+    "equality deletes by float or double columns": Feature(refused=_ENGINE),
+    "equality deletes by columns that no schema has": Feature(refused=_ENGINE),
+    "equality deletes by structs or fields within them": Feature(
+        refused="delete by columns of primitive types", test=_NESTED_KEYS
+    ),
+    "row lineage": Feature(handled="Rows keep their ids and the sequence numbers of their last change"),
+    "default values": Feature(handled="Read where a file lacks the column"),
+    "default values of nanosecond timestamps": Feature(refused=_ENGINE),
+    "partition spec evolution": Feature(handled="Files stay in the partition spec that they were written in"),
+    "schema evolution": Feature(handled="Columns are read by field id, of files without ids by name mapping"),
+    "transforms of several columns": Feature(refused=_ENGINE),
+    "unknown transforms": Feature(refused=_ENGINE),
+    "partition values of type fixed": Feature(
+        refused="partition by another column; other partitions are cared for", without="Swept and expired"
+    ),
+    "type timestamp_ns": Feature(handled="Read and written"),
+    "type timestamptz_ns": Feature(handled="Read and written"),
+    "type variant": Feature(refused=_ENGINE, without=_ROWLESS),
+    "type geometry": Feature(refused=_ENGINE, without=_ROWLESS),
+    "type geography": Feature(refused=_ENGINE, without=_ROWLESS),
+    "type unknown": Feature(refused=_ENGINE, without=_ROWLESS),
+    "unknown types": Feature(refused=_ENGINE, without=_ROWLESS),
+    "ORC files": Feature(refused=_REWRITE),
+    "Avro files": Feature(refused=_REWRITE),
+    "files of other formats": Feature(refused=_REWRITE),
+    "encryption": Feature(refused=_ENGINE),
+    "files in object stores": Feature(handled="Read and written in one bucket", test=_BUCKETS),
+    **{name: Feature(refused=advice) for name, advice in ADVICE.items()},
+    "files outside the table's folder": Feature(handled="Read where manifests say, written as properties say"),
+    "branches and tags": Feature(handled="Left alone: only the branch main is read and committed to"),
+    "statistics files": Feature(handled="Kept", test=_KEPT),
+    "snapshots without a manifest list": Feature(refused="expire snapshots of before the upgrade to version 2"),
+}
+
+_HEAD: Final = """# Features of Iceberg tables
+
+What a table's metadata may say, by the Iceberg table spec, format versions 1 to 3.
+Printed by `python -m nightkeep.formats.iceberg.metadata.features`.
+
+| feature | what we do | test |
+|---|---|---|"""
+
+if __name__ == "__main__":
+    print(document(), end="")

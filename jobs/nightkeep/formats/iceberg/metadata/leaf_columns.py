@@ -1,0 +1,107 @@
+"""A schema -> its leaf columns, and how much the statistics of each tell: MetricsConfig.java, ParquetMetrics.java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UnknownType
+
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.kernels.stats import Detail, StatsMode, parse_mode
+
+DEFAULT: Final = StatsMode(Detail.TRUNCATE, 16)
+NONE: Final = StatsMode(Detail.NONE)
+MAX_INFERRED: Final = 100
+"""Default of write.metadata.metrics.max-inferred-column-defaults."""
+_PREFIX: Final = "write.metadata.metrics."
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column that is no struct, at its `path` of names; lists and maps are leaves, too, of no order."""
+
+    path: tuple[str, ...]
+    field: NestedField
+
+    @property
+    def type(self) -> pa.DataType:
+        return arrow_type(self.field.field_type)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its statistics have bounds."""
+        return isinstance(self.field.field_type, PrimitiveType) and not isinstance(self.field.field_type, UnknownType)
+
+
+def leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+    """Every leaf of the current columns, in schema order."""
+    return tuple(leaf for field in schema.current.fields for leaf in leaves_of(field))
+
+
+def leaves_of(field: NestedField, above: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    """The leaf that a column is, or those of a struct."""
+    path = (*above, field.name)
+    if not isinstance(field.field_type, StructType):
+        yield Leaf(path, field)
+        return
+    for child in field.field_type.fields:
+        yield from leaves_of(child, path)
+
+
+class StatsModes:
+    """How much is told of each column of a table, by `write.metadata.metrics.*`. What is no mode is as if not set."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        told = schema.properties.get(f"{_PREFIX}default")
+        self._default = DEFAULT if told is None else _mode(told, DEFAULT)
+        self._of: dict[str, StatsMode] = {}
+        most = _most(schema.properties)
+        names = list(_names(schema.current))
+        if told is None and len(names) > most:
+            self._default = NONE
+            self._of = dict.fromkeys(names[:most], DEFAULT)
+        columns = f"{_PREFIX}column."
+        for key, text in schema.properties.items():
+            if key.startswith(columns):
+                self._of[key.removeprefix(columns)] = _mode(text, self._default)
+
+    def of(self, name: str) -> StatsMode:
+        """Of a column by its full name: `a.b`, `list.element`, `map.key`."""
+        return self._of.get(name, self._default)
+
+
+def _mode(text: str, fallback: StatsMode) -> StatsMode:
+    try:
+        return parse_mode(text)
+    except ValueError:
+        return fallback
+
+
+def _most(properties: Mapping[str, str]) -> int:
+    text = properties.get(f"{_PREFIX}max-inferred-column-defaults", "")
+    return int(text) if text.isdecimal() else MAX_INFERRED
+
+
+def _names(schema: Schema) -> Iterator[str]:
+    """Of the primitive columns: those of a struct before any that are deeper (MetricsConfig.limitFieldIds)."""
+    return (schema.find_column_name(number) or "" for number in _ids(schema.as_struct()))
+
+
+def _ids(kind: IcebergType) -> Iterator[int]:
+    fields = _fields(kind)
+    yield from (field.field_id for field in fields if isinstance(field.field_type, PrimitiveType))
+    for field in fields:
+        yield from _ids(field.field_type)
+
+
+def _fields(kind: IcebergType) -> tuple[NestedField, ...]:
+    if isinstance(kind, StructType):
+        return tuple(kind.fields)
+    if isinstance(kind, ListType):
+        return (kind.element_field,)
+    return (kind.key_field, kind.value_field) if isinstance(kind, MapType) else ()

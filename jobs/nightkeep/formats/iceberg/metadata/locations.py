@@ -1,0 +1,86 @@
+"""Locations in metadata <-> names in storage, whose root is this machine's or a bucket's: one spelling in, nothing
+decoded."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.storage import Storage
+from nightkeep.storage.clients import SCHEMES
+from nightkeep.storage.file_names import MAX_NAME_BYTES
+
+MACHINE: Final = "/"
+"""The root of this machine's storage."""
+ADVICE: Final = {
+    "files of unknown schemes": f"keep the table on this machine, or on one of {', '.join(SCHEMES)}",
+    "files of another host": "write file:/ or file:/// locations",
+    "files in several stores": "keep them in one place",
+    "keys with empty parts": "rewrite the table's files with locations without // in their paths",
+}
+"""Places that are refused, and what would work instead."""
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_OBJECT: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]+)(/|$)")
+_FILE: Final = "file:"
+
+
+def storage_name(location: str) -> str:
+    """What storage calls the file at a location that metadata names: its absolute path without the first slash.
+
+    `/a b`, `file:/a b` and `file:///a b` are one file; of `s3://bucket/a b` it is the key. Percent signs are characters
+    like any other, as they are to Java's HadoopFileIO and S3FileIO and to pyiceberg. Raises RefusedTable for another
+    scheme or a host, CorruptMetadata for what is no absolute path of a file.
+    """
+    found = _OBJECT.match(location)
+    path = location[found.start(3) :] if found else location.removeprefix(_FILE)
+    scheme = None if found else _SCHEME.match(location)
+    if scheme and path == location:
+        raise _refusal(location, "files of unknown schemes", f"{scheme[1]} is not handled")
+    if path.startswith("//") and not found:
+        if path != location and not path.startswith("///"):
+            raise _refusal(location, "files of another host", f"{path[2:].partition('/')[0]} is not handled")
+        path = "/" + path.lstrip("/")
+    _require_path(location, path)
+    if found and "//" in path:
+        # The client that we read with takes several slashes for one; to S3 they are another key.
+        raise _refusal(location, "keys with empty parts", f"{path[1:]} is not handled")
+    return path[1:]
+
+
+def root_of(location: str) -> str:
+    """The root of the storage that has the file at a location: `/`, or a bucket as `s3://bucket`, never `s3a`."""
+    found = _OBJECT.match(location)
+    return f"{SCHEMES[found[1]]}://{found[2]}" if found else MACHINE
+
+
+def name_in(storage: Storage, location: str) -> str:
+    """As `storage_name`. Raises RefusedTable for a file that is not in `storage`, which is the table's."""
+    require_in(storage, location)
+    return storage_name(location)
+
+
+def require_in(storage: Storage, location: str) -> None:
+    """Raises RefusedTable for a file or folder that is not in `storage`, which is the table's."""
+    root = root_of(location)
+    if root != storage.root:
+        raise _refusal(location, "files in several stores", f"those in both {storage.root} and {root} are not handled")
+
+
+def _refusal(location: str, name: str, found: str) -> RefusedTable:
+    return RefusedTable(location, f"{name}: {found}", ADVICE[name])
+
+
+def _require_path(location: str, path: str) -> None:
+    parts = path.split("/")
+    if parts[0] or not parts[-1] or {".", ".."} & set(parts) or "\0" in path or len(path) > MAX_NAME_BYTES:
+        raise CorruptMetadata("location in table metadata", "an absolute path or URI of a file", repr(location))
+
+
+def stored_name(location: str) -> str:
+    """What a listing calls the file at a location that metadata names. Raises as storage_name does.
+
+    Folders of this machine are separated by any number of slashes; keys of an object store are what they are.
+    """
+    name = storage_name(location)
+    return re.sub("/{2,}", "/", name) if location.startswith(("/", "file:")) else name

@@ -1,0 +1,127 @@
+"""The beginning of a metadata file -> the table's UUID and location; only what begins otherwise is read whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.metadata.locations import stored_name
+from nightkeep.formats.iceberg.metadata.table_metadata import decode, text
+from nightkeep.limits import DOCUMENT
+from nightkeep.storage import Storage, Stored
+
+
+def location_in(storage: Storage, metadata: str) -> str:
+    """The location of the table whose metadata file is at `metadata`. Raises MissingFile, CorruptMetadata."""
+    if metadata not in _LOCATIONS:
+        name = stored_name(metadata)
+        with storage.open(name) as source:
+            told = _LOCATION_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
+        found = json.loads(told[1]) if told else None
+        if not isinstance(found, str):
+            found = text(decode(storage.read(name), subject=metadata), "location", subject=metadata)
+        if len(_LOCATIONS) >= _REMEMBERED:
+            _LOCATIONS.clear()
+        _LOCATIONS[metadata] = found
+    return _LOCATIONS[metadata]
+
+
+_WHOLE_BYTES: Final = 64 * 1024
+"""What is not much longer than its beginning is read in one request."""
+
+
+_BEGINNING_BYTES: Final = 4096
+"""Java's, pyiceberg's and ours have the UUID in the first few hundred."""
+
+
+_REMEMBERED: Final = 1 << 17
+
+
+_LOCATIONS: Final[dict[str, str]] = {}
+"""By metadata file, none of which is ever written twice."""
+
+
+_TABLE_IDS: Final[dict[tuple[str, Stored], str | None]] = {}
+"""What was read, by store: a file of the same name, size and time is not asked twice."""
+
+
+def table_id(storage: Storage, file: Stored) -> str | None:
+    """None for a file that ends before it says."""
+    try:
+        return _TABLE_IDS[storage.root, file]
+    except KeyError:
+        found = _read_table_id(storage, file)
+    if len(_TABLE_IDS) >= _REMEMBERED:
+        _TABLE_IDS.clear()
+    _TABLE_IDS[storage.root, file] = found
+    return found
+
+
+def _read_table_id(storage: Storage, file: Stored) -> str | None:
+    if file.bytes > _WHOLE_BYTES:
+        with storage.open(file.name) as source:
+            told = _UUID_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
+        if told:
+            return told[1].decode()
+    data = storage.read(file.name)
+    try:
+        return text(decode(data, subject=file.name), "table-uuid", subject=file.name)
+    except CorruptMetadata:
+        if not _is_torn(data):
+            raise
+    told = _UUID_FIRST.match(_unpacked(data))
+    return told[1].decode() if told else None
+
+
+_PLAIN: Final = rb'"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9]+|true|false|null)\s*,\s*'
+
+
+_UUID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"table-uuid"\s*:\s*"([0-9A-Za-z-]+)"')
+
+
+_LOCATION_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"location"\s*:\s*("(?:[^"\\]|\\.)*")')
+"""A UUID, or a location, that stands before anything nested: what is further inside may be a property of that name."""
+
+
+def _unpacked(data: bytes) -> bytes:
+    """As much as there is of a text that gzip may have compressed; nothing where it is neither."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data, DOCUMENT.value)
+    except zlib.error:
+        return b""
+
+
+def _is_torn(data: bytes) -> bool:
+    """Whether this is the beginning of a JSON object alone, be it compressed, or nothing: blocks that were never
+    written read as zeros."""
+    if data[:2] == b"\x1f\x8b":
+        return _is_cut(data)
+    written = data.rstrip(b"\0").decode(errors="replace").strip()
+    if not written.startswith("{"):
+        return not written or data == b"\x1f"
+    try:
+        json.loads(written)
+    except json.JSONDecodeError as failure:
+        # A string without an end goes on to that of the text; another word or escape has at most six letters.
+        return failure.msg.startswith("Unterminated string") or failure.pos >= len(written) - _LONGEST_WORD
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+_LONGEST_WORD: Final = 6
+
+
+def _is_cut(packed: bytes) -> bool:
+    """Whether a compressed text has no end."""
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        text = unpacking.decompress(packed, DOCUMENT.value)
+    except zlib.error:
+        return False
+    return not unpacking.eof and text.lstrip()[:1] in (b"", b"{")

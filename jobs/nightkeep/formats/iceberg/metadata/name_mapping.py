@@ -1,0 +1,77 @@
+"""Fields of a data file -> the same with ids: its own, or those that the table's name mapping gives (spec, "Column
+Projection", "Name Mapping Serialization")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.types import FIELD_ID
+
+ArrowField: TypeAlias = "pa.Field[Any]"
+PROPERTY: Final = "schema.name-mapping.default"
+
+
+def field_id(field: ArrowField) -> int | None:
+    """What Arrow keeps a Parquet field id as; None where the file has none."""
+    text = (field.metadata or {}).get(FIELD_ID)
+    return None if text is None else int(text)
+
+
+def with_ids(fields: Sequence[ArrowField], schema: TableSchema, *, subject: str) -> list[ArrowField]:
+    """The fields with their ids; a file that has one anywhere is never mapped, as in Java (ParquetSchemaUtil.hasIds).
+
+    Raises RefusedTable where neither file nor table tells ids: by place, as Java then reads, is a guess.
+    """
+    if any(map(_has_id, fields)):
+        return list(fields)
+    text = schema.properties.get(PROPERTY)
+    if text is None:
+        advice = f"set {PROPERTY}, or rewrite these files with the engine that added them"
+        raise RefusedTable(subject, "a data file has no field ids and the table no name mapping", advice)
+    try:
+        mapping = parse_mapping_from_json(text)
+    except ValueError as failure:
+        raise CorruptMetadata(f"{schema.table}: {PROPERTY}", "a name mapping", reason_of(failure)) from failure
+    found = _by_name(mapping.root)
+    return [_mapped(field, field.name, found) for field in fields]
+
+
+def _has_id(field: ArrowField) -> bool:
+    return field_id(field) is not None or any(map(_has_id, _children(field.type)))
+
+
+def _children(kind: pa.DataType) -> list[ArrowField]:
+    return [kind.field(place) for place in range(kind.num_fields)]
+
+
+def _by_name(fields: Iterable[MappedField]) -> dict[str, MappedField]:
+    return {name: field for field in fields for name in field.names}
+
+
+def _mapped(field: ArrowField, name: str, known: Mapping[str, MappedField]) -> ArrowField:
+    """A field that the mapping does not know, or gives no id, has none: its values are nobody's column."""
+    mapped = known.get(name)
+    below = _by_name(mapped.fields) if mapped else {}
+    plain = pa.field(field.name, _type(field.type, below), field.nullable)
+    if mapped is None or mapped.field_id is None:
+        return plain
+    return plain.with_metadata({FIELD_ID: str(mapped.field_id).encode()})
+
+
+def _type(kind: pa.DataType, known: Mapping[str, MappedField]) -> pa.DataType:
+    """Elements, keys and values are known by these names, whatever a writer called them (ApplyNameMapping.java)."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([_mapped(child, child.name, known) for child in kind])
+    if isinstance(kind, pa.MapType):
+        key: Any = _mapped(kind.key_field, "key", known)
+        value: Any = _mapped(kind.item_field, "value", known)
+        return cast(pa.DataType, pa.map_(key, value))
+    if isinstance(kind, pa.ListType):
+        return pa.list_(_mapped(kind.value_field, "element", known))
+    return kind

@@ -1,0 +1,229 @@
+"""Partition values as manifests have them -> typed values for filters, a unit's name, what tells partitions apart.
+
+Iceberg table spec, "Partitioning" and "Partition Transforms".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.model import UnitKey
+
+Values = tuple[object, ...]
+"""A partition as manifests have it: values of the spec's fields in their order."""
+
+
+def unit_key(schema: TableSchema, spec_id: int, values: Values) -> UnitKey:
+    """`day=2026-11-01/id_bucket=3`, after `spec-2/` where the spec is not spec 0; a name for each partition.
+
+    Fields whose transform is void are left out. Raises as `typed`.
+    """
+    own = _own(schema, spec_id, values)
+    text = "/".join(f"{_escaped(name)}={_key_value(value)}" for name, value in own.items())
+    if spec_id == 0:
+        return UnitKey(text)
+    return UnitKey(f"spec-{spec_id}/{text}" if text else f"spec-{spec_id}")
+
+
+def typed(schema: TableSchema, spec_id: int, values: Values) -> Mapping[str, object]:
+    """Values by the names of the partition fields of every spec, None for fields that this spec does not have.
+
+    identity: str, int, bool, Decimal, float, bytes, date, time, datetime (of UTC where the column has a zone); a uuid
+    and a moment of nanoseconds are texts, `2026-11-01T06:07:08.000000009`. truncate: like its column. bucket: int.
+    day: date. year, month, hour: texts such as `2026`, `2026-11` and `2026-11-01-06`, which sort as time does.
+    Raises CorruptMetadata for values that are not of their field's type, RefusedTable for a date beyond year 9999.
+    """
+    every = (each for spec in schema.specs.values() for each in spec.fields if not _is_void(each))
+    return {**dict.fromkeys((each.name for each in every), None), **_own(schema, spec_id, values)}
+
+
+def identity(spec_id: int, values: Values) -> Hashable:
+    """The same for the same partition, and different for two: as Java compares them, -0.0 is not 0.0."""
+    if any(isinstance(value, float) for value in values):
+        return (spec_id, tuple(_bits(value) if isinstance(value, float) else value for value in values))
+    return (spec_id, values)
+
+
+def _bits(value: float) -> bytes:
+    # Whatever its payload, NaN is one value.
+    return b"NaN" if value != value else struct.pack(">d", value)
+
+
+def _own(schema: TableSchema, spec_id: int, values: Values) -> dict[str, object]:
+    fields = schema.spec(spec_id).fields
+    if len(values) != len(fields):
+        subject = f"{schema.table}: a partition of spec {spec_id}"
+        raise CorruptMetadata(subject, f"{len(fields)} values", str(len(values)))
+    kinds = zip(fields, partition_types(schema, spec_id), values, strict=True)
+    return {
+        field.name: None if value is None else _value(schema, field, kind, value)
+        for field, kind, value in kinds
+        if not _is_void(field)
+    }
+
+
+def _is_void(field: PartitionField) -> bool:
+    return str(field.transform) == "void"
+
+
+def _value(schema: TableSchema, field: PartitionField, kind: IcebergType, value: object) -> object:
+    subject = f"{schema.table}: partition field {field.name}"
+    convert = _OF_TRANSFORM.get(str(field.transform)) or _OF_TYPE.get(type(kind))
+    if convert is None:
+        raise RefusedTable(
+            schema.table, f"partition values of type {kind} are not handled", "use another partition spec"
+        )
+    try:
+        return convert(value)
+    except OverflowError as failure:
+        feature = f"partition field {field.name} with a value that is no date of the years 1 to 9999"
+        raise RefusedTable(schema.table, feature, "correct the rows of that partition") from failure
+    except (TypeError, ValueError) as failure:
+        raise CorruptMetadata(subject, f"a value of type {kind}", repr(value)) from failure
+
+
+def _exactly(*kinds: type) -> Callable[[Any], object]:
+    def check(value: Any) -> object:
+        # A bool is an int to Python alone.
+        if type(value) not in kinds:
+            raise TypeError(type(value).__name__)
+        return value
+
+    return check
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(type(value).__name__)
+    return value
+
+
+def _day(value: Any) -> date:
+    return _EPOCH_DAY + timedelta(days=_whole(value))
+
+
+def _time(value: Any) -> time:
+    micros = _whole(value)
+    if not 0 <= micros < 86_400_000_000:
+        raise ValueError(micros)
+    return (_EPOCH + timedelta(microseconds=micros)).time()
+
+
+def _moment(value: Any) -> datetime:
+    return _EPOCH + timedelta(microseconds=_whole(value))
+
+
+def _instant(value: Any) -> datetime:
+    return _moment(value).replace(tzinfo=UTC)
+
+
+def _nanos(value: Any) -> str:
+    seconds, nanos = divmod(_whole(value), 1_000_000_000)
+    return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}.{nanos:09d}"
+
+
+def _year(value: Any) -> str:
+    return f"{1970 + _whole(value):04d}"
+
+
+def _month(value: Any) -> str:
+    years, months = divmod(_whole(value), 12)
+    return f"{_year(years)}-{months + 1:02d}"
+
+
+def _hour(value: Any) -> str:
+    days, hours = divmod(_whole(value), 24)
+    return f"{_day(days).isoformat()}-{hours:02d}"
+
+
+def _uuid(value: Any) -> str:
+    return str(value if isinstance(value, UUID) else UUID(bytes=_bytes(value)))
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(type(value).__name__)
+    return bytes(value)
+
+
+def _key_value(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    # The text null is not the value null.
+    return "%6Eull" if value == "null" else _escaped(str(value))
+
+
+def _escaped(text: str) -> str:
+    """Without what separates fields, and printable: the text is a line of reports."""
+    return "".join(_hex(char) if char in "/=%" or not char.isprintable() else char for char in text)
+
+
+def _hex(char: str) -> str:
+    # Byte by byte: of code points, one's digits may start another's.
+    return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
+
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = date(1970, 1, 1)
+_OF_TRANSFORM: Final[Mapping[str, Callable[[Any], object]]] = {
+    "year": _year,
+    "month": _month,
+    "day": _day,
+    "hour": _hour,
+}
+_OF_TYPE: Final[Mapping[type[IcebergType], Callable[[Any], object]]] = {
+    BooleanType: _exactly(bool),
+    IntegerType: _whole,
+    LongType: _whole,
+    FloatType: _exactly(float),
+    DoubleType: _exactly(float),
+    DecimalType: _exactly(Decimal),
+    DateType: _day,
+    TimeType: _time,
+    TimestampType: _moment,
+    TimestamptzType: _instant,
+    TimestampNanoType: _nanos,
+    TimestamptzNanoType: _nanos,
+    StringType: _exactly(str),
+    UUIDType: _uuid,
+    BinaryType: _bytes,
+    FixedType: _bytes,
+    # Of a source column that no schema has any more.
+    UnknownType: lambda value: value if isinstance(value, bytes | str) else str(value),
+}

@@ -1,0 +1,127 @@
+"""A table's schemas, partition specs and properties, as data files are to be read and written by them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.iceberg.metadata.table_metadata import integer, objects, properties, text
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """`current` are the columns rows are handed out with. `schemas` are all the table ever had, by id.
+
+    `specs` are all partition specs, by id; new files are of `default_spec_id`, rewritten ones stay in theirs.
+    `location` and `properties` are the table's. Picklable: tasks carry it to executors.
+    """
+
+    table: str
+    format_version: int
+    location: str
+    current: Schema
+    schemas: Mapping[int, Schema]
+    specs: Mapping[int, PartitionSpec]
+    default_spec_id: int
+    properties: Mapping[str, str]
+
+    @property
+    def has_row_lineage(self) -> bool:
+        """Every row has an id and the sequence number of its last change (spec, "Row Lineage")."""
+        return self.format_version >= 3
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        """Raises CorruptMetadata."""
+        if spec_id not in self.specs:
+            raise CorruptMetadata(f"{self.table}: partition spec {spec_id}", f"one of {sorted(self.specs)}", "none")
+        return self.specs[spec_id]
+
+    def is_global(self, spec_id: int) -> bool:
+        """Whether equality deletes of this spec hold for the rows of all specs (spec, "Scan Planning")."""
+        return all(str(field.transform) == "void" for field in self.spec(spec_id).fields)
+
+    def field(self, field_id: int) -> NestedField:
+        """A field by id, top-level or nested: as the current schema has it, else as the newest one that had it.
+
+        An equality delete may speak of a column that is dropped by now. Raises CorruptMetadata.
+        """
+        for schema in (self.current, *(self.schemas[key] for key in sorted(self.schemas, reverse=True))):
+            if schema.find_column_name(field_id) is not None:
+                return schema.find_field(field_id)
+        raise CorruptMetadata(f"{self.table}: field id {field_id}", "a field of some schema of the table", "none")
+
+
+def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> TableSchema:
+    """What table metadata says of columns, partitions and properties; `schema_id` None: the current schema.
+
+    Names and ids only: what of it we do not handle, features say. A type we do not know becomes `unknown`: columns that
+    are gone are never read, nor is a row of a table that has one. Raises CorruptMetadata, and RefusedTable for defaults
+    that are not understood.
+    """
+    current = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
+    schemas = {
+        integer(each, "schema-id", subject=f"{table}: schema"): each for each in objects(raw, "schemas", subject=table)
+    }
+    if current not in schemas:
+        raise CorruptMetadata(f"{table}: schema {current}", f"one of {sorted(schemas)}", "none")
+    specs = tuple(_spec(each, table) for each in objects(raw, "partition-specs", subject=table))
+    found = TableSchema(
+        table=table,
+        format_version=integer(raw, "format-version", subject=table),
+        location=text(raw, "location", subject=table).rstrip("/"),
+        current=_schema(schemas[current], table),
+        schemas={number: _schema(each, table) for number, each in schemas.items()},
+        specs={spec.spec_id: spec for spec in specs},
+        default_spec_id=integer(raw, "default-spec-id", subject=table),
+        properties=dict(properties(raw, subject=table)),
+    )
+    found.spec(found.default_spec_id)
+    return found
+
+
+def _schema(raw: Mapping[str, Any], table: str) -> Schema:
+    subject = f"{table}: schema {raw.get('schema-id')}"
+    try:
+        return Schema.model_validate(_known(raw))
+    except TypeError as failure:
+        feature = f"a column default is not understood: {reason_of(failure)}"
+        raise RefusedTable(table, feature, "use the engine's own maintenance for this table") from failure
+    except _MALFORMED as failure:
+        raise CorruptMetadata(subject, "a schema", reason_of(failure)) from failure
+
+
+def _known(kind: Any) -> Any:
+    """A type's JSON with `unknown` for what pyiceberg has no class for."""
+    if isinstance(kind, dict):
+        return {key: _known(each) if key in _TYPED else each for key, each in kind.items()}
+    if isinstance(kind, list):
+        return [_known(each) for each in kind]
+    return kind if not isinstance(kind, str) or _PRIMITIVE.match(kind) else "unknown"
+
+
+def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
+    subject = f"{table}: partition spec {raw.get('spec-id')}"
+    try:
+        integer(raw, "spec-id", subject=subject)
+        return PartitionSpec.model_validate(raw)
+    except (TypeError, *_MALFORMED) as failure:
+        raise CorruptMetadata(subject, "a partition spec", reason_of(failure)) from failure
+
+
+_MALFORMED: Final = (
+    ValueError, ValidationError, LookupError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
+)  # fmt: skip
+"""What pyiceberg raises of objects that are no schema; of a default that it does not understand a TypeError."""
+_TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
+_PRIMITIVE: Final = re.compile(
+    r"(struct|list|map|boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
+    r"|string|uuid|binary|unknown|geometry|geography|fixed\s*\[\s*\d+\s*\]|decimal\(\s*\d+\s*,\s*\d+\s*\))$"
+)

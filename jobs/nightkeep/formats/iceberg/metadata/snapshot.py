@@ -1,0 +1,290 @@
+"""One snapshot of an Iceberg table as values: the live files of each partition, and the deletes that hold for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.formats.iceberg.metadata.catalog_table import CatalogTable
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.metadata.features import (
+    manifest_list_of,
+    refuse_features,
+    refuse_manifests,
+    unread_feature,
+    unread_file,
+)
+from nightkeep.formats.iceberg.metadata.manifest_list import read_manifest_list
+from nightkeep.formats.iceberg.metadata.manifest_schema import unwritten_type
+from nightkeep.formats.iceberg.metadata.manifests import read_manifest
+from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY
+from nightkeep.formats.iceberg.metadata.partition import typed, unit_key
+from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
+from nightkeep.formats.iceberg.metadata.table_metadata import (
+    NO_SNAPSHOT,
+    Raw,
+    commit_digest,
+    decode,
+    head,
+    integer,
+    summary_of,
+)
+from nightkeep.formats.iceberg.metadata.units import Place, gather
+from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
+from nightkeep.storage import Storage, spelled
+
+__all__ = ["NO_SNAPSHOT", "IcebergSnapshot", "IcebergUnit", "load", "load_staged"]
+_MOVED_ON = 20
+"""Newest snapshots in a row that may be expired while they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergUnit:
+    """The data files of one partition of one spec, by path, and every live delete file in whose scope they are.
+
+    `values` are the partition as manifests have it; `partition` the same by the names of partition fields, typed for
+    filters, with None for fields that only other specs have. `positional` are position delete files and vectors of
+    this very spec and partition, `equality` its own equality deletes and the global ones. Which of them hold for
+    which file, sequence numbers decide (delete_index). A partition without data files is a unit while it has deletes
+    of its own, or where this very snapshot removed its last file. `left_out` says why no operation of ours reads it.
+    """
+
+    key: UnitKey
+    partition: Mapping[str, object]
+    spec_id: int
+    values: tuple[object, ...]
+    files: tuple[ContentFile, ...]
+    positional: tuple[ContentFile, ...]
+    equality: tuple[ContentFile, ...]
+    schema: TableSchema
+    left_out: RefusedTable | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class IcebergSnapshot:
+    """`version` is the snapshot id, NO_SNAPSHOT for a table without one. `operation` and `summary` are the snapshot's.
+
+    `manifests` are those of its list, in order; `raw` is the snapshot as table metadata has it; `metadata` the whole
+    table metadata it was found in (raw JSON), `metadata_location` where that is. `next_row_id` is the table's, None
+    without row lineage. `stray` are live deletes whose partition has no unit: global ones of an empty table. `unread`
+    says why no run of ours goes on from here, of an outline.
+    """
+
+    table: Address
+    version: int
+    parent_version: int | None
+    sequence_number: int
+    timestamp_ms: int
+    schema: TableSchema
+    units: tuple[IcebergUnit, ...]
+    operation: str
+    summary: Mapping[str, str]
+    manifests: tuple[Manifest, ...]
+    raw: Mapping[str, object]
+    metadata: Mapping[str, object]
+    metadata_location: str
+    next_row_id: int | None = None
+    unread: RefusedTable | None = field(default=None, compare=False)
+    stray: tuple[ContentFile, ...] = field(default=())
+
+    @cached_property
+    def identity(self) -> VersionIdentity:
+        """By the table's id, its own, and its manifest list, as it is decoded. Not by the location of table metadata,
+        which changes with everything that others commit."""
+        content = digest_of(*(repr(manifest).encode() for manifest in self.manifests))
+        return VersionIdentity(self.version, commit_digest(self.metadata, self.raw), content)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition fields of every spec, void ones left out."""
+        specs = self.schema.specs.values()
+        fields = (each for spec in specs for each in spec.fields if str(each.transform) != "void")
+        return tuple(dict.fromkeys(each.name for each in fields))
+
+    @property
+    def sizes(self) -> FileSizes:
+        files = [file for unit in self.units for file in unit.files]
+        vectors = sum(file.is_vector for unit in self.units for file in unit.positional)
+        return FileSizes(tuple(file.bytes for file in files), tuple(None for _ in files), vectors)
+
+    @property
+    def changes_rows(self) -> bool:
+        """By what the snapshot says of itself. Deletes that only take another form are committed as `delete`, too."""
+        return self.operation != "replace" and OPERATION_PROPERTY not in self.summary
+
+    @cached_property
+    def lightest(self) -> IcebergUnit | None:
+        """The unit with the fewest bytes of data: the cheapest one to prove, where a change is of no unit."""
+        read = (unit for unit in self.units if unit.left_out is None)
+        return min(read, key=lambda unit: (sum(file.bytes for file in unit.files), unit.key), default=None)
+
+    @cached_property
+    def by_key(self) -> Mapping[UnitKey, IcebergUnit]:
+        return {unit.key: unit for unit in self.units}
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where a snapshot is found: all of a table that is the same for each of its snapshots."""
+
+    address: Address
+    storage: Storage
+    metadata: Raw
+    location: str
+    any_version: bool
+    unread: RefusedTable | None = None
+
+
+def load(
+    address: Address, handle: CatalogTable, version: int | None = None, *, read_as: TableSchema | None = None
+) -> IcebergSnapshot:
+    """A snapshot by id; None: the current one of main, with the table's current schema.
+
+    One that is asked for by id has the schema it was written with, as `VERSION AS OF` shows it, or that of `read_as`:
+    columns change without a new snapshot. Raises AddressError, Unreachable, MissingFile where the table does not
+    keep that snapshot any more, RefusedTable for what we do not handle, CorruptMetadata.
+    """
+    return _followed(address, handle, lambda table: _load(table, version, read_as))
+
+
+def _followed(
+    address: Address, handle: CatalogTable, read: Callable[[_Table], IcebergSnapshot]
+) -> IcebergSnapshot:  # fmt: skip
+    """What is read of the table, however often it changes meanwhile."""
+    seen: str | None = None
+    for _ in range(_MOVED_ON):
+        try:
+            table = _table(address, handle)
+            seen = table.location
+            return read(table)
+        except MissingFile:
+            # A snapshot that is expired while it is read, or metadata that is deleted after a commit.
+            now = handle.found()[1]
+            if now == seen:
+                raise
+            seen = now
+    raise MissingFile(address.name, "files of its newest version", f"{_MOVED_ON} in a row that went")
+
+
+def _load(table: _Table, version: int | None, read_as: TableSchema | None) -> IcebergSnapshot:
+    address = table.address
+    found = head(table.metadata, subject=address.name)
+    if version is None:
+        return _snapshot(table, None if found.current is None else found.snapshots[found.current], None)
+    if version == NO_SNAPSHOT:
+        return _snapshot(table, None, read_as)
+    if version not in found.snapshots:
+        raise MissingFile(f"{address.name}: snapshot {version}", "a snapshot that the table keeps", "none")
+    raw = found.snapshots[version]
+    return _snapshot(table, raw, read_as or _schema_of(table, raw))
+
+
+def outline(address: Address, handle: CatalogTable) -> IcebergSnapshot:
+    """The newest snapshot as far as it can be planned. Raises as `load`, but for what only runs do not handle."""
+
+    def read(table: _Table) -> IcebergSnapshot:
+        unread = unread_feature(address.name, table.metadata, any_version=table.any_version)
+        return _load(replace(table, unread=unread), None, None)
+
+    return _followed(address, handle, read)
+
+
+def load_staged(address: Address, handle: CatalogTable, name: str) -> IcebergSnapshot:
+    """The snapshot that readers will see once the staged one, the file `name`, is published. Raises as `load`."""
+    table = _table(address, handle)
+    raw = decode(handle.storage.read(name), subject=spelled(handle.storage, name))
+    return _snapshot(table, raw, _schema_of(table, raw))
+
+
+def _table(address: Address, handle: CatalogTable) -> _Table:
+    metadata, location = handle.load()
+    return _Table(address, handle.storage, metadata, location, handle.commits_any_version)
+
+
+def _schema_of(table: _Table, snapshot: Raw) -> TableSchema:
+    # Snapshots of format version 1 do not tell.
+    told = snapshot.get("schema-id")
+    if table.unread is None:
+        refuse_features(table.address.name, table.metadata, schema_id=told, any_version=table.any_version)
+    return parse(table.metadata, table=table.address.name, schema_id=told)
+
+
+def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> IcebergSnapshot:
+    name = table.address.name
+    schema = schema or _schema_of(table, {})
+    version = NO_SNAPSHOT if raw is None else integer(raw, "snapshot-id", subject=name)
+    manifests = () if raw is None else read_manifest_list(table.storage, manifest_list_of(name, raw))
+    refuse_manifests(name, manifests)
+    entries = (entry for manifest in manifests for entry in read_manifest(table.storage, manifest, schema))
+    gathered = gather(schema, entries, snapshot_id=version)
+    everywhere = tuple(sorted(gathered.everywhere, key=_by_path))
+    units = tuple(sorted((_unit(schema, each, everywhere) for each in gathered.places), key=lambda unit: unit.key))
+    if units and all(unit.left_out for unit in units):
+        raise units[0].left_out or RefusedTable(name, "no partition that we read", "use its engine")
+    told = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
+    summary = summary_of(told, subject=f"{name}: snapshot {version}")
+    return IcebergSnapshot(
+        table=table.address,
+        version=version,
+        parent_version=_parent(told, name),
+        sequence_number=_sequence_number(told, name),
+        timestamp_ms=integer(told, "timestamp-ms", subject=name),
+        schema=schema,
+        units=units,
+        operation=str(summary.get("operation", "")),
+        summary={key: value for key, value in summary.items() if key != "operation"},
+        manifests=manifests,
+        raw=raw or {},
+        metadata=table.metadata,
+        metadata_location=table.location,
+        next_row_id=_next_row_id(table, told),
+        unread=table.unread,
+        stray=() if units else everywhere,
+    )
+
+
+def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
+    found = IcebergUnit(
+        key=unit_key(schema, place.spec_id, place.values),
+        partition=typed(schema, place.spec_id, place.values),
+        spec_id=place.spec_id,
+        values=place.values,
+        files=tuple(sorted(place.files, key=_by_path)),
+        positional=tuple(sorted(place.positional, key=_by_path)),
+        # Shared by all units where there are no others: global deletes may be many.
+        equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
+        schema=schema,
+    )
+    unread = unwritten_type(schema, place.spec_id)
+    unread = unread or unread_file(schema.table, (*found.files, *found.positional, *found.equality))
+    return found if unread is None else replace(found, left_out=unread)
+
+
+def _by_path(file: ContentFile) -> tuple[str, int]:
+    return (file.path, file.content_offset or 0)
+
+
+def _sequence_number(snapshot: Raw, subject: str) -> int:
+    told = snapshot.get("sequence-number") is not None
+    return integer(snapshot, "sequence-number", subject=subject) if told else 0
+
+
+def _parent(snapshot: Raw, subject: str) -> int | None:
+    if snapshot.get("parent-snapshot-id") is None:
+        return None
+    found = integer(snapshot, "parent-snapshot-id", subject=subject)
+    return None if found == NO_SNAPSHOT else found
+
+
+def _next_row_id(table: _Table, snapshot: Raw) -> int | None:
+    """Of a snapshot that is not the table's yet: what the table's will be."""
+    told = head(table.metadata, subject=table.address.name)
+    if told.next_row_id is None or not snapshot.get("snapshot-id") or snapshot["snapshot-id"] in told.snapshots:
+        return told.next_row_id
+    if "first-row-id" not in snapshot:
+        # Staged before the table got row lineage: a conflict, which is not for here to find.
+        return told.next_row_id
+    first = integer(snapshot, "first-row-id", subject=table.address.name)
+    return first + integer(snapshot, "added-rows", subject=table.address.name)

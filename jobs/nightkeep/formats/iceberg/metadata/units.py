@@ -1,0 +1,76 @@
+"""Manifest entries -> the live files of each partition, and the deletes of each; global ones apart."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, Entry, Status
+from nightkeep.formats.iceberg.metadata.delete_index import require_targets, vectors_by_target
+from nightkeep.formats.iceberg.metadata.partition import Values, identity
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A partition of a spec, and what lies in it; empty where the snapshot took its last file."""
+
+    spec_id: int
+    values: Values
+    files: list[ContentFile] = field(default_factory=list)
+    positional: list[ContentFile] = field(default_factory=list)
+    equality: list[ContentFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """`everywhere` are equality deletes that hold for all partitions of all specs; in no order, as `places`."""
+
+    places: tuple[Place, ...]
+    everywhere: tuple[ContentFile, ...]
+
+
+def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -> Gathered:
+    """Live entries of a snapshot's manifests, and the places of what that very snapshot deleted.
+
+    Raises CorruptMetadata for a file that is live twice, two vectors of a data file, and positional deletes of a data
+    file of another partition.
+    """
+    places: dict[Hashable, Place] = {}
+    emptied: dict[Hashable, Place] = {}
+    live: dict[tuple[str, int | None], ContentFile] = {}
+    everywhere: list[ContentFile] = []
+    unpartitioned = {spec_id for spec_id in schema.specs if schema.is_global(spec_id)}
+    for entry in entries:
+        file = entry.file
+        gone = entry.status is Status.DELETED
+        if gone and entry.snapshot_id != snapshot_id:
+            continue
+        if not gone and live.setdefault(file.identity, file) is not file:
+            raise CorruptMetadata(f"{schema.table}: {file.path}", "a file that is live once", "it twice")
+        schema.spec(file.spec_id)
+        key, place = identity(file.spec_id, file.partition), Place(file.spec_id, file.partition)
+        if file.content is Content.EQUALITY_DELETES and file.spec_id in unpartitioned:
+            everywhere += [] if gone else [file]
+            emptied |= {key: place} if gone else {}
+            continue
+        place = places.setdefault(key, place)
+        if not gone:
+            _list_of(place, file).append(file)
+    _require_sound(live.values())
+    # What held for everything is of no place, unless it was the last that a table without data had.
+    return Gathered(tuple((places or emptied).values()), tuple(everywhere))
+
+
+def _list_of(place: Place, file: ContentFile) -> list[ContentFile]:
+    if file.content is Content.DATA:
+        return place.files
+    return place.positional if file.content is Content.POSITION_DELETES else place.equality
+
+
+def _require_sound(live: Iterable[ContentFile]) -> None:
+    files = tuple(live)
+    vectors_by_target(file for file in files if file.is_vector)
+    deletes = (file for file in files if file.referenced is not None)
+    require_targets({file.path: file for file in files if file.content is Content.DATA}, deletes)

@@ -1,0 +1,100 @@
+"""What table metadata tells of a snapshot beside its manifest list -> the list is whole, contradicts, or is unproven.
+
+An Avro file that was cut at a block's end is a valid one. Summaries tell how many data and delete files and rows a
+snapshot has (spec, "Optional Snapshot Summary Fields"), headers of lists whose they are, and lists tell the size of
+each manifest and its entries and rows by status.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.metadata.avro import read_metadata
+from nightkeep.formats.iceberg.metadata.content_files import Manifest, ManifestContent
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, text
+from nightkeep.protocol.table_files import Unproven
+
+DATA_FILES, DELETE_FILES, RECORDS = "total-data-files", "total-delete-files", "total-records"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A snapshot's files and rows as its summary tells them, each None where it does not."""
+
+    data_files: int | None
+    delete_files: int | None
+    records: int | None
+
+    @classmethod
+    def of(cls, snapshot: Raw) -> Totals:
+        found = snapshot.get("summary")
+        told = found if isinstance(found, Mapping) else {}
+        return cls(*(_count(told.get(key)) for key in (DATA_FILES, DELETE_FILES, RECORDS)))
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def require_owner(data: bytes, snapshot_id: int, *, subject: str) -> None:
+    """Raises CorruptMetadata where the header of a manifest list tells that it is another snapshot's."""
+    told = read_metadata(data, subject=subject).get("snapshot-id", b"").decode("ascii", "replace")
+    if told.isdecimal() and told != str(snapshot_id):
+        raise CorruptMetadata(subject, f"the manifest list of snapshot {snapshot_id}", f"that of {told:.20}")
+
+
+def unproven(manifests: Sequence[Manifest], told: Totals, *, subject: str) -> tuple[Unproven, ...]:
+    """What of a manifest list the summary does not confirm. Raises CorruptMetadata where it contradicts."""
+    data = [each for each in manifests if each.content is ManifestContent.DATA]
+    deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
+    found = (_live(data), _live(deletes), sum(each.added_rows + each.existing_rows for each in data))
+    expected = (told.data_files, told.delete_files, told.records)
+    for key, wanted, counted in zip((DATA_FILES, DELETE_FILES, RECORDS), expected, found, strict=True):
+        if wanted is not None and wanted != counted:
+            what = f"{key} = {wanted}, as the summary of its snapshot says"
+            raise CorruptMetadata(subject, what, f"manifests of {counted}")
+    silent = [key for key, wanted in zip((DATA_FILES, DELETE_FILES), expected, strict=False) if wanted is None]
+    return (Unproven(subject, f"the summary of its snapshot tells no {' and no '.join(silent)}"),) if silent else ()
+
+
+def unproven_version(raw: Raw, location: str) -> tuple[Unproven, ...]:
+    """Whether a metadata file may be an older version in its place: names have numbers, one more with each commit.
+
+    Raises CorruptMetadata where its log ends with another number than that of the version before.
+    """
+    logged = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
+    number = _numbered(location)
+    # Some catalogs give all their metadata files the number 0; Hadoop's begin with 1.
+    if not number:
+        return ()
+    if not logged:
+        return (
+            (Unproven(location, f"it has no log of earlier versions, and {number} in its name"),) if number > 1 else ()
+        )
+    before = _numbered(logged[-1])
+    if before is not None and before != number - 1:
+        raise CorruptMetadata(location, f"version {number - 1} as the last of its log", f"version {before}")
+    return ()
+
+
+def _live(manifests: Iterable[Manifest]) -> int:
+    return sum(each.live_files for each in manifests)
+
+
+def _count(told: object) -> int | None:
+    return int(told) if isinstance(told, str) and _NUMBER.fullmatch(told) else None
+
+
+def _numbered(location: str) -> int | None:
+    found = _VERSION.fullmatch(location.rpartition("/")[2])
+    return int(found[1]) if found else None
+
+
+_NUMBER: Final = re.compile("[0-9]{1,18}")
+_VERSION: Final = re.compile(r"(?:v(?=[0-9]+\.))?([0-9]{1,9})(?:-[0-9a-fA-F-]{36})?(?:\.gz)?\.metadata\.json(?:\.gz)?")
+"""`00003-<uuid>.metadata.json`, and `v3.metadata.json` of Hadoop tables (BaseMetastoreTableOperations.java)."""

@@ -1,0 +1,208 @@
+"""Table metadata -> the snapshots that may go, as Iceberg's own expiry tells them; and the commit that lets them go.
+
+RemoveSnapshots.java; Iceberg table spec, "Snapshot Retention Policy". Branches keep their last snapshots and young
+ones, tags theirs, main never ends, and a snapshot that no branch or tag has goes by its age alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, UnknownOutcome, kind_of
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle
+from nightkeep.formats.iceberg.metadata.locations import name_in
+from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten
+from nightkeep.formats.iceberg.metadata.table_metadata import (
+    MAIN,
+    Raw,
+    ancestors,
+    head,
+    integer,
+    properties,
+    refs,
+    text,
+)
+from nightkeep.formats.iceberg.retention.referenced_files import snapshot_roots
+from nightkeep.formats.iceberg.retention.table_files import refuse_upkeep
+from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry
+from nightkeep.storage import Storage
+from nightkeep.storage.times import happened_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was asked and what is to go: forgetting plans anew, and goes on if all of it may go still."""
+
+    request: ExpireRequest
+    forgotten: Forgotten
+
+
+def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, storage: Storage) -> Expiry:
+    """Snapshots that no branch or tag keeps any longer, with branches and tags that are too old themselves.
+
+    Where only such a branch or tag would go, nothing does. Raises RefusedTable, CorruptMetadata.
+    """
+    raw, location = loaded
+    refuse_upkeep(table, loaded)
+    kept, ended = _judged(_Rules(raw, location, request, storage))
+    snapshots = head(raw, subject=location).snapshots
+    gone = {number for number in snapshots if number not in kept}
+    # Files that they removed are of snapshots that go as well.
+    found = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
+    found.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
+    planned = Planned(request, Forgotten(frozenset(gone), ended, request.now_ms))
+    notes = tuple(f"{_kind(raw, location, name)} {name} is too old and goes with them" for name, _ in sorted(ended))
+    return Expiry(
+        roots=tuple(found),
+        kept=tuple((str(number), reason) for number, reason in kept.items()),
+        notes=notes if gone else (),
+        state=planned,
+    )
+
+
+def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
+    """One commit without the planned snapshots, branches and tags; True where they are gone already.
+
+    False, and nothing changed, where any of them has to stay by now, as a new tag keeps it, or where another writer
+    was first. Raises UnknownOutcome where the catalog did not tell what became of the commit.
+    """
+    planned = expiry.state
+    if not isinstance(planned, Planned):
+        raise TypeError(f"{table}: expected what was planned for an Iceberg table, found {planned!r:.80}")
+    loaded, wanted = handle.whole(), planned.forgotten
+    if _is_done(loaded, wanted):
+        return True
+    if not _may_still_go(_Rules(*loaded, planned.request, handle.storage), wanted):
+        return False
+    try:
+        return handle.forget(loaded, wanted)
+    except OSError as failure:
+        if _is_done(handle.whole(), wanted):
+            return True
+        raise UnknownOutcome(f"{table}: expiry of {len(wanted.snapshots)} snapshots", "an answer", str(failure)) from (
+            failure
+        )
+
+
+_MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
+_MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
+_MAX_REF_AGE: Final = "history.expire.max-ref-age-ms"
+_FOREVER: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The table's own options, each made gentler by what is asked."""
+
+    raw: Raw
+    subject: str
+    request: ExpireRequest
+    storage: Storage
+
+    def made_ms(self, snapshot: Raw) -> int:
+        """A time ahead of now is that of a wrong clock: the snapshot's manifest list tells then."""
+        now_ms, told_ms = self.request.now_ms, integer(snapshot, "timestamp-ms", subject=self.subject)
+        listed = snapshot.get("manifest-list") if told_ms > now_ms else None
+        stored = self.storage.stat(name_in(self.storage, listed)) if isinstance(listed, str) else None
+        return happened_ms(now_ms, (told_ms, *(() if stored is None else (stored.modified_ms,))))
+
+    def max_age_ms(self, ref: Raw) -> int:
+        own = self._of(ref, "max-snapshot-age-ms", _MAX_AGE, 5 * DAY_MS)
+        asked = self.request.older_than_ms
+        return own if asked is None else max(own, asked)
+
+    def min_kept(self, ref: Raw) -> int:
+        return max(1, self._of(ref, "min-snapshots-to-keep", _MIN_KEPT, 1), self.request.retain_last or 1)
+
+    def max_ref_age_ms(self, ref: Raw) -> int:
+        return self._of(ref, "max-ref-age-ms", _MAX_REF_AGE, _FOREVER)
+
+    def _of(self, ref: Raw, own: str, key: str, default: int) -> int:
+        if ref.get(own) is not None:
+            return integer(ref, own, subject=self.subject)
+        told = properties(self.raw, subject=self.subject).get(key, str(default))
+        try:
+            return int(told)
+        except ValueError as failure:
+            raise CorruptMetadata(f"{self.subject}: {key}", "a number", kind_of(told)) from failure
+
+
+def _judged(rules: _Rules) -> tuple[Mapping[int, str], frozenset[tuple[str, int]]]:
+    """Snapshots that stay, each with a reason, and branches and tags that end, each with its snapshot."""
+    raw, subject, request = rules.raw, rules.subject, rules.request
+    times = {number: rules.made_ms(each) for number, each in head(raw, subject=subject).snapshots.items()}
+    staying, ended = _refs(raw, subject, times, rules=rules)
+    kept: dict[int, str] = {}
+    referenced = set[int]()
+    for name, ref in staying.items():
+        line = _line(raw, ref, subject)
+        referenced.update(line)
+        kept.setdefault(line[0], f"{_kind(raw, subject, name)} {name}")
+        for number, reason in _kept_of_branch(name, line, times, rules=rules, ref=ref):
+            kept.setdefault(number, reason)
+    since_ms = request.now_ms - rules.max_age_ms({})
+    for number in [each for each in times if each not in kept]:
+        if number in request.keep:
+            kept[number] = "it was asked to stay"
+        elif number not in referenced and times[number] >= since_ms:
+            kept[number] = "of no branch and no tag, but young"
+    return kept, ended
+
+
+def _refs(
+    raw: Raw, subject: str, times: Mapping[int, int], *, rules: _Rules
+) -> tuple[Mapping[str, Raw], frozenset[tuple[str, int]]]:
+    """Branches and tags that stay, and those that are too old, each with its snapshot."""
+    staying, ended = {}, set()
+    for name, ref in _every_ref(raw, subject).items():
+        number = integer(ref, "snapshot-id", subject=subject)
+        if number not in times:
+            raise CorruptMetadata(f"{subject}: {name}", "a snapshot that the table has", str(number))
+        if name != MAIN and rules.request.now_ms - times[number] > rules.max_ref_age_ms(ref):
+            ended.add((name, number))
+        else:
+            staying[name] = ref
+    return staying, frozenset(ended)
+
+
+def _line(raw: Raw, ref: Raw, subject: str) -> tuple[int, ...]:
+    """A branch's snapshots, newest first; a tag's one."""
+    number = integer(ref, "snapshot-id", subject=subject)
+    return tuple(ancestors(raw, number, subject=subject)) if ref.get("type") == "branch" else (number,)
+
+
+def _kept_of_branch(
+    name: str, line: tuple[int, ...], times: Mapping[int, int], *, rules: _Rules, ref: Raw
+) -> Iterator[tuple[int, str]]:
+    """Newest first, up to the first one that may go: what is behind it goes as well."""
+    least, since_ms = rules.min_kept(ref), rules.request.now_ms - rules.max_age_ms(ref)
+    for place, number in enumerate(line):
+        if place >= least and times[number] < since_ms:
+            return
+        yield number, f"among the last {least} of branch {name}" if place < least else f"young, of branch {name}"
+
+
+def _every_ref(raw: Raw, subject: str) -> Mapping[str, Raw]:
+    """With main where only the current snapshot tells of it, as before there were branches."""
+    found, current = refs(raw, subject=subject), head(raw, subject=subject).current
+    if MAIN in found or current is None:
+        return found
+    return {MAIN: {"type": "branch", "snapshot-id": current}, **found}
+
+
+def _kind(raw: Raw, subject: str, name: str) -> str:
+    return text(_every_ref(raw, subject)[name], "type", subject=subject)
+
+
+def _may_still_go(rules: _Rules, wanted: Forgotten) -> bool:
+    kept, ended = _judged(rules)
+    there = head(rules.raw, subject=rules.subject).snapshots.keys()
+    return wanted.snapshots <= there - kept.keys() and wanted.refs <= ended
+
+
+def _is_done(loaded: tuple[Raw, str], wanted: Forgotten) -> bool:
+    raw, location = loaded
+    there = head(raw, subject=location).snapshots.keys()
+    return not wanted.snapshots & there and not {name for name, _ in wanted.refs} & refs(raw, subject=location).keys()

@@ -1,0 +1,77 @@
+"""Folders of a table -> is anything of another table in them, as its own metadata tells?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.formats.iceberg.metadata.locations import stored_name
+from nightkeep.formats.iceberg.metadata.metadata_beginning import (
+    table_id,
+)
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, text
+from nightkeep.protocol.table_files import whose_folder
+from nightkeep.storage import Storage, Stored
+
+_VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
+_THREADS: Final = 8
+_AT_ONCE: Final = 10_000
+
+
+def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, str]) -> None:
+    """Every version in this folder that the current one does not know is of this table as well.
+
+    Raises RefusedTable for one of another table, and for one that cannot be read: its data may be anywhere here. What
+    a killed writer left has no end, and is nobody's current version.
+    """
+    raw, location = loaded
+    own = text(raw, "table-uuid", subject=location)
+    log = objects(raw, "metadata-log", subject=location)
+    known = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
+    others = [file for file in storage.list(folder) if file.name not in known and _VERSION.search(file.name)]
+    for name, found in _tables(table, storage, others):
+        if found not in (None, own):
+            feature = f"{name} in its folder is the metadata of another table, {found}"
+            raise RefusedTable(
+                table,
+                feature,
+                "give each table a folder of its own; which of the two is in use is what its catalog says",
+            )
+
+
+def require_one_format(table: str, storage: Storage, home: str) -> None:
+    """Raises RefusedTable where the table's own folder is that of a table of another format as well: what that one
+    needs is known to nobody here."""
+    there = {folder.rpartition("/")[2] for folder in storage.folders(home)}
+    found = {name for name in _SIGNS if name in there}
+    # Any folder may have this name; what it holds is Paimon's alone.
+    if "schema" in found and not any(_PAIMON.search(file.name) for file in storage.list(f"{home}/schema")):
+        found.remove("schema")
+    for name in sorted(found):
+        feature = f"{home}/{name} in its folder is the metadata of a table of {_SIGNS[name]}'s"
+        raise RefusedTable(table, feature, whose_folder(_SIGNS[name], home))
+
+
+_SIGNS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi", "schema": "Paimon"}
+_PAIMON: Final = re.compile("/schema-[0-9]+\\Z")
+
+
+def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[tuple[str, str | None]]:
+    """Each file's name and the table it is of; None for what is gone by now, or was never finished."""
+
+    def told(file: Stored) -> str | None:
+        try:
+            return table_id(storage, file)
+        except MissingFile:
+            return None
+        except CorruptMetadata as failure:
+            feature = f"{file.name} in its folder may be the metadata of another table: it cannot be read ({failure})"
+            raise RefusedTable(table, feature, "move that file away if no table needs it") from failure
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for start in range(0, len(files), _AT_ONCE):
+            some = files[start : start + _AT_ONCE]
+            yield from zip((file.name for file in some), threads.map(told, some), strict=True)

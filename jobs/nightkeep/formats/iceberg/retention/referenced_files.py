@@ -1,0 +1,281 @@
+"""Table metadata -> all that keeps files of the table alive: its current version, and every snapshot that it has.
+
+Manifests are read for paths and sizes alone, without any schema: what we do not handle elsewhere is live here.
+Iceberg table spec, "Manifests", "Manifest Lists", "Table Metadata Fields".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+import pyarrow as pa
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import CorruptMetadata, kind_of
+from nightkeep.formats.iceberg.metadata.avro import Names, read_frame, read_records
+from nightkeep.formats.iceberg.metadata.content_files import Manifest, Status
+from nightkeep.formats.iceberg.metadata.features import manifest_list_of, refuse_manifests
+from nightkeep.formats.iceberg.metadata.locations import name_in, root_of, stored_name
+from nightkeep.formats.iceberg.metadata.manifest_list import parse_manifest_list
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, head, integer, objects, text
+from nightkeep.formats.iceberg.retention.evidence import Totals, digest, require_owner, unproven, unproven_version
+from nightkeep.protocol.table_files import FILES, Reach, Retention, Root, Unproven
+from nightkeep.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Locations of files that table metadata names itself: its own, and others, which readers do without. `unproven` is
+    what nothing confirms of it."""
+
+    current: str
+    others: tuple[str, ...]
+    unproven: tuple[Unproven, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFiles:
+    """A snapshot by its manifest list; `statistics` are of it alone. `fresh`: what it removed is still protected.
+    `totals` are those of its summary."""
+
+    table: str
+    snapshot_id: int
+    manifest_list: str
+    statistics: tuple[str, ...]
+    fresh: bool
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFiles:
+    """A manifest: how large it is and how many files its list says it has, by status, and rows of live ones. `added_by`
+    is the snapshot that wrote it; `removed`: those it removed are protected."""
+
+    path: str
+    name: str
+    bytes: int
+    added_by: int
+    rows: int
+    existing: int
+    added: int
+    deleted: int
+    removed: bool
+
+
+def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Root, ...]:
+    """The metadata as of now, and every snapshot in it, of a branch, of a tag, or of neither.
+
+    The first one is new with every commit; snapshots have their id for version. Files that a snapshot younger than
+    the retention asks for has removed are protected, as queries may still read them. Raises CorruptMetadata,
+    RefusedTable for a snapshot that has no manifest list or is encrypted.
+    """
+    raw, location = loaded
+    others = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
+    others += [path for _, path in _statistics(raw, location)]
+    current = Root(
+        f"metadata:{location}", Known(location, tuple(others), unproven_version(raw, location)), passing=True
+    )
+    since_ms = retention.now_ms - retention.older_than_ms
+    return (current, *snapshot_roots(table, loaded, since_ms=since_ms))
+
+
+def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tuple[Root, ...]:
+    """Every snapshot, in the order of the metadata; what those since then have removed is still protected."""
+    raw, location = loaded
+    statistics: dict[int, list[str]] = {}
+    for snapshot_id, path in _statistics(raw, location):
+        statistics.setdefault(snapshot_id, []).append(path)
+    found = []
+    for number, snapshot in head(raw, subject=location).snapshots.items():
+        fresh = integer(snapshot, "timestamp-ms", subject=location) >= since_ms
+        own = tuple(statistics.get(number, ()))
+        task = SnapshotFiles(table, number, manifest_list_of(table, snapshot), own, fresh, Totals.of(snapshot))
+        found.append(Root(f"snapshot:{number}", task, number))
+    return tuple(found)
+
+
+def reach(storage: Storage, root: Root) -> Reach:
+    """Raises MissingFile for a manifest list that is not there, CorruptMetadata, RefusedTable for encrypted ones."""
+    task = root.task
+    if isinstance(task, Known):
+        own = () if not task.current else (task.current,)
+        named = _files([(_here(storage, each)[0], None, each in own) for each in (*own, *task.others)])
+        return Reach(named, unproven=task.unproven)
+    if not isinstance(task, SnapshotFiles):
+        raise TypeError(f"{root.id}: expected a root of an Iceberg table, found {kind_of(task)}")
+    data = storage.read(name_in(storage, task.manifest_list))
+    manifests = parse_manifest_list(storage, task.manifest_list, data)
+    refuse_manifests(task.table, manifests)
+    require_owner(data, task.snapshot_id, subject=task.manifest_list)
+    return Reach(
+        _own_files(storage, task, manifests),
+        tuple(_source(task, manifest) for manifest in manifests),
+        unproven(manifests, task.totals, subject=task.manifest_list),
+        ((task.manifest_list, digest(data)),),
+    )
+
+
+def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+    """Content files of a manifest: live ones with their sizes, and removed ones if they are protected.
+
+    Raises CorruptMetadata naming the manifest for what is none, and for other numbers of entries than its list
+    counts: a file that is cut between two blocks is a valid one, which would keep fewer files. MissingFile.
+    """
+    if not isinstance(source, ManifestFiles):
+        raise TypeError(f"expected a manifest of an Iceberg table, found {kind_of(source)}")
+    data = storage.read(source.name)
+    entries = _entries(data, source.path)
+    statuses = Counter(entries["status"].to_list())
+    found = tuple(statuses[status] for status in (Status.EXISTING, Status.ADDED, Status.DELETED))
+    if found != (source.existing, source.added, source.deleted):
+        expected = (
+            f"{source.existing} existing, {source.added} added, {source.deleted} deleted files as its list counts"
+        )
+        raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
+    live = pl.col("status") != Status.DELETED
+    _require_own(entries, source)
+    if len(data) != source.bytes:
+        raise CorruptMetadata(source.path, f"{source.bytes} bytes, as its list says", f"{len(data)} bytes")
+    size = pl.when(live).then("file_size_in_bytes")
+    placed = _placed(storage, entries if source.removed else entries.filter(live))
+    kept = placed.select("name", size.alias("bytes"), (live & pl.col("here")).alias("needed"))
+    yield from kept.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(FILES).combine_chunks().to_batches()
+
+
+def _require_own(entries: pl.DataFrame, source: ManifestFiles) -> None:
+    """Raises CorruptMetadata where entries are of another manifest than its list tells of: of other rows, or added by
+    another snapshot."""
+    rows = int(entries.filter(pl.col("status") != Status.DELETED)["record_count"].sum())
+    if rows != source.rows:
+        raise CorruptMetadata(source.path, f"{source.rows} live rows as its list counts", f"{rows}")
+    added = entries.filter(pl.col("status") == Status.ADDED)["snapshot_id"].drop_nulls().unique().to_list()
+    if added not in ([], [source.added_by]):
+        expected = f"files that snapshot {source.added_by} added, as its list says"
+        raise CorruptMetadata(source.path, expected, f"files of {', '.join(map(str, added[:3]))}")
+
+
+def _entries(data: bytes, subject: str) -> pl.DataFrame:
+    """A manifest's entries: status, snapshot, path, size and rows. Raises CorruptMetadata."""
+    frame = read_frame(data, _NAMES, subject=subject)
+    if frame is not None and frame.schema.get("status") == pl.Int32 and "data_file" in frame.columns:
+        # What is not as it should be is told by the reader that goes entry by entry.
+        with suppress(pl.exceptions.PolarsError):
+            known = pl.col("snapshot_id") if "snapshot_id" in frame.columns else pl.lit(None).alias("snapshot_id")
+            file = pl.col("data_file").struct.field("file_path", "file_size_in_bytes", "record_count")
+            entries = frame.select("status", known.cast(pl.Int64), file)
+            if dict(entries.schema) == _ENTRIES and _sound(entries):
+                return entries
+    rows = [_entry(record, subject) for record in read_records(data, _NAMES, subject=subject)]
+    return pl.DataFrame(rows, schema=_ENTRIES, orient="row")
+
+
+_ENTRIES: Final = {
+    "status": pl.Int32(),
+    "snapshot_id": pl.Int64(),
+    "file_path": pl.String(),
+    "file_size_in_bytes": pl.Int64(),
+    "record_count": pl.Int64(),
+}
+
+
+def _sound(entries: pl.DataFrame) -> bool:
+    return not sum(entries.drop("snapshot_id").null_count().row(0)) and entries["status"].is_in([0, 1, 2]).all()
+
+
+def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
+    """Entries with the `name` in `storage`, and whether they are `here` at all, as `_here` tells.
+
+    Of files in one folder only the folder's name is looked into.
+    """
+    parts = pl.col("file_path").str.extract_groups(r"(?s)\A(?<folder>.*/)?(?<base>[^/]*)\z").struct
+    split = entries.with_columns(parts.field("folder"), parts.field("base"))
+    plain = (
+        pl.col("folder").is_not_null()
+        & ~pl.col("base").is_in(["", ".", ".."])
+        & ~pl.col("base").str.contains("\0", literal=True)
+    )
+    for path in split.filter(~plain)["file_path"]:
+        # It is none, and this says why.
+        _here(storage, path)
+    folders = split["folder"].unique().to_list()
+    names = [(folder, name[:-1], here) for folder in folders for name, here in [_here(storage, f"{folder}x")]]
+    known = pl.DataFrame(names, schema={"folder": pl.String, "prefix": pl.String, "here": pl.Boolean}, orient="row")
+    return split.join(known, on="folder", maintain_order="left").with_columns(
+        pl.concat_str("prefix", "base").alias("name")
+    )
+
+
+def _here(storage: Storage, location: str) -> tuple[str, bool]:
+    """The name of a file, and whether it is in `storage`. What is in another bucket is nobody's candidate here and has
+    its whole location for a name, as no listing tells it: buckets may have aliases, and its last part may tell that."""
+    name = stored_name(location)
+    return (name, True) if root_of(location) == storage.root else (location, False)
+
+
+_BY_ID: Final = {
+    0: "status",
+    1: "snapshot_id",
+    2: "data_file",
+    100: "file_path",
+    103: "record_count",
+    104: "file_size_in_bytes",
+}
+_NAMES: Final = Names(_BY_ID, {name: name for name in _BY_ID.values()})
+
+
+def _entry(record: Record, subject: str) -> tuple[int, int | None, str, int, int]:
+    status, file, added_by = record.get("status"), record.get("data_file"), record.get("snapshot_id")
+    if type(status) is not int or status not in (0, 1, 2) or not isinstance(file, dict):
+        raise CorruptMetadata(subject, "a status of 0, 1 or 2 and a data_file in every entry", kind_of(record))
+    path, size, rows = (file.get(name) for name in ("file_path", "file_size_in_bytes", "record_count"))
+    if not isinstance(path, str) or type(size) is not int or type(rows) is not int:
+        expected = "a file_path, a file_size_in_bytes and a record_count in every entry"
+        raise CorruptMetadata(subject, expected, kind_of(file))
+    return status, added_by if type(added_by) is int else None, path, size, rows
+
+
+def _own_files(storage: Storage, task: SnapshotFiles, manifests: Iterable[Manifest]) -> pa.Table:
+    return _files(
+        [
+            (stored_name(task.manifest_list), None, True),
+            *((stored_name(manifest.path), manifest.bytes, True) for manifest in manifests),
+            # A reader does without: a table whose statistics are gone can still be swept.
+            *((_here(storage, each)[0], None, False) for each in task.statistics),
+        ]
+    )
+
+
+def _source(task: SnapshotFiles, manifest: Manifest) -> ManifestFiles:
+    return ManifestFiles(
+        path=manifest.path,
+        name=manifest.name,
+        bytes=manifest.bytes,
+        added_by=manifest.snapshot_id,
+        rows=manifest.added_rows + manifest.existing_rows,
+        existing=manifest.existing_files,
+        added=manifest.added_files,
+        deleted=manifest.deleted_files,
+        removed=task.fresh and manifest.snapshot_id == task.snapshot_id and manifest.deleted_files > 0,
+    )
+
+
+def _statistics(raw: Raw, subject: str) -> list[tuple[int, str]]:
+    """Snapshots and the files that hold statistics of them, Puffin files and those of partitions."""
+    found = []
+    for name in ("statistics", "partition-statistics"):
+        for each in objects(raw, name, subject=subject):
+            path = text(each, "statistics-path", subject=subject)
+            found.append((integer(each, "snapshot-id", subject=subject), path))
+    return found
+
+
+def _files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
+    names, sizes, needed = zip(*found, strict=True) if (found := list(rows)) else ((), (), ())
+    return pa.Table.from_arrays(
+        [pa.array(names, pa.string()), pa.array(sizes, pa.int64()), pa.array(needed, pa.bool_())], schema=FILES
+    )

@@ -1,0 +1,1 @@
+"""What operations do to Iceberg tables: rules, planning of units, tasks."""

@@ -1,0 +1,50 @@
+"""A schema -> the columns that its rows may be clustered by."""
+
+from __future__ import annotations
+
+from nightkeep.clustering.columns import Columns
+from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, StatsModes, leaves
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
+from nightkeep.kernels.stats import Detail
+from nightkeep.model import Clustering, Request
+from nightkeep.protocol import Snapshot
+
+ADVICE = "set write.metadata.metrics.column.NAME to truncate(16) or full"
+
+
+def columns_of(schema: TableSchema, constant: tuple[str, ...] = ()) -> Columns:
+    return Columns(leaves(schema), indexed_leaves(schema), constant, ADVICE)
+
+
+def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+    """Those for which new files get bounds, in schema order."""
+    modes, bounded = StatsModes(schema), (Detail.TRUNCATE, Detail.FULL)
+    return tuple(leaf for leaf in leaves(schema) if leaf.ordered and modes.of(".".join(leaf.path)).detail in bounded)
+
+
+def resolved(snapshot: IcebergSnapshot, clustering: Clustering) -> Clustering:
+    """The same by the table's own names. Raises UsageError for a column that it cannot be clustered by."""
+    return columns_of(snapshot.schema, _constant(snapshot)).resolved(clustering)
+
+
+def chosen_leaves(schema: TableSchema, clustering: Clustering) -> tuple[Leaf, ...]:
+    """The leaves of a clustering that has the table's own names, in its order."""
+    by_path = {leaf.path: leaf for leaf in leaves(schema)}
+    return tuple(by_path[path] for path in columns_of(schema).paths(clustering))
+
+
+def require_columns(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
+    """Raises UsageError for a column that cannot be clustered by, saying what would work."""
+    assert isinstance(snapshot, IcebergSnapshot)
+    if request.clustering is not None:
+        resolved(snapshot, request.clustering)
+
+
+def _constant(snapshot: IcebergSnapshot) -> tuple[str, ...]:
+    """Columns with one value in every partition, by every spec that still has files."""
+    schema = snapshot.schema
+    specs = {unit.spec_id for unit in snapshot.units if unit.files} or {schema.default_spec_id}
+    alike = [{f.source_id for f in schema.spec(spec_id).fields if str(f.transform) == "identity"} for spec_id in specs]
+    names = (schema.current.find_column_name(number) for number in sorted(set.intersection(*alike)))
+    return tuple(name for name in names if name is not None)

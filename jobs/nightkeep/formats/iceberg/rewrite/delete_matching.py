@@ -1,0 +1,120 @@
+"""A unit's equality deletes x its data files -> which keys must be looked for in which files. Metadata only.
+
+Iceberg table spec, "Scan Planning": equality deletes hold for data of a smaller sequence number. All that a unit has
+are in its scope already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
+from nightkeep.formats.iceberg.rewrite.key_bounds import Flags, Spans, may_match, ranked, spans
+
+_PAIRS: Final = 1 << 22
+"""Of a data file and a delete file that are compared at a time, a few bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Equality deletes over the same columns, and the data files that may have rows of them.
+
+    `field_ids` are ascending. `counts` has for each of `files` how many of the deletes may match in it, at least one;
+    `deletes`, by sequence number, may match in one file at least.
+    """
+
+    field_ids: tuple[int, ...]
+    files: tuple[ContentFile, ...]
+    counts: tuple[int, ...]
+    deletes: tuple[ContentFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Equality deletes over the same columns and data files, with what is known of their keys: one Spans a column."""
+
+    field_ids: tuple[int, ...]
+    files: tuple[ContentFile, ...]
+    deletes: tuple[ContentFile, ...]
+    _held: tuple[Spans, ...]
+    _deleted: tuple[Spans, ...]
+
+    @classmethod
+    def of(
+        cls, schema: TableSchema, field_ids: tuple[int, ...], files: tuple[ContentFile, ...],
+        deletes: Iterable[ContentFile],
+    ) -> Matching:  # fmt: skip
+        ordered = tuple(sorted(deletes, key=lambda delete: (delete.sequence_number, delete.path)))
+        fields = [schema.field(number) for number in field_ids]
+        deleted, held = spans(ordered, fields), spans(files, fields)
+        columns = [ranked([keys[at] for keys in deleted], [keys[at] for keys in held]) for at in range(len(field_ids))]
+        return cls(field_ids, files, ordered, tuple(right for _, right in columns), tuple(left for left, _ in columns))
+
+    def probe(self, paths: frozenset[str] | None = None) -> Probe | None:
+        """Of all files, or of those with one of `paths`; None where nothing may match."""
+        chosen = np.array([paths is None or file.path in paths for file in self.files], np.bool_)
+        files = tuple(compress(self.files, chosen))
+        counts, needed = np.zeros(len(files), np.int64), np.zeros(len(self.deletes), np.bool_)
+        for start, matches in self._matches(files, [each[chosen] for each in self._held]):
+            counts[start : start + len(matches)] = matches.sum(axis=1)
+            needed |= matches.any(axis=0)
+        if not needed.any():
+            return None
+        return Probe(
+            self.field_ids,
+            tuple(compress(files, counts > 0)),
+            tuple(counts[counts > 0].tolist()),
+            tuple(compress(self.deletes, needed)),
+        )
+
+    def _matches(self, files: Sequence[ContentFile], held: Sequence[Spans]) -> Iterator[tuple[int, Flags]]:
+        """For some files after the other, from which one on: whether each delete (second axis) may match in each."""
+        newer, older = _sequences(self.deletes), _sequences(files)
+        step = max(1, _PAIRS // max(1, len(newer)))
+        for start in range(0, len(files), step):
+            some = slice(start, start + step)
+            matches = may_match(self._deleted, [each[some] for each in held])
+            yield start, matches & (newer > older[some, None])
+
+
+def matchings(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Matching, ...]:
+    """One for each set of columns that equality deletes go by which are newer than some of these files of the unit."""
+    held = tuple(files)
+    if not held:
+        return ()
+    oldest = min(file.sequence_number for file in held)
+    deletes: dict[tuple[int, ...], list[ContentFile]] = {}
+    for delete in unit.equality:
+        if delete.sequence_number > oldest:
+            deletes.setdefault(tuple(sorted(delete.equality_ids)), []).append(delete)
+    return tuple(Matching.of(unit.schema, field_ids, held, deletes[field_ids]) for field_ids in sorted(deletes))
+
+
+def probes(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Probe, ...]:
+    """One for each set of columns by which rows of these files may be deleted."""
+    return probes_of(matchings(unit, files))
+
+
+def probes_of(found: Iterable[Matching], paths: frozenset[str] | None = None) -> tuple[Probe, ...]:
+    """What may match in all files, or in those with one of `paths`."""
+    return tuple(probe for each in found if (probe := each.probe(paths)) is not None)
+
+
+def key_bytes(file: ContentFile, field_ids: Sequence[int]) -> int:
+    """What columns take in a file, by its manifest; a file without sizes counts as a whole."""
+    told = file.raw.get("column_sizes")
+    if not isinstance(told, Mapping):
+        return file.bytes
+    return sum(size for number in field_ids if isinstance(size := told.get(number), int))
+
+
+def _sequences(files: Sequence[ContentFile]) -> npt.NDArray[np.int64]:
+    return np.array([file.sequence_number for file in files], np.int64)

@@ -1,0 +1,35 @@
+"""Two versions -> what their layout is worth to readers, from the statistics of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nightkeep.clustering.layout_metrics import layout_figures
+from nightkeep.formats.iceberg.data.bounds import file_bounds
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.leaf_columns import leaves
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.model import UnitKey
+
+
+def figures(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+    """The figures of the touched partitions, for every column with bounds, by its dotted path; and deletes by kind.
+
+    `delete_files` counts live files of the whole table: equality deletes, position deletes, vectors.
+    """
+    columns = [leaf for leaf in leaves(after.schema) if leaf.ordered]
+    sides = [file_bounds(_files(side, touched), columns) for side in (before, after)]
+    named = [{".".join(path): found for path, found in side.items()} for side in sides]
+    return {**layout_figures(*named), "delete_files": {"before": _deletes(before), "after": _deletes(after)}}
+
+
+def _files(snapshot: IcebergSnapshot, touched: Sequence[UnitKey]) -> list[ContentFile]:
+    units = (snapshot.by_key.get(key) for key in touched)
+    return [file for unit in units if unit is not None for file in unit.files]
+
+
+def _deletes(snapshot: IcebergSnapshot) -> Mapping[str, int]:
+    positional = {file.identity: file for unit in snapshot.units for file in unit.positional}.values()
+    equality = {file.identity for unit in snapshot.units for file in unit.equality}
+    vectors = sum(file.is_vector for file in positional)
+    return {"equality": len(equality), "position": len(positional) - vectors, "vectors": vectors}

@@ -1,0 +1,262 @@
+"""A partition's deletes that cost readers a join or a search -> tasks that write positions instead. Metadata only.
+
+Iceberg table spec, "Delete Formats". Equality deletes become positions, and so do position delete files that are not
+of the one kind wanted: of one data file and its only one (format version 2), or a vector (version 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.features import refuse_keys
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.rewrite.delete_matching import Matching, Probe, key_bytes, matchings, probes_of
+from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES, Marked, marked_files
+from nightkeep.model import Estimate, Intent, Request
+from nightkeep.protocol import Snapshot, Work
+
+TASK_ROWS = 2_000_000
+"""Rows of the data files whose keys a task reads: a third of a second's work, of which reading the deleted keys again
+is a small part. The memory of a task does not grow with them."""
+_POSITION_BYTES = 4
+"""Of a stored position, about: a vector takes less, a position delete file more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersistTask:
+    """Data files of a unit whose deletes are to become positions.
+
+    `unit` has what the task reads and no more. `marked` are files that get new positions if `probes` find any or if
+    they are `folded`: their positional deletes are not of the wanted kind. `settled` are files whose equality deletes
+    are done with once the task is, `marked` or not. The index of deleted keys is held in parts of `index_bytes`.
+    """
+
+    unit: IcebergUnit
+    marked: tuple[Marked, ...]
+    folded: frozenset[str]
+    probes: tuple[Probe, ...]
+    settled: frozenset[str]
+    planned_sequence: int
+    index_bytes: int
+    intent: Intent
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is wrong with a unit. `older` are the data files that some equality delete holds for by its number.
+
+    `idle` are deletes that hold for no data file of the table. `probes` are what `matchings` find in all files.
+    """
+
+    matchings: tuple[Matching, ...]
+    probes: tuple[Probe, ...]
+    marked: tuple[Marked, ...]
+    folded: frozenset[str]
+    older: tuple[ContentFile, ...]
+    equality: tuple[ContentFile, ...]
+    idle: tuple[ContentFile, ...]
+
+    @property
+    def deletes(self) -> tuple[ContentFile, ...]:
+        """What tasks read."""
+        probed = {delete.identity: delete for probe in self.probes for delete in probe.deletes}
+        held = {each.identity: each for marked in self.marked for each in marked.held}
+        return tuple((probed | held).values())
+
+
+def persist_deletes(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
+    """Work for a unit with equality deletes, with position deletes of an unwanted kind, or with idle deletes."""
+    assert isinstance(snapshot, IcebergSnapshot)
+    if unit.left_out:
+        return None
+    found = _find(snapshot, unit)
+    if not (found.equality or found.folded or found.idle):
+        return None
+    tasks = _tasks(found, unit, request, snapshot.sequence_number)
+    read = found.deletes
+    probed = {file.path: file for probe in found.probes for file in probe.files}
+    keys = sum(key_bytes(file, probe.field_ids) for probe in found.probes for file in probe.files)
+    size = sum(delete.content_bytes or delete.bytes for delete in read) + keys
+    return Work(
+        reason=_reason(found),
+        input_files=tuple(dict.fromkeys(file.name for file in (*read, *found.idle, *probed.values()))),
+        input_bytes=size,
+        estimate=Estimate(size, _written_bytes(found), _files_after(unit, found, len(tasks)), _benefit(found)),
+        tasks=tasks,
+        # A delete of every partition goes only with the commit that has settled them all.
+        together="global" if any(unit.schema.is_global(each.spec_id) for each in unit.equality) else None,
+    )
+
+
+def refuse_persisting(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
+    """Raises RefusedTable for equality deletes by columns whose values have no one meaning of equal.
+
+    Of a field within a struct, a null struct is null by the specification, and to Java another key.
+    """
+    assert isinstance(snapshot, IcebergSnapshot)
+    schema, deletes = snapshot.schema, [delete for unit in snapshot.units for delete in unit.equality]
+    refuse_keys(schema, deletes)
+    top = {field.field_id: field for each in schema.schemas.values() for field in each.fields}
+    for number in sorted({number for delete in deletes for number in delete.equality_ids}):
+        kind = schema.field(number).field_type
+        what = "a field within another" if number not in top else None if kind.is_primitive else f"a {kind}"
+        if what:
+            feature = f"equality deletes by {schema.field(number).name}, {what}, of which readers differ"
+            raise RefusedTable(snapshot.table.name, feature, "delete by columns of primitive types")
+
+
+def is_unwanted(unit: IcebergUnit, delete: ContentFile) -> bool:
+    """Whether positional deletes are to take another form: a vector's, or that of a file for one data file."""
+    return not delete.is_vector if unit.schema.format_version >= 3 else delete.referenced is None
+
+
+def streaming_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+    """A compaction begun before must not bring deleted rows back: Java rejects it for new position deletes only if
+    their snapshot is a `delete` or an `overwrite` (MergingSnapshotProducer.java)."""
+    return (
+        "commits as `delete`, so that compactions begun before are rejected: "
+        "Spark streaming readers of the table need streaming-skip-delete-snapshots=true"
+    )
+
+
+def left_out_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+    """Partitions with files that we do not read, and why; or why no run would go on from here."""
+    assert isinstance(snapshot, IcebergSnapshot)
+    if snapshot.unread is not None:
+        return f"a run would be refused: {snapshot.unread.feature}; {snapshot.unread.advice}"
+    found = [unit for unit in snapshot.units if unit.left_out]
+    if not found or found[0].left_out is None:
+        return None
+    names = ", ".join(str(unit.key) for unit in found[:3]) + (", ..." if len(found) > 3 else "")
+    why = found[0].left_out
+    return f"{len(found)} of {len(snapshot.units)} partitions are left out, {names}: {why.feature}; {why.advice}"
+
+
+def filter_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+    """Equality deletes of an unpartitioned spec hold for all partitions, and go when all are done."""
+    assert isinstance(snapshot, IcebergSnapshot)
+    if len(snapshot.units) < 2:
+        return None
+    every = {delete.identity: delete for unit in snapshot.units for delete in unit.equality}
+    count = sum(snapshot.schema.is_global(delete.spec_id) for delete in every.values())
+    if not count:
+        return None
+    return f"{_files(count, 'equality delete file')} for all partitions: a filter leaves them in place"
+
+
+def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
+    newest = max((delete.sequence_number for delete in unit.equality), default=-1)
+    oldest = min((file.sequence_number for file in unit.files), default=newest)
+    older = tuple(file for file in unit.files if file.sequence_number < newest)
+    pairs = matchings(unit, older)
+    found = probes_of(pairs)
+    every = marked_files(unit, unit.files)
+    folded = frozenset(
+        each.file.path for each in every if len(each.held) > 1 or any(is_unwanted(unit, held) for held in each.held)
+    )
+    needed = folded | {file.path for probe in found for file in probe.files}
+    held = {delete.identity for marked in every for delete in marked.held}
+    return _Found(
+        matchings=pairs,
+        probes=found,
+        marked=tuple(marked for marked in every if marked.file.path in needed),
+        folded=folded,
+        older=older,
+        equality=tuple(delete for delete in unit.equality if delete.sequence_number > oldest),
+        idle=(
+            *(delete for delete in unit.positional if delete.identity not in held),
+            *_idle_equality(snapshot, unit, oldest),
+        ),
+    )
+
+
+def _idle_equality(snapshot: IcebergSnapshot, unit: IcebergUnit, oldest: int) -> tuple[ContentFile, ...]:
+    """Equality deletes that are not older than any data file in their scope.
+
+    Those of all partitions are the first unit's to remove.
+    """
+    schema = snapshot.schema
+    own = [delete for delete in unit.equality if not schema.is_global(delete.spec_id)]
+    idle = [delete for delete in own if delete.sequence_number <= oldest]
+    if unit is snapshot.units[0] and len(own) < len(unit.equality):
+        least = min((file.sequence_number for each in snapshot.units for file in each.files), default=None)
+        shared = (delete for delete in unit.equality if schema.is_global(delete.spec_id))
+        idle += [delete for delete in shared if least is None or delete.sequence_number <= least]
+    return tuple(idle)
+
+
+def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) -> tuple[PersistTask, ...]:
+    """As many as there is work for, each with about as many rows; the first settles what no task must read."""
+    parts = _parts(found.marked)
+    every = frozenset(file.path for file in found.older)
+    idle = every - {marked.file.path for marked in found.marked}
+    index_bytes = min(INDEX_BYTES, max(1, request.task_bytes // 8))
+    tasks = []
+    for number, part in enumerate(parts):
+        paths = frozenset(marked.file.path for marked in part)
+        inner = probes_of(found.matchings, paths)
+        held = {delete.identity: delete for marked in part for delete in marked.held}
+        equality = {delete.identity: delete for probe in inner for delete in probe.deletes}
+        reads = replace(
+            unit,
+            files=tuple(marked.file for marked in part),
+            positional=tuple(held.values()),
+            equality=tuple(equality.values()),
+        )
+        older = every & paths
+        settled = older | idle if number == 0 else older
+        folded = found.folded & paths
+        tasks.append(PersistTask(reads, part, folded, inner, settled, sequence, index_bytes, Intent.of(request)))
+    return tuple(tasks)
+
+
+def _parts(marked: Sequence[Marked]) -> list[tuple[Marked, ...]]:
+    """One at least: a unit may have nothing but deletes to drop."""
+    rows = sum(each.file.rows for each in marked)
+    parts: list[list[Marked]] = [[] for _ in range(max(1, min(len(marked), round(rows / TASK_ROWS))))]
+    loads = [0] * len(parts)
+    for each in sorted(marked, key=lambda each: (-each.file.rows, each.file.path)):
+        lightest = loads.index(min(loads))
+        parts[lightest].append(each)
+        loads[lightest] += each.file.rows
+    return [tuple(part) for part in parts]
+
+
+def _written_bytes(found: _Found) -> int:
+    deleted = sum(delete.rows for delete in found.deletes)
+    return _POSITION_BYTES * min(deleted, sum(marked.file.rows for marked in found.marked))
+
+
+def _files_after(unit: IcebergUnit, found: _Found, tasks: int) -> int:
+    return min(tasks, len(found.marked)) if unit.schema.format_version >= 3 else len(found.marked)
+
+
+def _reason(found: _Found) -> str:
+    probed = {file.path for probe in found.probes for file in probe.files}
+    keys = sum(delete.rows for delete in found.equality)
+    said = [
+        (
+            found.equality,
+            f"{_files(len(found.equality), 'equality delete file')} of {keys:,} keys for "
+            f"{_files(len(found.older), 'older data file')}, {len(probed)} of which may have such rows",
+        ),
+        (found.folded, f"position deletes of {_files(len(found.folded), 'data file')} in several places"),
+        (found.idle, f"{_files(len(found.idle), 'delete file')} for no row of any data file"),
+    ]
+    return "; ".join(sentence for held, sentence in said if held)
+
+
+def _benefit(found: _Found) -> str:
+    said = [
+        (found.equality, f"readers compare no keys with {_files(len(found.equality), 'equality delete file')}"),
+        (found.folded, "one place of positions for each data file"),
+        (found.idle, f"{_files(len(found.idle), 'delete file')} fewer"),
+    ]
+    return ", ".join(sentence for held, sentence in said if held)
+
+
+def _files(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,0 +1,37 @@
+"""What a request means by small, by large and by worn in an Iceberg table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nightkeep.clustering.sizing import Sizes
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.model import Request
+
+TARGET_PROPERTY: Final = "write.target-file-size-bytes"
+TARGET_BYTES: Final = 512 << 20
+"""Its default (TableProperties.java)."""
+SMALL_SHARE: Final = 0.75
+LARGE_SHARE: Final = 1.8
+"""Between these shares of the target a file is left alone (SizeBasedFileRewritePlanner.java)."""
+FEWEST: Final = 2
+"""Java's planner waits for five small files (min-input-files), as it may be called after every checkpoint. A night
+comes once a day: a partition whose day is over has its two or three small files for good, if not packed then."""
+
+
+def sizes_of(snapshot: IcebergSnapshot, request: Request) -> Sizes:
+    """Raises RefusedTable for a target in the table's properties that is no size."""
+    target = request.target_bytes or _property(snapshot)
+    small = request.min_bytes if request.min_bytes is not None else int(target * SMALL_SHARE)
+    return Sizes(target, small, request.max_deleted_ratio, large=int(target * LARGE_SHARE), fewest=FEWEST)
+
+
+def _property(snapshot: IcebergSnapshot) -> int:
+    text = snapshot.schema.properties.get(TARGET_PROPERTY)
+    if text is None:
+        return TARGET_BYTES
+    if not text.strip().isdecimal() or not int(text):
+        feature = f"{TARGET_PROPERTY} is {text!r}, which is no size"
+        raise RefusedTable(snapshot.table.name, feature, "set it to a number of bytes, or give a target size")
+    return int(text)

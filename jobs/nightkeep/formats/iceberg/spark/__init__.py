@@ -1,0 +1,1 @@
+"""Versions of Iceberg tables as Spark DataFrames, for the check after publishing."""

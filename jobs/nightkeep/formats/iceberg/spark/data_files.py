@@ -1,0 +1,231 @@
+"""Data files -> a DataFrame of every row they store, by Spark's own Parquet reader, which finds columns by field id.
+
+What manifests say of a file comes from a small frame, joined by the file's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import and_
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.types import NestedField
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.locations import root_of
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.spark.file_shapes import Shape, defaults_of, shapes
+from nightkeep.formats.iceberg.spark.schema import (
+    LAST_UPDATED,
+    ROW_ID,
+    Names,
+    compared,
+    compared_type,
+    literal,
+    read_schema,
+    spark_type,
+    stored_name,
+    typed,
+    values_array,
+)
+from nightkeep.spark.view import column, location, spelling, spelt, told
+from nightkeep.storage import Storage
+
+ROW_BITS: Final = 40
+_READING: Final[Mapping[str, str]] = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+"""Dates before the Gregorian calendar are as they are: no writer of Iceberg had them otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
+
+    number: int
+    unit: int
+    file: ContentFile
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, `keys` those that only equality deletes speak of: dropped by now."""
+
+    schema: TableSchema
+    keys: tuple[NestedField, ...] = ()
+
+    @property
+    def fields(self) -> tuple[NestedField, ...]:
+        """All that is read of data files."""
+        lineage = (ROW_ID, LAST_UPDATED) if self.schema.has_row_lineage else ()
+        return (*self.schema.current.fields, *self.keys, *lineage)
+
+    @cached_property
+    def defaults(self) -> Mapping[int, object]:
+        return defaults_of(self.fields)
+
+    @cached_property
+    def identities(self) -> Mapping[int, NestedField]:
+        """Fields by which some spec partitions as they are, by id."""
+        numbers = {
+            field.source_id
+            for spec in self.schema.specs.values()
+            for field in spec.fields
+            if str(field.transform) == "identity"
+        }
+        return {number: self.schema.field(number) for number in sorted(numbers) if self._is_known(number)}
+
+    def _is_known(self, number: int) -> bool:
+        """A partition field may outlive its column, and all schemas that had it."""
+        return any(schema.find_column_name(number) is not None for schema in self.schema.schemas.values())
+
+    def filled(self, field: NestedField, value: Column) -> Column:
+        """What readers see of a field: its value, else its partition's, else its initial default, else null."""
+        number = field.field_id
+        fixed = F.col(f"fixed_{number}") if number in self.identities else F.lit(False)  # noqa: FBT003
+        if number in self.identities:
+            value = F.coalesce(value, F.col(f"const_{number}"))
+        if number in self.defaults:
+            default = literal(self.defaults[number], field.field_type)
+            value = F.when(F.col(f"lacks_{number}") & ~fixed, default).otherwise(value)
+        return value
+
+    def sound(self) -> Column:
+        """Whether a row lies in a partition of its own values, where those are the partition's as they are."""
+        top = {field.field_id for field in (*self.schema.current.fields, *self.keys)}
+        checks = [_agrees(field) for number, field in self.identities.items() if number in top]
+        return reduce(and_, checks, F.expr("true"))
+
+
+def _agrees(field: NestedField) -> Column:
+    value, number = F.col(stored_name(field)), field.field_id
+    return ~F.col(f"fixed_{number}") | value.isNull() | value.eqNullSafe(F.col(f"const_{number}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Every row that some files hold, deleted ones included.
+
+    `frame` has `unit`, `file_number`, `position` (file and row as one long), `row_index`, `sequence`, `first_row_id`,
+    stored values by their field ids, and what `Columns.filled` asks for.
+    """
+
+    columns: Columns
+    frame: DataFrame
+
+    def compared(self, *, tracks: bool) -> list[Column]:
+        """Every column as column(i); row ids and numbers of the last change after them if `tracks`."""
+        own = [
+            compared(self.value(field), field.field_type, self.columns.filled)
+            for field in self.columns.schema.current.fields
+        ]
+        return [value.alias(column(i)) for i, value in enumerate([*own, *(self._lineage() if tracks else ())])]
+
+    def value(self, field: NestedField) -> Column:
+        return self.columns.filled(field, F.col(stored_name(field)))
+
+    def _lineage(self) -> Iterator[Column]:
+        """What the file keeps, else what its rows inherit (spec, "Row Lineage")."""
+        first = F.col("first_row_id")
+        yield F.coalesce(F.col(stored_name(ROW_ID)), first + F.col("row_index"))
+        yield F.coalesce(F.col(stored_name(LAST_UPDATED)), F.when(first.isNotNull(), F.col("sequence")))
+
+
+def compared_schema(schema: TableSchema, *, tracks: bool) -> T.StructType:
+    """The columns that versions are compared by, in order."""
+    fields = (*schema.current.fields, *((ROW_ID, LAST_UPDATED) if tracks else ()))
+    return T.StructType([T.StructField(field.name, compared_type(field.field_type)) for field in fields])
+
+
+def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]) -> Stored:
+    """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
+    frames = [_group(spark, columns, group) for group in alike(storage, columns, files)]
+    frame = reduce(DataFrame.unionByName, frames)
+    position = F.shiftleft(F.col("file_number").cast("long"), ROW_BITS).bitwiseOR(F.col("row_index"))
+    return Stored(columns, frame.withColumn("position", position))
+
+
+def alike(
+    storage: Storage, columns: Columns, files: Sequence[StoredFile]
+) -> Iterable[Sequence[tuple[StoredFile, Shape]]]:
+    """Files with their shapes, in groups that are read at once: of all with ids, and of those with the same names."""
+    found = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
+    groups: dict[object, list[tuple[StoredFile, Shape]]] = {}
+    for pair in zip(files, found, strict=True):
+        names = pair[1].names
+        groups.setdefault(None if names is None else frozenset(names.items()), []).append(pair)
+    return groups.values()
+
+
+def read_files(
+    spark: SparkSession, files: Sequence[ContentFile], fields: Sequence[NestedField], names: Names | None = None
+) -> tuple[DataFrame, list[str]]:
+    """A frame of `file_path`, `row_index` and the fields by stored_name; and how it spells each file's path."""
+    wanted = read_schema(fields, names)
+    read = (
+        spark.read.options(**_READING)
+        .schema(wanted)
+        .parquet(*(location(root_of(file.path), file.name) for file in files))
+    )
+    # Not by name: a column of a file without ids may be called anything.
+    metadata = read.metadataColumn("_metadata")
+    placed = read.select(
+        metadata["file_path"].alias("file_path"),
+        metadata["row_index"].alias("row_index"),
+        *(
+            read[f"`{told.name.replace('`', '``')}`"].cast(spark_type(field.field_type)).alias(stored_name(field))
+            for told, field in zip(wanted.fields, fields, strict=True)
+        ),
+    )
+    return placed, _spellings(read, files)
+
+
+def _group(spark: SparkSession, columns: Columns, group: Sequence[tuple[StoredFile, Shape]]) -> DataFrame:
+    """Files of which all have ids, or all the same names."""
+    files, names = [file for file, _ in group], group[0][1].names
+    read, paths = read_files(spark, [file.file for file in files], columns.fields, names)
+    return read.join(F.broadcast(_described(spark, columns, group, paths)), on="file_path", how="inner")
+
+
+def _spellings(read: DataFrame, files: Sequence[ContentFile]) -> list[str]:
+    """The files' paths as `_metadata.file_path` spells them."""
+    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
+    names = [spelling(root_of(file.path), file.name) for file in files]
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
+    return [found[name] for name in names]
+
+
+def _described(
+    spark: SparkSession, columns: Columns, group: Sequence[tuple[StoredFile, Shape]], paths: Sequence[str]
+) -> DataFrame:
+    """A row per file with what its manifest says, and values of its partition."""
+    files = [file for file, _ in group]
+    fixed = [_identities(columns.schema, file.file) for file in files]
+    table = pa.table({
+        "file_path": pa.array(paths, pa.string()),
+        "file_number": pa.array([f.number for f in files], pa.int32()),
+        "unit": pa.array([f.unit for f in files], pa.int32()),
+        "sequence": pa.array([f.file.sequence_number for f in files], pa.int64()),
+        "first_row_id": pa.array([f.file.first_row_id for f in files], pa.int64()),
+        **{f"lacks_{n}": pa.array([n in shape.lacks for _, shape in group]) for n in columns.defaults},
+        **{f"fixed_{n}": pa.array([n in known for known in fixed]) for n in columns.identities},
+        **{
+            f"const_{n}": values_array([known.get(n) for known in fixed], field.field_type)
+            for n, field in columns.identities.items()
+        },
+    })  # fmt: skip
+    constants = {f"const_{n}": typed(F.col(f"const_{n}"), f.field_type) for n, f in columns.identities.items()}
+    return spark.createDataFrame(table).withColumns(constants)
+
+
+def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
+    """Values of columns by which the file's spec partitions as they are, by field id."""
+    pairs = zip(schema.spec(file.spec_id).fields, file.partition, strict=True)
+    return {field.source_id: value for field, value in pairs if str(field.transform) == "identity"}

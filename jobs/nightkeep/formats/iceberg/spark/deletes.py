@@ -1,0 +1,211 @@
+"""Stored rows and the deletes of a version -> the rows that readers see, by anti-joins of Spark's.
+
+Which delete holds for which row is decided here, from manifest entries alone (spec, "Scan Planning"): the gate and
+the rewrite have their own ideas of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import zlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.types import LongType, NestedField, StringType
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.features import refuse_keys
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.spark.data_files import ROW_BITS, Stored, StoredFile, read_files
+from nightkeep.formats.iceberg.spark.schema import stored_name
+from nightkeep.storage import Storage
+
+PATH: Final = NestedField(2147483546, "file_path", StringType())
+POSITION: Final = NestedField(2147483545, "pos", LongType())
+"""The columns of position deletes, by their reserved ids."""
+BROADCAST_ROWS: Final = 1 << 20
+"""Up to here deletes are sent to every executor; above, the rows are shuffled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """Delete files that may hold for some data files. `units`: the place of each partition, by partition_of."""
+
+    vectors: Mapping[str, ContentFile]
+    positional: tuple[tuple[int, ContentFile], ...]
+    scoped: tuple[tuple[int, ContentFile], ...]
+    everywhere: tuple[ContentFile, ...]
+
+    @staticmethod
+    def of(schema: TableSchema, deletes: Iterable[ContentFile], places: Mapping[Hashable, int], oldest: int) -> Deletes:
+        """Of all of a version's: those of the partitions in `places`, and global ones, that are not too old."""
+        found: dict[str, ContentFile] = {}
+        positional, scoped, everywhere = [], [], []
+        for delete in deletes:
+            place = places.get(partition_of(delete))
+            if delete.content is Content.EQUALITY_DELETES:
+                if delete.sequence_number <= oldest:
+                    continue
+                if _is_unpartitioned(schema, delete.spec_id):
+                    everywhere.append(delete)
+                elif place is not None:
+                    scoped.append((place, delete))
+            elif place is not None and delete.is_vector:
+                found[str(delete.referenced)] = delete
+            elif place is not None and delete.sequence_number >= oldest:
+                positional.append((place, delete))
+        return Deletes(found, tuple(positional), tuple(scoped), tuple(everywhere))
+
+    @property
+    def key_ids(self) -> tuple[int, ...]:
+        """Every field that some equality delete goes by."""
+        deletes = (*(delete for _, delete in self.scoped), *self.everywhere)
+        return tuple(sorted({number for delete in deletes for number in delete.equality_ids}))
+
+
+def partition_of(file: ContentFile) -> Hashable:
+    """The same for files of the same partition of one spec: -0.0 is not 0.0 here, and every NaN is one value."""
+    return (file.spec_id, repr(file.partition))
+
+
+def _is_unpartitioned(schema: TableSchema, spec_id: int) -> bool:
+    return not [field for field in schema.spec(spec_id).fields if str(field.transform) != "void"]
+
+
+def refuse_deletes(schema: TableSchema, deletes: Iterable[ContentFile]) -> None:
+    """Raises RefusedTable for keys of which readers differ in what is equal."""
+    files = [delete for delete in deletes if delete.content is Content.EQUALITY_DELETES]
+    refuse_keys(schema, files)
+    top = {field.field_id: field for each in schema.schemas.values() for field in each.fields}
+    for number in sorted({number for delete in files for number in delete.equality_ids}):
+        if number not in top or not top[number].field_type.is_primitive:
+            feature = f"equality deletes by {schema.field(number).name}, which is nested"
+            raise RefusedTable(schema.table, feature, "delete by columns of primitive types")
+
+
+def key_name(number: int) -> str:
+    """What rows call their value of a key column, for `without_deleted` to compare."""
+    return f"equality_{number}"
+
+
+def keys_of(stored: Stored, deletes: Deletes) -> list[Column]:
+    fields = {field.field_id: field for field in stored.columns.fields}
+    return [stored.value(fields[number]).alias(key_name(number)) for number in deletes.key_ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """Takes deleted rows of `files` out of frames with their `unit`, `position`, `sequence` and key columns."""
+
+    spark: SparkSession
+    storage: Storage
+    schema: TableSchema
+    files: Sequence[StoredFile]
+    deletes: Deletes
+
+    def live(self, rows: DataFrame) -> DataFrame:
+        vectors, positions = self._vector_positions(), self._file_positions()
+        for deleted in (vectors, positions):
+            if deleted is not None:
+                rows = rows.join(deleted, on="position", how="left_anti")
+        places: dict[tuple[int, ...], list[tuple[int | None, ContentFile]]] = {}
+        for place, delete in (*self.deletes.scoped, *((None, delete) for delete in self.deletes.everywhere)):
+            places.setdefault((place is None, *delete.equality_ids), []).append((place, delete))
+        for (is_global, *numbers), files in places.items():
+            rows = self._without_keys(rows, numbers, files, scoped=not is_global)
+        return rows
+
+    def _vector_positions(self) -> DataFrame | None:
+        found = [(file, self.deletes.vectors.get(file.file.path)) for file in self.files]
+        held = [(file, each) for file, each in found if each and each.sequence_number >= file.file.sequence_number]
+        if not held:
+            return None
+        pickled = [pickle.dumps((self.storage, file.number, vector)) for file, vector in held]
+        table = pa.table({"pickled": pa.array(pickled, pa.binary())})
+        deleted = self.spark.createDataFrame(table).mapInArrow(_decoded, "position long")
+        return _sized(deleted, sum(vector.rows for _, vector in held))
+
+    def _file_positions(self) -> DataFrame | None:
+        """Of position delete files: those at least as new as the data file, of its partition, and no vector's."""
+        if not self.deletes.positional:
+            return None
+        files = [delete for _, delete in self.deletes.positional]
+        read, paths = read_files(self.spark, files, (PATH, POSITION))
+        numbered = pa.table({
+            "file_path": pa.array(paths, pa.string()),
+            "delete_sequence": pa.array([file.sequence_number for file in files], pa.int64()),
+            "delete_unit": pa.array([place for place, _ in self.deletes.positional], pa.int32()),
+        })  # fmt: skip
+        data = [file for file in self.files if file.file.path not in self.deletes.vectors]
+        described = pa.table({
+            stored_name(PATH): pa.array([file.file.path for file in data], pa.string()),
+            "number": pa.array([file.number for file in data], pa.int64()),
+            "unit": pa.array([file.unit for file in data], pa.int32()),
+            "sequence": pa.array([file.file.sequence_number for file in data], pa.int64()),
+        })  # fmt: skip
+        told = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
+        aimed = told.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
+        holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
+        position = F.shiftleft(F.col("number"), ROW_BITS).bitwiseOR(F.col(stored_name(POSITION)))
+        return _sized(aimed.where(holds).select(position.alias("position")), sum(file.rows for file in files))
+
+    def _without_keys(
+        self, rows: DataFrame, numbers: Sequence[int], files: Sequence[tuple[int | None, ContentFile]], *, scoped: bool
+    ) -> DataFrame:
+        """Rows that are not strictly older than an equal key, nulls being equal, of their scope."""
+        fields = [self.schema.field(number) for number in numbers]
+        read, paths = read_files(self.spark, [delete for _, delete in files], fields)
+        numbered = pa.table({
+            "file_path": pa.array(paths, pa.string()),
+            "delete_sequence": pa.array([delete.sequence_number for _, delete in files], pa.int64()),
+            "delete_unit": pa.array([place for place, _ in files], pa.int32()),
+        })  # fmt: skip
+        keyed = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
+        groups = [*map(stored_name, fields), *(["delete_unit"] if scoped else [])]
+        newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias("newest"))
+        equal = [F.col(key_name(field.field_id)).eqNullSafe(F.col(stored_name(field))) for field in fields]
+        equal += [F.col("unit") == F.col("delete_unit")] if scoped else []
+        condition = reduce(and_, [*equal, F.col("newest") > F.col("sequence")])
+        return rows.join(_sized(newest, sum(delete.rows for _, delete in files)), on=condition, how="left_anti")
+
+
+def _sized(deletes: DataFrame, rows: int) -> DataFrame:
+    return F.broadcast(deletes) if rows <= BROADCAST_ROWS else deletes
+
+
+_MAGIC: Final = bytes.fromhex("d1d33964")
+
+
+def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for pickled in batch.column("pickled"):
+            storage, number, vector = pickle.loads(pickled.as_py())
+            ordinals = np.asarray(_positions(storage, vector).to_array(), np.int64)
+            yield pa.record_batch([pa.array(ordinals | np.int64(number << ROW_BITS))], ["position"])
+
+
+def _positions(storage: Storage, vector: ContentFile) -> BitMap64:
+    """A `deletion-vector-v1` blob: length, magic, bitmap, checksum (Puffin spec)."""
+    with storage.open(vector.name) as puffin:
+        # Some stores refuse to go beyond the end.
+        puffin.seek(min(vector.content_offset or 0, puffin.size()))
+        blob = puffin.read(vector.content_bytes or 0)
+    subject = f"{vector.path}: vector at {vector.content_offset}"
+    try:
+        (length,), (crc,) = struct.unpack_from(">I", blob), struct.unpack(">I", blob[-4:])
+        body = blob[4 : 4 + length]
+        if not body.startswith(_MAGIC) or len(blob) != length + 8 or zlib.crc32(body) != crc:
+            raise ValueError("of another length, magic or checksum")
+        return BitMap64.deserialize(body[len(_MAGIC) :])
+    except (struct.error, ValueError) as failure:
+        raise CorruptMetadata(subject, "a deletion vector", reason_of(failure)) from failure

@@ -1,0 +1,131 @@
+"""New files of a version -> how many of the numbers that readers with filters trust do not hold, counted by Spark.
+
+Iceberg's statistics are of all rows of a file, those that deletes hide included (spec, data_file).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, or_
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.conversions import from_bytes
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.spark.data_files import Columns, StoredFile, alike, read_files
+from nightkeep.formats.iceberg.spark.deletes import PATH, POSITION
+from nightkeep.formats.iceberg.spark.schema import Names, leaves, typed, values_array
+from nightkeep.storage import Storage
+
+_COUNTS: Final = {"value_counts": "values", "null_value_counts": "nulls", "nan_value_counts": "nans"}
+_BOUNDS: Final = {"lower_bounds": "low", "upper_bounds": "high"}
+
+
+def misstated(
+    spark: SparkSession, storage: Storage, schema: TableSchema, files: Sequence[StoredFile],
+    deletes: Sequence[StoredFile],
+) -> Mapping[int, int]:  # fmt: skip
+    """By place of the unit: columns of data files and of position delete files for which statistics do not hold.
+
+    A wrong number of rows counts as one column more.
+    """
+    found: Counter[int] = Counter()
+    for group in alike(storage, Columns(schema), files):
+        found.update(_wrong(spark, [file for file, _ in group], schema.current.fields, group[0][1].names))
+    if deletes:
+        found.update(_wrong(spark, deletes, (PATH, POSITION), None))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A column, or a field within structs, with its values; `place` tells its columns in frames apart."""
+
+    place: int
+    field: NestedField
+    value: Column
+
+    @property
+    def kind(self) -> IcebergType:
+        return self.field.field_type
+
+    @property
+    def has_nan(self) -> bool:
+        return isinstance(self.kind, FloatType | DoubleType)
+
+    def seen(self) -> list[Column]:
+        number = F.when(~F.isnan(self.value), self.value) if self.has_nan else self.value
+        nans = F.count_if(F.isnan(self.value)) if self.has_nan else F.lit(0)
+        return [
+            F.count(self.value).alias(f"some_{self.place}"),
+            F.min(number).alias(f"least_{self.place}"),
+            F.max(number).alias(f"greatest_{self.place}"),
+            nans.alias(f"seen_nans_{self.place}"),
+        ]
+
+    def stated(self, files: Sequence[ContentFile]) -> Iterator[tuple[str, pa.Array[Any]]]:
+        for source, name in _COUNTS.items():
+            yield f"{name}_{self.place}", pa.array([self._of(file, source) for file in files], pa.int64())
+        for source, name in _BOUNDS.items():
+            bounds = [self._bound(file, source) for file in files]
+            yield f"{name}_{self.place}", values_array(bounds, self.kind)
+
+    def is_wrong(self) -> Column:
+        def told(name: str) -> Column:
+            return F.col(f"{name}_{self.place}")
+
+        low, high = typed(told("low"), self.kind), typed(told("high"), self.kind)
+        faults = (
+            told("values") != F.col("physical"),
+            told("nulls") != F.col("physical") - told("some"),
+            told("nans") != told("seen_nans"),
+            told("least") < low,
+            told("greatest") > high,
+        )
+        return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
+
+    def _of(self, file: ContentFile, source: str) -> Any:
+        held = file.raw.get(source)
+        return held.get(self.field.field_id) if isinstance(held, Mapping) else None
+
+    def _bound(self, file: ContentFile, source: str) -> object:
+        data = self._of(file, source)
+        subject = f"{file.path}: bound of {self.field.name}"
+        return None if data is None else from_bytes(self.kind, data, subject=subject)
+
+
+def _wrong(
+    spark: SparkSession, files: Sequence[StoredFile], fields: Sequence[NestedField], names: Names | None
+) -> Mapping[int, int]:
+    """How many columns of their files are misstated, by place of the unit."""
+    told = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
+    held = [file.file for file in files]
+    read, paths = read_files(spark, held, fields, names)
+    seen = read.groupBy("file_path").agg(
+        F.count(F.lit(1)).alias("counted"), *(column for leaf in told for column in leaf.seen())
+    )
+    stated = _stated(spark, files, paths, told).join(seen, on="file_path", how="left")
+    stated = stated.withColumn("physical", F.coalesce("counted", F.lit(0)))
+    faults = [F.col("physical") != F.col("rows"), *(leaf.is_wrong() for leaf in told)]
+    total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in faults))
+    wrong = stated.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
+    return {row["unit"]: row["wrong"] for row in wrong.collect()}
+
+
+def _stated(spark: SparkSession, files: Sequence[StoredFile], paths: Sequence[str], told: Sequence[_Leaf]) -> DataFrame:
+    held = [file.file for file in files]
+    table = pa.table({
+        "file_path": pa.array(paths, pa.string()),
+        "unit": pa.array([file.unit for file in files], pa.int32()),
+        "rows": pa.array([file.rows for file in held], pa.int64()),
+        **{name: array for leaf in told for name, array in leaf.stated(held)},
+    })  # fmt: skip
+    return spark.createDataFrame(table)

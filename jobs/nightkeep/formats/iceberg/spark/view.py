@@ -1,0 +1,259 @@
+"""An Iceberg snapshot -> Spark DataFrames, by Spark's Parquet reader and anti-joins; no code of Iceberg's is there.
+
+Shares manifests and table metadata with the rest, but none of the code that rewrites, reads columns or verifies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest, Status
+from nightkeep.formats.iceberg.metadata.manifests import read_manifest
+from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY, RUN_PROPERTY
+from nightkeep.formats.iceberg.metadata.partition import unit_key
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit, load
+from nightkeep.formats.iceberg.metadata.table_metadata import digest_on_main, head
+from nightkeep.formats.iceberg.spark.data_files import Columns, StoredFile, compared_schema, stored_rows
+from nightkeep.formats.iceberg.spark.deletes import (
+    Deletes,
+    Deleting,
+    key_name,
+    keys_of,
+    partition_of,
+    refuse_deletes,
+)
+from nightkeep.formats.iceberg.spark.statistics_check import misstated
+from nightkeep.model import Address, UnitKey, View
+from nightkeep.spark.view import Side, UnitState, Version, column, connect
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    # Off by default in Spark; it changes nothing where the schema to read has no ids.
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    # Spark has no moments of nanoseconds.
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+}
+
+
+def open_table(address: Address, spark: SparkSession) -> IcebergRelation:
+    """The table as its catalog has it now. Raises RefusedTable for a feature that we do not read, AddressError."""
+    for name, value in _SETTINGS.items():
+        spark.conf.set(name, value)
+    return IcebergRelation(address, open_handle(address.location), spark)
+
+
+class IcebergRelation:
+    """A unit is a partition of a spec, a version a snapshot. Versions are read once and kept.
+
+    Every version has the columns that the table has now.
+    """
+
+    published: Final = View.RAW
+    """Merging shows the same: a reader of any version applies every delete."""
+    compares_with_parent: Final = True
+    """What others append is visible at once, so only the snapshot directly before a commit is comparable."""
+
+    def __init__(self, address: Address, handle: TableHandle, spark: SparkSession) -> None:
+        self._address, self._handle, self._spark = address, handle, spark
+        connect(spark, handle.storage)
+        newest = load(address, handle)
+        self._schema: TableSchema = newest.schema
+        self._newest = newest.version
+        self._snapshots = {newest.version: newest}
+
+    @property
+    def schema(self) -> T.StructType:
+        """Row ids and numbers of the last change are columns too, if every version asked for so far has them."""
+        return compared_schema(self._schema, tracks=self._tracks)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """None: Iceberg promises no column to be unique."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def latest(self) -> int:
+        """NO_SNAPSHOT where nothing was ever written."""
+        return self._newest
+
+    def version(self, number: int) -> Version | None:
+        if number == NO_SNAPSHOT:
+            return _nothing(self._snapshot(number))
+        raw, _ = self._handle.load()
+        if number not in head(raw, subject=self._address.name).snapshots:
+            return None
+        snapshot = self._snapshot(number)
+        listed = _listed(snapshot)
+        return Version(
+            number=number,
+            parent=NO_SNAPSHOT if snapshot.parent_version is None else snapshot.parent_version,
+            author=_author(snapshot),
+            changes_rows=_changes_rows(snapshot),
+            units={unit.key: _state(unit) for unit in snapshot.units},
+            touched=frozenset(self._touched(snapshot)),
+            rows_told=self._told(snapshot),
+            rows_listed=listed,
+            identity=snapshot.identity,
+        )
+
+    def digest(self, number: int) -> str | None:
+        raw, location = self._handle.load()
+        return digest_on_main(raw, number, subject=location)
+
+    def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        snapshot = self._snapshots[side.version]
+        files = _numbered(snapshot, units)
+        values = [value.alias(name) for name, value in payload.items()]
+        if not files:
+            return self._nothing().select("unit", F.expr("true").alias("sound"), *values)
+        deletes = self._deletes(snapshot, units, files)
+        columns = self._columns(deletes)
+        stored = stored_rows(self._spark, self._handle.storage, columns, files)
+        keys = keys_of(stored, deletes)
+        placed = ("unit", "position", "sequence")
+        named = stored.frame.select(
+            *placed, columns.sound().alias("sound"), *keys, *stored.compared(tracks=self._tracks)
+        )
+        names = [*placed, "sound", *(key_name(number) for number in deletes.key_ids)]
+        live = Deleting(self._spark, self._handle.storage, self._schema, files, deletes).live(
+            named.select(*names, *values)
+        )
+        return live.select("unit", "sound", *payload)
+
+    def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        snapshot = self._snapshots[version]
+        known = {file.identity for file in _every(self._snapshots[since])}
+        fresh = [file for file in _numbered(snapshot, units) if file.file.identity not in known]
+        held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
+        deletes = [
+            StoredFile(number, place, file)
+            for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
+            if file.identity not in known and not file.is_vector
+        ]
+        found = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
+        return {units[place]: count for place, count in found.items()}
+
+    @property
+    def _tracks(self) -> bool:
+        """Rows get their first ids with the first commit after the upgrade that brings row lineage."""
+        return self._schema.has_row_lineage and all("first-row-id" in s.raw or not s.raw for s in self._known)
+
+    @property
+    def _known(self) -> tuple[IcebergSnapshot, ...]:
+        return tuple(self._snapshots.values())
+
+    def _snapshot(self, number: int) -> IcebergSnapshot:
+        if number not in self._snapshots:
+            self._snapshots[number] = load(self._address, self._handle, number, read_as=self._schema)
+        return self._snapshots[number]
+
+    def _deletes(self, snapshot: IcebergSnapshot, units: Sequence[UnitKey], files: Sequence[StoredFile]) -> Deletes:
+        places = {partition_of(each.file): each.unit for each in files}
+        oldest = min(each.file.sequence_number for each in files)
+        held = {file.identity: file for unit in snapshot.units for file in (*unit.positional, *unit.equality)}
+        found = Deletes.of(self._schema, held.values(), places, oldest)
+        refuse_deletes(self._schema, (*(delete for _, delete in found.scoped), *found.everywhere))
+        return found
+
+    def _columns(self, deletes: Deletes) -> Columns:
+        current = {field.field_id for field in self._schema.current.fields}
+        return Columns(
+            self._schema, tuple(self._schema.field(number) for number in deletes.key_ids if number not in current)
+        )
+
+    def _touched(self, snapshot: IcebergSnapshot) -> Iterator[UnitKey]:
+        """Partitions of the commit's own entries; a global equality delete that it removed is of none."""
+        own = (manifest for manifest in snapshot.manifests if manifest.snapshot_id == snapshot.version)
+        for file in (file for manifest in own for file in self._changed(manifest, snapshot.version)):
+            key = unit_key(self._schema, file.spec_id, file.partition)
+            if key in snapshot.by_key:
+                yield key
+
+    def _changed(self, manifest: Manifest, version: int) -> Iterator[ContentFile]:
+        for entry in read_manifest(self._handle.storage, manifest, self._schema):
+            if entry.status is not Status.EXISTING and entry.snapshot_id == version:
+                yield entry.file
+
+    def _told(self, snapshot: IcebergSnapshot) -> int:
+        """What the summary counts, deleted rows included, if the parent's counted right: others may have miscounted."""
+        parent, told = snapshot.parent_version, snapshot.summary.get("total-records")
+        listed = _listed(snapshot)
+        if told is None:
+            return listed
+        raw, _ = self._handle.load()
+        if parent is None or parent not in head(raw, subject=self._address.name).snapshots:
+            return int(told)
+        before = self._snapshot(parent)
+        return int(told) - int(before.summary.get("total-records", _listed(before))) + _listed(before)
+
+    def _nothing(self) -> DataFrame:
+        fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(self.schema.fields)]
+        return self._spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
+
+
+def _nothing(snapshot: IcebergSnapshot) -> Version:
+    return Version(
+        snapshot.version, NO_SNAPSHOT, "", "nothing was ever written", {}, frozenset(), 0, 0, identity=snapshot.identity
+    )
+
+
+def _author(snapshot: IcebergSnapshot) -> str:
+    told = snapshot.summary
+    return told.get(RUN_PROPERTY) or " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
+
+
+def _changes_rows(snapshot: IcebergSnapshot) -> str | None:
+    """Why a commit may have changed rows, by what it says of itself: `replace` changes none, nor does care of ours."""
+    if snapshot.operation == "replace" or OPERATION_PROPERTY in snapshot.summary:
+        return None
+    return f"its operation is {snapshot.operation or 'unknown'}"
+
+
+def _listed(snapshot: IcebergSnapshot) -> int:
+    return sum(file.rows for unit in snapshot.units for file in unit.files)
+
+
+def _every(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
+    return (file for unit in snapshot.units for file in (*unit.files, *unit.positional))
+
+
+def _state(unit: IcebergUnit) -> UnitState:
+    oldest = min((file.sequence_number for file in unit.files), default=0)
+    equality = [delete for delete in unit.equality if delete.sequence_number > oldest]
+    return UnitState(
+        identity=frozenset(_identity(file) for file in (*unit.files, *unit.positional, *equality)),
+        bytes=sum(file.bytes for file in unit.files),
+        rows=_rows(unit, equality),
+        waiting=frozenset(),
+    )
+
+
+def _identity(file: ContentFile) -> tuple[object, ...]:
+    """What decides which rows a file shows or hides, and with which ids."""
+    return (*file.identity, file.content, file.content_bytes, file.sequence_number, file.first_row_id)
+
+
+def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
+    """What files and vectors count; how many rows other deletes hide, and whether any, metadata does not tell."""
+    if equality or not all(file.is_vector for file in unit.positional):
+        return None
+    names = {file.path for file in unit.files}
+    hidden = sum(vector.rows for vector in unit.positional if vector.referenced in names)
+    return sum(file.rows for file in unit.files) - hidden
+
+
+def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[StoredFile]:
+    held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
+    for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
+        raise refusal
+    files = [(place, file) for place, unit in held for file in unit.files]
+    return [StoredFile(number, *found) for number, found in enumerate(files)]

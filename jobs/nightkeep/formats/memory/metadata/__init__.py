@@ -1,0 +1,1 @@
+"""Metadata of in-memory tables: bytes and JSON <-> values."""

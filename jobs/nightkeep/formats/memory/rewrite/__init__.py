@@ -1,0 +1,1 @@
+"""What operations do to in-memory tables: rules, planning of units, tasks."""

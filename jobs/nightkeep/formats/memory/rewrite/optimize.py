@@ -1,0 +1,81 @@
+"""A partition's small files and files with deletes -> one merge task -> the rows of one new file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.memory.metadata.snapshot import (
+    MemoryFile,
+    MemorySnapshot,
+    MemoryUnit,
+    Store,
+    deleted_positions,
+    from_ipc,
+)
+from nightkeep.kernels.bitmap import mask
+from nightkeep.model import Estimate, Request, UnitKey
+from nightkeep.protocol import Snapshot, Work
+
+TARGET_BYTES = 1 << 20
+"""A file below this is worth merging; nothing was measured, as a dict has no cost per file."""
+SORTED = "sorted"
+"""The feature of a table whose files each have their rows in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """Files of one partition that become one."""
+
+    key: UnitKey
+    inputs: tuple[MemoryFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeEdit:
+    """One partition's change: `removed` as it was planned on, deletes included, so that a conflict shows."""
+
+    removed: tuple[MemoryFile, ...]
+    added: tuple[MemoryFile, ...]
+
+
+def refuse_sorted(table: str) -> Callable[[Snapshot[MemoryUnit], Request], None]:
+    """Rows of several sorted files, one after the other, are not sorted."""
+
+    def refuse(snapshot: Snapshot[MemoryUnit], request: Request) -> None:
+        assert isinstance(snapshot, MemorySnapshot)
+        if SORTED in snapshot.features:
+            feature = f"feature {SORTED} is not kept by {request.operation}"
+            raise RefusedTable(table, feature, "merge its files with its engine")
+
+    return refuse
+
+
+def worn_files(snapshot: Snapshot[MemoryUnit], unit: MemoryUnit, request: Request) -> Work | None:
+    """Small files and files with deletes become one. One small file alone is left: a second run finds nothing."""
+    target = request.target_bytes or TARGET_BYTES
+    worn = tuple(file for file in unit.files if request.full or file.deleted or file.bytes < target)
+    deleted = sum(file.deleted_rows for file in worn)
+    if len(worn) < 2 and not deleted:
+        return None
+    size = sum(file.bytes for file in worn)
+    rows = sum(file.rows for file in worn)
+    return Work(
+        reason=f"{len(worn)} files small or with deletes, {deleted} deleted rows",
+        input_files=tuple(file.name for file in worn),
+        input_bytes=size,
+        estimate=Estimate(size, size * (rows - deleted) // max(1, rows), 1, f"{len(worn) - 1} files fewer"),
+        tasks=(MergeTask(unit.key, worn),),
+    )
+
+
+def merged(store: Store, task: MergeTask) -> pa.Table:
+    """The rows of every input that are not deleted. By filter, as the gate reads by position."""
+    tables = []
+    for file in task.inputs:
+        hidden = mask(deleted_positions(store, file), file.rows)
+        tables.append(from_ipc(store.read(file.name)).filter(pa.array(~hidden)))
+    return pa.concat_tables(tables)

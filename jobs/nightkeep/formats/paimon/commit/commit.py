@@ -1,0 +1,266 @@
+"""Bucket edits -> a complete staged snapshot -> a visible one; guards for whatever others commit in between.
+
+C/operation/FileStoreCommitImpl.tryCommitOnce for a COMPACT commit, with a stricter guard than ConflictDetection:
+Java's own checks accept two compactions of one bucket that together lose deletes.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.encodings.documents import parse_object
+from nightkeep.errors import MissingFile
+from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
+from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
+from nightkeep.formats.paimon.metadata.naming import Naming, commit_user
+from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
+from nightkeep.formats.paimon.metadata.schema import TableSchema
+from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
+from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
+from nightkeep.storage import Storage, require_exclusive_create
+from nightkeep.storage.times import not_ahead
+
+BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
+"""Long.MAX_VALUE, BatchWriteBuilder.COMMIT_IDENTIFIER."""
+MAX_SEQUENCE_PROPERTY = "sequence.generation.max-sequence-number"
+RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
+"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
+_PER_COMMIT = (
+    "uuid", "changelogManifestList", "changelogManifestListSize", "changelogRecordCount",
+    "properties", "operation", "statistics",
+)  # fmt: skip
+
+
+def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`. Raises RefusedTable for a
+    store on which another's commit could be overwritten."""
+    require_exclusive_create(storage)
+    naming, edits = Naming(run), _edits(rewrites)
+    writer = ManifestWriter(storage, parent, naming)
+    entries = [entry for edit in edits for entry in _entries(edit)]
+    manifest = writer.manifest(entries)
+    base = writer.manifest_list([*parent.base_manifests, *parent.delta_manifests])
+    delta = writer.manifest_list([manifest])
+    index = writer.index_manifest(_index_records(parent, edits)) if _index_changes(edits) else None
+    now_ms = not_ahead(run.now_ms, storage, f"manifest/{base.name}")
+    raw = _snapshot_json(storage, parent, entries, run=replace(run, now_ms=now_ms)) | {
+        "baseManifestList": base.name, "baseManifestListSize": base.bytes,
+        "deltaManifestList": delta.name, "deltaManifestListSize": delta.bytes,
+    }  # fmt: skip
+    if index is not None:
+        raw["indexManifest"] = index.name
+    name = f"snapshot/{naming.snapshot()}"
+    storage.put(name, json.dumps(raw, indent=2).encode())
+    outputs = [name for rewrite in rewrites for name in rewrite.outputs]
+    return Candidate(
+        table=parent.table,
+        version=parent.version + 1,
+        parent=parent.identity,
+        metadata=name,
+        staged=(*outputs, *writer.written, name),
+        units=tuple(rewrite.key for rewrite in rewrites),
+    )
+
+
+def commit(storage: Storage, candidate: Candidate) -> bool:
+    """Create snapshot-<id> with the staged bytes, if nobody has and the one before it is still the one staged on;
+    then move the LATEST hint, which may lag, and does where that one was replaced in the same moment."""
+    name, temporary = f"snapshot/snapshot-{candidate.version}", f"{candidate.metadata}.tmp"
+    # Not snapshot-<id>.<anything>: Java takes every name that starts with snapshot- for a number when it lists.
+    if storage.exists(name):
+        return False
+    parent = candidate.parent
+    won = storage.put_if_absent(
+        name, storage.read(candidate.metadata), temporary=temporary,
+        may_go=lambda: digest(storage, parent.version) == parent.commit,
+    )  # fmt: skip
+    # The store may have been asked twice, as its first answer was lost.
+    if not won and not visible(storage, candidate):
+        return False
+    if undermined(storage, candidate) is None:
+        storage.replace("snapshot/LATEST", str(candidate.version).encode(), temporary=temporary)
+    storage.delete(candidate.metadata)
+    return True
+
+
+def undermined(storage: Storage, candidate: Candidate) -> str | None:
+    """Whether a rollback, or a table created anew, took the snapshot below from under a commit.
+
+    Expiry removes the oldest first: a snapshot that is gone while older ones are there did not expire.
+    """
+    parent = candidate.parent
+    found = digest(storage, parent.version)
+    if found == parent.commit or not visible(storage, candidate):
+        return None
+    staged = f"snapshot {parent.version}, which it was staged on"
+    if found is not None:
+        return f"{staged}, was replaced while it was committed"
+    is_older_left = any(number < parent.version for number in snapshot_ids(storage))
+    return f"{staged}, was rolled back while it was committed" if is_older_left else None
+
+
+def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity | None, str | None]:
+    """The snapshot below one of our commits, None where it is gone; and, if it is not what ours was staged on, why.
+
+    By what ours was staged with: its base list names the manifests of its parent, and no others.
+    """
+    number = ours.version - 1
+    name, staged = f"snapshot/snapshot-{number}", f"snapshot {number}, which it was staged on"
+    try:
+        data = storage.read(name)
+    except MissingFile:
+        is_older_left = any(older < number for older in snapshot_ids(storage))
+        return None, f"{staged}, was rolled back while it was committed" if is_older_left else None
+    raw = parse_snapshot(data, subject=name)
+    lists = (read_list(storage, str(raw[key])) for key in ("baseManifestList", "deltaManifestList"))
+    below = [record["_FILE_NAME"] for container in lists for record in container.records]
+    is_parent = below == [record["_FILE_NAME"] for record in ours.base_manifests]
+    why = None if is_parent else f"{staged}, was replaced while it was committed"
+    return VersionIdentity(number, digest_of(data)), why
+
+
+def visible(storage: Storage, candidate: Candidate) -> bool:
+    """Whether snapshot-<id> holds this candidate's own lists, whoever asks and however often."""
+    name = f"snapshot/snapshot-{candidate.version}"
+    if not storage.exists(name):
+        return False
+    raw = parse_snapshot(storage.read(name), subject=name)
+    lists = {f"manifest/{raw[key]}" for key in ("baseManifestList", "deltaManifestList")}
+    return lists <= set(candidate.staged)
+
+
+def committed(storage: Storage, run: Run) -> tuple[int, ...]:
+    """The ids of this run's snapshots among those that still exist, ascending."""
+    found: list[int] = []
+    newest_ms: int | None = None
+    for raw in newest_first(storage):
+        made_ms = int(str(raw["timeMillis"]))
+        newest_ms = made_ms if newest_ms is None else newest_ms
+        if raw["commitUser"] == commit_user(run.token):
+            found.append(int(str(raw["id"])))
+        # Our clock may be ahead of those of all writers.
+        elif made_ms < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
+            break
+    return tuple(reversed(found))
+
+
+def conflicts(
+    planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite]
+) -> tuple[tuple[UnitKey, str], ...]:
+    """Units whose bucket is not, apart from more level-0 files, what was planned on."""
+    schema = _schema_conflict(planned.schema, head.schema)
+    if schema:
+        return tuple((rewrite.key, schema) for rewrite in rewrites)
+    found = ((r.key, _bucket_conflict(planned, head, r)) for r in rewrites)
+    return tuple((key, reason) for key, reason in found if reason)
+
+
+def _schema_conflict(planned: TableSchema, head: TableSchema) -> str | None:
+    """An added column is the one change that files written before it are known to survive."""
+    if planned == head:
+        return None
+    kept = {field.id: field for field in head.fields}
+    added_only = all(kept.get(field.id) == field for field in planned.fields)
+    same_rest = (
+        planned.partition_keys == head.partition_keys
+        and planned.primary_keys == head.primary_keys
+        and dict(planned.options) == dict(head.options)
+    )
+    if added_only and same_rest:
+        return None
+    return f"schema {planned.id} was planned on, schema {head.id} does more than add columns to it"
+
+
+def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rewrite) -> str | None:
+    before, after = planned.buckets[rewrite.key], head.buckets.get(rewrite.key)
+    if after is None:
+        return "the bucket is gone"
+    if before.total_buckets != after.total_buckets:
+        return f"the table was rescaled from {before.total_buckets} to {after.total_buckets} buckets"
+    if before.index_file != after.index_file:
+        return f"its deletion vectors moved from {before.index_file} to {after.index_file}"
+    if _places(before, lifted=True) != _places(after, lifted=True):
+        return "files above level 0 changed"
+    missing = _places(before, lifted=False) - _places(after, lifted=False)
+    if missing:
+        return f"level-0 files are gone: {', '.join(name for name, _ in sorted(missing))}"
+    return None
+
+
+def _places(bucket: Bucket, *, lifted: bool) -> set[tuple[str, int]]:
+    return {(file.name, file.level) for file in bucket.files if (file.level > 0) == lifted}
+
+
+def _edits(rewrites: Sequence[Rewrite]) -> list[BucketEdit]:
+    edits = [rewrite.edit for rewrite in rewrites]
+    assert all(isinstance(edit, BucketEdit) for edit in edits)
+    return edits  # type: ignore[return-value]
+
+
+def _entries(edit: BucketEdit) -> Iterable[Record]:
+    """DELETE before ADD: expiry walks a delta in order and removes every path whose last word is DELETE."""
+    for kind, files in ((DELETE, edit.removed), (ADD, edit.added)):
+        for file in files:
+            yield {
+                "_VERSION": 2, "_KIND": kind, "_PARTITION": edit.partition_bytes, "_BUCKET": edit.bucket,
+                "_TOTAL_BUCKETS": edit.total_buckets, "_FILE": file,
+            }  # fmt: skip
+
+
+def _index_changes(edits: Sequence[BucketEdit]) -> bool:
+    return any(edit.index_record is not None for edit in edits)
+
+
+def _index_records(parent: PaimonSnapshot, edits: Sequence[BucketEdit]) -> list[Record]:
+    """The whole index manifest again, with our buckets' vector entries in place of the old ones."""
+    fresh = {(e.partition_bytes, e.bucket): e.index_record for e in edits if e.index_record is not None}
+    kept = [
+        record
+        for record in parent.index_records
+        if record["_INDEX_TYPE"] != VECTORS_INDEX or (record["_PARTITION"], record["_BUCKET"]) not in fresh
+    ]
+    return [*kept, *fresh.values()]
+
+
+def _snapshot_json(
+    storage: Storage, parent: PaimonSnapshot, entries: Sequence[Record], *, run: Run
+) -> dict[str, object]:
+    counts = {ADD: 0, DELETE: 0}
+    for entry in entries:
+        counts[entry["_KIND"]] += entry["_FILE"]["_ROW_COUNT"]
+    delta = counts[ADD] - counts[DELETE]
+    raw = {key: value for key, value in parent.raw.items() if key not in _PER_COMMIT}
+    raw |= {
+        "version": 3, "uuid": str(uuid.uuid4()), "id": parent.version + 1, "schemaId": parent.schema.id,
+        "commitUser": commit_user(run.token), "commitIdentifier": BATCH_COMMIT_IDENTIFIER, "commitKind": "COMPACT",
+        "timeMillis": max(run.now_ms, int(str(parent.raw["timeMillis"]))),
+        "totalRecordCount": int(str(parent.raw["totalRecordCount"])) + delta, "deltaRecordCount": delta,
+    }  # fmt: skip
+    raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
+    return raw
+
+
+def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, object]:
+    """Table statistics stay with the snapshot while the schema they were made for is the latest."""
+    name = parent.raw.get("statistics")
+    if name is None or not storage.exists(f"statistics/{name}"):
+        return {}
+    made_for = parse_object(storage.read(f"statistics/{name}"), subject=f"statistics/{name}").get("schemaId")
+    return {"statistics": name} if made_for == parent.schema.id else {}
+
+
+def _sequence_property(parent: PaimonSnapshot, entries: Sequence[Record]) -> dict[str, object]:
+    """With write.sequence-number-init-mode=snapshot, the highest sequence number travels in the snapshot."""
+    if parent.schema.options.get("write.sequence-number-init-mode", "").lower() != "snapshot":
+        return {}
+    properties = parent.raw.get("properties")
+    known = properties.get(MAX_SEQUENCE_PROPERTY) if isinstance(properties, Mapping) else None
+    live = [file.max_sequence for unit in parent.units for file in unit.files]
+    added = [entry["_FILE"]["_MAX_SEQUENCE_NUMBER"] for entry in entries if entry["_KIND"] == ADD]
+    numbers = [*([int(known)] if known is not None else live), *added]
+    return {"properties": {MAX_SEQUENCE_PROPERTY: str(max(numbers))}} if numbers else {}

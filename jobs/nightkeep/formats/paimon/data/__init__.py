@@ -1,0 +1,1 @@
+"""Data files of Paimon tables: columns, statistics, Parquet reading and writing."""

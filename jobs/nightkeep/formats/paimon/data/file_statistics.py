@@ -1,0 +1,130 @@
+"""Chunks of one new file -> the statistics its metadata record keeps, computed from the data itself.
+
+Modes as StatsCollectorFactories.java: `fields.<column>.stats-mode`, then the level's, then `metadata.stats-mode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.formats.paimon.data.columns import KEY_PREFIX, SEQUENCE
+from nightkeep.formats.paimon.metadata.binary_row import encode_row
+from nightkeep.formats.paimon.metadata.schema import Field, TableSchema, option_bool, option_int, option_map
+from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.metadata.values import Value, canonical
+from nightkeep.kernels.arrow_buffers import ChunkedArray
+from nightkeep.kernels.stats import KEY_MODE, ColumnStats, Detail, StatsMode, column_stats, parse_mode
+
+_FULL = StatsMode(Detail.FULL)
+_NOTHING = ColumnStats(None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A column so far. `open_ended` once a chunk had values without bounds (NaN): no range covers it then."""
+
+    stats: ColumnStats
+    open_ended: bool = False
+
+    def with_chunk(self, column: ChunkedArray) -> _Seen:
+        found = column_stats(column, _FULL)
+        nulls = (self.stats.null_count or 0) + column.null_count
+        unbounded = found.min is None and column.null_count < len(column)
+        if self.open_ended or unbounded:
+            return _Seen(ColumnStats(None, None, nulls), open_ended=True)
+        return _Seen(replace(_spanning(self.stats, found), null_count=nulls))
+
+    def in_mode(self, mode: StatsMode) -> ColumnStats:
+        if mode.detail is Detail.NONE:
+            return _NOTHING
+        if self.stats.min is None or self.stats.max is None or mode.detail is Detail.COUNTS:
+            return ColumnStats(None, None, self.stats.null_count)
+        edges = pa.array([self.stats.min, self.stats.max], self.stats.min.type)
+        return replace(column_stats(edges, mode), null_count=self.stats.null_count)
+
+
+def _spanning(left: ColumnStats, right: ColumnStats) -> ColumnStats:
+    if left.min is None or left.max is None:
+        return right
+    if right.min is None or right.max is None:
+        return left
+    kind = left.min.type
+    low = pc.min(pa.array([left.min, right.min], kind))
+    high = pc.max(pa.array([left.max, right.max], kind))
+    return ColumnStats(low, high, None)
+
+
+class StatsOfFile:
+    """Collects what a _FILE record says of one file's rows; every chunk is added once, in file order."""
+
+    def __init__(self, schema: TableSchema, level: int) -> None:
+        self._schema, self._level = schema, level
+        names = [KEY_PREFIX + name for name in schema.trimmed_keys] + [field.name for field in schema.fields]
+        self._seen = {name: _Seen(_NOTHING) for name in names}
+        self.rows = 0
+        self.min_sequence = self.max_sequence = 0
+        self.first_key: tuple[Value, ...] = ()
+        self.last_key: tuple[Value, ...] = ()
+
+    def add(self, chunk: pa.Table) -> None:
+        for name, seen in self._seen.items():
+            self._seen[name] = seen.with_chunk(chunk.column(name))
+        sequences = pc.min_max(chunk.column(SEQUENCE))
+        low, high = sequences["min"].as_py(), sequences["max"].as_py()
+        if self.rows == 0:
+            self.first_key = self._key(chunk, 0)
+            self.min_sequence, self.max_sequence = low, high
+        self.last_key = self._key(chunk, chunk.num_rows - 1)
+        self.min_sequence, self.max_sequence = min(self.min_sequence, low), max(self.max_sequence, high)
+        self.rows += chunk.num_rows
+
+    def keys(self) -> Record:
+        """_KEY_STATS: every key column, in key order (SimpleStatsConverter.toBinaryAllMode)."""
+        fields = self._schema.select(self._schema.trimmed_keys)
+        found = [self._seen[KEY_PREFIX + field.name].in_mode(KEY_MODE) for field in fields]
+        return _record(found, [field.type for field in fields])
+
+    def values(self) -> tuple[Record, list[str] | None]:
+        """_VALUE_STATS and _VALUE_STATS_COLS: dense leaves columns without any statistics out."""
+        modes = stats_modes(self._schema, self._level)
+        found = [self._seen[f.name].in_mode(mode) for f, mode in zip(self._schema.fields, modes, strict=True)]
+        if not option_bool(self._schema, "metadata.stats-dense-store", default=True):
+            return _record(found, [field.type for field in self._schema.fields]), None
+        kept = [i for i, mode in enumerate(modes) if mode.detail is not Detail.NONE]
+        fields = [self._schema.fields[i] for i in kept]
+        record = _record([found[i] for i in kept], [field.type for field in fields])
+        whole = len(kept) == len(self._schema.fields)
+        return record, None if whole else [field.name for field in fields]
+
+    def _key(self, chunk: pa.Table, row: int) -> tuple[Value, ...]:
+        fields = self._schema.select(self._schema.trimmed_keys)
+        return tuple(canonical(chunk.column(KEY_PREFIX + f.name)[row], f.type) for f in fields)
+
+
+def stats_modes(schema: TableSchema, level: int) -> tuple[StatsMode, ...]:
+    """The mode of every column, in schema order."""
+    table = schema.options.get("metadata.stats-mode", "truncate(16)")
+    default = option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
+    first = option_int(schema, "metadata.stats-keep-first-n-columns", -1)
+
+    def mode(place: int, field: Field) -> StatsMode:
+        own = schema.options.get(f"fields.{field.name}.stats-mode")
+        cut = first >= 0 and place >= first
+        return parse_mode(own if own is not None else "none" if cut else default)
+
+    return tuple(mode(place, field) for place, field in enumerate(schema.fields))
+
+
+def _record(stats: Sequence[ColumnStats], types: Sequence[PaimonType]) -> Record:
+    lows = [None if s.min is None else canonical(s.min, kind) for s, kind in zip(stats, types, strict=True)]
+    highs = [None if s.max is None else canonical(s.max, kind) for s, kind in zip(stats, types, strict=True)]
+    return {
+        "_MIN_VALUES": encode_row(lows, types),
+        "_MAX_VALUES": encode_row(highs, types),
+        "_NULL_COUNTS": [s.null_count for s in stats],
+    }

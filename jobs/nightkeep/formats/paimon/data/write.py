@@ -1,0 +1,132 @@
+"""Rows in key order -> Parquet data files of one level, with the metadata that readers trust.
+
+Layout and metadata as C/io/KeyValueDataFileWriter.java and RollingFileWriter.java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
+from nightkeep.formats.paimon.data.file_statistics import StatsOfFile
+from nightkeep.formats.paimon.metadata.binary_row import encode_row
+from nightkeep.formats.paimon.metadata.naming import Naming
+from nightkeep.formats.paimon.metadata.schema import TableSchema, option_int, option_map
+from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.storage import Storage
+
+ROW_GROUP_ROWS = 1 << 18
+"""Rows of a row group: small enough that a later lookup skips most of a file, large enough to compress well."""
+FILE_SOURCE_COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A new data file: its path in storage and its raw _FILE record."""
+
+    path: str
+    record: Record
+
+
+class FileWriter:
+    """Writes one bucket's files for one level. `columns` is what every chunk must hold, in order."""
+
+    def __init__(self, storage: Storage, bucket: Bucket, naming: Naming, *, level: int, now_ms: int) -> None:
+        self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
+        self._now_ms = now_ms
+        self.columns = (*key_columns(bucket), SEQUENCE, KIND, *value_columns(bucket))
+        self._schema = _arrow_schema(bucket)
+
+    def chunk_rows(self, target_bytes: int) -> int:
+        """Rows per chunk such that a file ends near `target_bytes`, judged by the bucket's own files."""
+        rows = sum(file.rows for file in self._bucket.files)
+        average = max(1, sum(file.bytes for file in self._bucket.files) // max(1, rows))
+        return max(1, min(ROW_GROUP_ROWS, target_bytes // average))
+
+    def write(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenFile]:
+        """Write all chunks, a new file whenever one has reached `target_bytes`; no rows, no file."""
+        pending = iter(chunks)
+        files: list[WrittenFile] = []
+        for first in pending:
+            files.append(self._write_file(first, pending, target_bytes))
+        return files
+
+    def _write_file(self, first: pa.Table, more: Iterator[pa.Table], target_bytes: int) -> WrittenFile:
+        name = self._naming.data("parquet")
+        path = f"{self._bucket.folder}/{name}"
+        stats = StatsOfFile(self._bucket.schemas.current, self._level)
+        with self._storage.create(path) as sink:
+            with pq.ParquetWriter(sink, self._schema, **self._settings()) as writer:
+                chunk: pa.Table | None = first
+                while chunk is not None:
+                    writer.write_table(chunk.cast(self._schema), row_group_size=ROW_GROUP_ROWS)
+                    stats.add(chunk)
+                    chunk = next(more, None) if sink.tell() < target_bytes else None
+            size = sink.tell()
+        return WrittenFile(path, self._record(name, size, stats))
+
+    def _settings(self) -> dict[str, Any]:
+        schema = self._bucket.schemas.current
+        codec, level = compression(schema, self._level)
+        # Keys and sequence numbers of a file are (nearly) unique: a dictionary of them would only be thrown away.
+        spelled = [f.name for f in schema.fields if f.type.arrow in (pa.string(), pa.binary())]
+        return {
+            "compression": codec,
+            "compression_level": level,
+            "use_dictionary": spelled,
+            "store_schema": False,
+            "store_decimal_as_integer": True,
+            "write_page_checksum": True,
+        }
+
+    def _record(self, name: str, size: int, stats: StatsOfFile) -> Record:
+        schema = self._bucket.schemas.current
+        key_types = [field.type for field in schema.select(schema.trimmed_keys)]
+        value_stats, value_columns_kept = stats.values()
+        return {
+            "_FILE_NAME": name, "_FILE_SIZE": size, "_ROW_COUNT": stats.rows,
+            "_MIN_KEY": encode_row(stats.first_key, key_types),
+            "_MAX_KEY": encode_row(stats.last_key, key_types),
+            "_KEY_STATS": stats.keys(),
+            "_VALUE_STATS": value_stats,
+            "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
+            "_SCHEMA_ID": schema.id, "_LEVEL": self._level, "_EXTRA_FILES": [],
+            "_CREATION_TIME": wall_clock_ms(self._now_ms), "_DELETE_ROW_COUNT": 0,
+            "_EMBEDDED_FILE_INDEX": None, "_FILE_SOURCE": FILE_SOURCE_COMPACT,
+            "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
+            "_FIRST_ROW_ID": None, "_WRITE_COLS": None,
+        }  # fmt: skip
+
+
+def wall_clock_ms(now_ms: int) -> int:
+    """Milliseconds of the local wall clock counted as if it were UTC, as Paimon stores creation times."""
+    local = datetime.fromtimestamp(now_ms / 1000).replace(tzinfo=UTC)
+    return int(local.timestamp() * 1000)
+
+
+def compression(schema: TableSchema, level: int) -> tuple[str, int | None]:
+    """Parquet codec of a level and its own level, which only zstd takes."""
+    codec = option_map(schema, "file.compression.per.level").get(
+        str(level), schema.options.get("file.compression", "zstd")
+    )
+    codec = codec.lower()
+    zstd_level = option_int(schema, "file.compression.zstd-level", 1)
+    return codec, zstd_level if codec == "zstd" else None
+
+
+def _arrow_schema(bucket: Bucket) -> pa.Schema:
+    schema = bucket.schemas.current
+    keys = [_required(KEY_PREFIX + f.name, f.type.arrow) for f in schema.select(schema.trimmed_keys)]
+    values = [pa.field(f.name, f.type.arrow, nullable=f.type.nullable) for f in schema.fields]
+    return pa.schema([*keys, _required(SEQUENCE, pa.int64()), _required(KIND, pa.int8()), *values])
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field[Any]:
+    return pa.field(name, kind, nullable=False)

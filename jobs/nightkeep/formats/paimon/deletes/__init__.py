@@ -1,0 +1,1 @@
+"""Deleted rows of Paimon tables, as they are stored: bytes <-> row positions."""

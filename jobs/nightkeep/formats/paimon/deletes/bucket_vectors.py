@@ -1,0 +1,69 @@
+"""A bucket's deletion vectors: index file bytes -> positions by data file, and back.
+
+A primary-key bucket has exactly one vector file, rewritten whole whenever a vector changes
+(BucketedDvMaintainer.java); readers take the file that the index manifest names last for the bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from pyroaring import BitMap64
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.formats.paimon.deletes.vectors import VectorKind, decode_vector, encode_vectors
+from nightkeep.formats.paimon.metadata.entries import ADD
+from nightkeep.formats.paimon.metadata.naming import Naming
+from nightkeep.formats.paimon.metadata.schema import option_bool
+from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket
+from nightkeep.kernels.bitmap import Width, from_positions, positions
+from nightkeep.storage import Storage
+
+_WIDTH = {VectorKind.BITMAP32: Width.BITS_32, VectorKind.BITMAP64: Width.BITS_64}
+
+
+def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
+    """Deleted positions by data file name, entries of files that are long gone included."""
+    if not bucket.vectors or bucket.index_file is None:
+        return {}
+    name = index_path(bucket, bucket.index_file)
+    data = storage.read(name)
+    return {vector.data_file: BitMap64(decode_vector(data, vector, subject=name)) for vector in bucket.vectors}
+
+
+def vector_file(
+    storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64], *, gone: Set[str], naming: Naming
+) -> tuple[Record | None, str | None]:
+    """Write the bucket's new vector file: (its raw index entry, its path), or (None, None) if nothing changed.
+
+    `gone` are files the rewrite consumed; they and files that no longer exist lose their entry. A bucket whose
+    last vector went still gets a file, of one byte and with empty ranges: only an entry replaces an entry.
+    """
+    before = read_vectors(storage, bucket)
+    live = {file.name for file in bucket.files} - gone
+    if vectors == before and before.keys() <= live:
+        return None, None
+    kept = [(name, bitmap) for name, bitmap in sorted(vectors.items()) if name in live and bitmap]
+    kind = vector_kind(bucket)
+    stored = [(name, from_positions(positions(bitmap), _WIDTH[kind])) for name, bitmap in kept]
+    data, ranges = encode_vectors(stored, kind)
+    name = naming.index()
+    path = index_path(bucket, name)
+    storage.put(path, data)
+    items = [{"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality} for r in ranges]
+    record: Record = {
+        "_VERSION": 1, "_KIND": ADD, "_PARTITION": bucket.partition_bytes, "_BUCKET": bucket.key.bucket,
+        "_INDEX_TYPE": VECTORS_INDEX, "_FILE_NAME": name, "_FILE_SIZE": len(data), "_ROW_COUNT": len(ranges),
+        "_DELETIONS_VECTORS_RANGES": items, "_EXTERNAL_PATH": None, "_GLOBAL_INDEX": None,
+    }  # fmt: skip
+    return record, path
+
+
+def vector_kind(bucket: Bucket) -> VectorKind:
+    wide = option_bool(bucket.schemas.current, "deletion-vectors.bitmap64")
+    return VectorKind.BITMAP64 if wide else VectorKind.BITMAP32
+
+
+def index_path(bucket: Bucket, name: str) -> str:
+    beside_data = option_bool(bucket.schemas.current, "index-file-in-data-file-dir")
+    return f"{bucket.folder if beside_data else 'index'}/{name}"

@@ -1,0 +1,159 @@
+"""Candidate metadata against the bytes it speaks of: totals, ranges, levels, vectors, listing, and every new file.
+
+Nothing here believes what the rewrite reported: every number is taken again from staged bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from nightkeep.formats.paimon.deletes.bucket_vectors import index_path, read_vectors
+from nightkeep.formats.paimon.gate.file_audit import file_faults
+from nightkeep.formats.paimon.gate.scan import tied_keys
+from nightkeep.formats.paimon.metadata.binary_row import sort_key
+from nightkeep.formats.paimon.metadata.entries import DELETE
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, PaimonSnapshot
+from nightkeep.model import UnitKey
+from nightkeep.storage import Storage
+
+_NAMED_KEYS = 5
+"""Keys spelled out in a fault; the rest is a count."""
+
+
+def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+    """Totals that disagree with the files, and any change outside the touched buckets."""
+    return (
+        *_total_faults(parent, "parent"),
+        *_total_faults(candidate, "candidate"),
+        *_delta_faults(parent, candidate),
+        *_order_faults(candidate),
+        *_stray_changes(parent, candidate, touched),
+        *_other_indexes(parent, candidate, touched),
+    )
+
+
+def _total_faults(snapshot: PaimonSnapshot, side: str) -> Iterator[str]:
+    """A manifest or file that this reader missed shows here: other writers counted those rows."""
+    held = sum(file.rows for unit in snapshot.units for file in unit.files)
+    told = int(str(snapshot.raw["totalRecordCount"]))
+    if held != told:
+        yield f"{side} snapshot {snapshot.version}: totalRecordCount {told}, live files hold {held} rows"
+
+
+def _delta_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator[str]:
+    totals = [int(str(snapshot.raw["totalRecordCount"])) for snapshot in (parent, candidate)]
+    told = candidate.raw.get("deltaRecordCount")
+    if told != totals[1] - totals[0]:
+        yield f"deltaRecordCount {told}, totals go from {totals[0]} to {totals[1]}"
+
+
+def _order_faults(candidate: PaimonSnapshot) -> Iterator[str]:
+    """Expiry deletes every path whose last word in a delta is DELETE (FileDeletionBase), live or not."""
+    last = {
+        (entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_FILE_NAME"]): entry["_KIND"]
+        for entry in candidate.delta_entries
+    }
+    live = {(unit.partition_bytes, unit.key.bucket, file.name) for unit in candidate.units for file in unit.files}
+    for _, bucket, name in sorted(place for place, kind in last.items() if kind == DELETE and place in live):
+        yield f"{name} of bucket {bucket}: its DELETE follows its ADD, so that expiry would remove a live file"
+
+
+def _stray_changes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    for key in sorted(parent.buckets.keys() | candidate.buckets.keys()):
+        if key in touched:
+            continue
+        if _identity(parent.buckets.get(key)) != _identity(candidate.buckets.get(key)):
+            yield f"{key}: changed, though no unit of it was worked on"
+    if candidate.raw["schemaId"] != parent.schema.id:
+        yield f"schema id {candidate.raw['schemaId']}, expected its parent's, {parent.schema.id}"
+
+
+def _identity(bucket: Bucket | None) -> tuple[object, ...]:
+    # A version no longer lists a bucket that ran empty before it.
+    if bucket is None:
+        return (None, [])
+    return (bucket.index_file, [file.record for file in bucket.files])
+
+
+def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    """Index entries that are not the touched buckets' vectors must be there again, unchanged."""
+    ours = {candidate.buckets[key].index_file for key in touched}
+    ours |= {parent.buckets[key].index_file for key in touched if key in parent.buckets}
+    before = [r for r in parent.index_records if r["_FILE_NAME"] not in ours]
+    after = [r for r in candidate.index_records if r["_FILE_NAME"] not in ours]
+    if sorted(map(repr, before)) != sorted(map(repr, after)):
+        yield "index manifest: entries of other buckets or other indexes changed"
+
+
+def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
+    """What is wrong with one touched bucket of the candidate; files that were there before are not read again."""
+    known = {file.name: file for file in base.files}
+    fresh = [file for file in candidate.files if file.name not in known]
+    return (
+        *_tie_faults(storage, base),
+        *_listing_faults(storage, candidate),
+        *_range_faults(candidate),
+        *_vector_faults(storage, candidate),
+        *(fault for file in candidate.files if file.name in known for fault in _kept_faults(known[file.name], file)),
+        *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+    )
+
+
+def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
+    """Keys whose newest row nobody can tell: writers that number rows independently give two rows one number."""
+    spans = sorted((file.min_sequence, file.max_sequence) for file in bucket.files)
+    if all(left[1] < right[0] for left, right in pairwise(spans)):
+        return
+    keys = tied_keys(storage, bucket)
+    if keys:
+        named = "; ".join(keys[:_NAMED_KEYS])
+        yield f"overlapping sequence numbers of two writers: {len(keys)} keys have two newest rows, such as {named}"
+
+
+def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
+    """An upgrade changes a file's level; everything else that readers trust stays as it was written."""
+    changed = [key for key in before.record.keys() | after.record.keys() if key != "_LEVEL"]
+    changed = [key for key in changed if before.record.get(key) != after.record.get(key)]
+    if changed:
+        yield f"{after.name}: {', '.join(sorted(changed))} changed, though its bytes did not"
+
+
+def _listing_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
+    listed = {stored.name: stored.bytes for stored in storage.list(bucket.folder)}
+    for file in bucket.files:
+        size = listed.get(bucket.path(file))
+        if size != file.bytes:
+            found = "no such file" if size is None else f"{size} bytes"
+            yield f"{bucket.path(file)}: manifest says {file.bytes} bytes, the folder has {found}"
+
+
+def _range_faults(bucket: Bucket) -> Iterator[str]:
+    """Files of one level must not overlap in key range; a file's own range must not be inverted."""
+    schema = bucket.schemas.current
+    types = [field.type for field in schema.select(schema.trimmed_keys)]
+    spans = sorted(
+        (file.level, sort_key(file.min_key, types), sort_key(file.max_key, types), file.name)
+        for file in bucket.files
+        if file.level > 0
+    )
+    for level, low, high, name in spans:
+        if high < low:
+            yield f"{name}: its largest key on level {level} is below its smallest"
+    for left, right in pairwise(spans):
+        if left[0] == right[0] and right[1] <= left[2]:
+            yield f"level {left[0]}: key ranges of {left[3]} and {right[3]} overlap"
+
+
+def _vector_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
+    rows = {file.name: file.rows for file in bucket.files}
+    for name, vector in read_vectors(storage, bucket).items():
+        if name not in rows:
+            yield f"deletion vector of {name}, which is not a file of the bucket"
+        elif vector and vector.max() >= rows[name]:
+            yield f"deletion vector of {name}: position {vector.max()} of {rows[name]} rows"
+    if bucket.index_record is not None:
+        name = index_path(bucket, str(bucket.index_record["_FILE_NAME"]))
+        size, told = len(storage.read(name)), bucket.index_record["_FILE_SIZE"]
+        if size != told:
+            yield f"{name}: index manifest says {told} bytes, the file has {size}"

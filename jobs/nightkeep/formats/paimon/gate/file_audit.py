@@ -1,0 +1,175 @@
+"""One new data file against the metadata record that speaks of it: every number taken again from its bytes.
+
+Nothing here believes what the rewrite reported; one row group is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightkeep.formats.paimon.data.columns import (
+    KEY_PREFIX,
+    KIND,
+    RETRACT_KINDS,
+    SEQUENCE,
+    FileReader,
+    key_columns,
+    value_columns,
+)
+from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.metadata.values import Value, canonical
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.storage import Storage
+
+
+def file_faults(storage: Storage, bucket: Bucket, file: DataFile) -> Iterator[str]:
+    """What is wrong with `file`: its rows, its key and sequence ranges, its statistics."""
+    subject, reader = bucket.path(file), FileReader(storage, bucket, file)
+    if file.rows == 0:
+        yield f"{subject}: no rows, expected no file"
+        return
+    if file.delete_rows != 0:
+        yield f"{subject}: deleteRowCount {file.delete_rows}, expected 0 or readers merge the bucket again"
+    keys = key_columns(bucket)
+    columns = [*keys, SEQUENCE, KIND, *value_columns(bucket)]
+    seen = {name: _Seen() for name in columns}
+    before: pa.Table | None = None
+    for group in range(len(reader.starts) - 1):
+        found = reader.read(columns, [group])
+        yield from (f"{subject}: {fault}" for fault in _row_faults(found, before, keys))
+        seen = {name: held.with_chunk(found.column(name)) for name, held in seen.items()}
+        before = found.select(keys).slice(found.num_rows - 1)
+    if seen[SEQUENCE].edges() != (file.min_sequence, file.max_sequence):
+        low, high = seen[SEQUENCE].edges()
+        yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
+    yield from _edge_faults(reader, bucket, file)
+    yield from _statistic_faults(seen, bucket, file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A column so far, as every statistic about it can be judged: nulls, range, and whether any value is NaN."""
+
+    nulls: int = 0
+    least: Scalar | None = None
+    greatest: Scalar | None = None
+    nan: bool = False
+
+    def with_chunk(self, column: ChunkedArray) -> _Seen:
+        ends = pc.min_max(pa.chunked_array([*self._ends(column.type), *column.chunks], column.type))
+        nan = pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
+        return _Seen(self.nulls + column.null_count, ends["min"], ends["max"], self.nan or nan)
+
+    def edges(self) -> tuple[object, object]:
+        return (
+            None if self.least is None else self.least.as_py(),
+            None if self.greatest is None else self.greatest.as_py(),
+        )
+
+    def _ends(self, kind: pa.DataType) -> list[Array]:
+        return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
+
+
+def _row_faults(found: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
+    """What no row of a lifted file may be; `before` is the last key of the row group before."""
+    if bool(pc.any(pc.is_in(found.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
+        yield "holds retracts, which readers through vectors would show"
+    for name in keys:
+        if not _same(found.column(name), found.column(name.removeprefix(KEY_PREFIX))):
+            yield f"{name} differs from the value column it repeats"
+    own = found.select(keys)
+    if not _ascending(own if before is None else pa.concat_tables([before, own]), keys):
+        yield "keys do not ascend strictly"
+
+
+def _edge_faults(reader: FileReader, bucket: Bucket, file: DataFile) -> Iterator[str]:
+    schema, keys = bucket.schemas.current, key_columns(bucket)
+    types = [field.type for field in schema.select(schema.trimmed_keys)]
+    ends = pa.concat_tables(reader.taken(keys, np.unique([0, file.rows - 1])))
+    edges = [
+        tuple(canonical(ends.column(name)[row], kind) for name, kind in zip(keys, types, strict=True))
+        for row in (0, ends.num_rows - 1)
+    ]
+    told = (file.min_key, file.max_key)
+    if [sort_key(edge, types) for edge in edges] != [sort_key(edge, types) for edge in told]:
+        subject = bucket.path(file)
+        yield f"{subject}: keys from {edges[0]} to {edges[1]}, metadata says {told[0]} to {told[1]}"
+
+
+def _same(left: ChunkedArray, right: ChunkedArray) -> bool:
+    return left.combine_chunks().equals(right.combine_chunks()) or _same_bits(left, right)
+
+
+def _same_bits(left: ChunkedArray, right: ChunkedArray) -> bool:
+    # Arrow says that NaN differs from itself.
+    if not pa.types.is_floating(left.type) or left.null_count or right.null_count:
+        return False
+    kind = f"i{left.type.bit_width // 8}"
+    return bool(np.array_equal(left.to_numpy().view(kind), right.to_numpy().view(kind)))
+
+
+def _ascending(found: pa.Table, keys: Sequence[str]) -> bool:
+    """Whether sorting by Arrow leaves every row where it is and no two neighbours are equal."""
+    undecided = np.ones(max(0, found.num_rows - 1), np.bool_)
+    for name in keys:
+        column = found.column(name).combine_chunks()
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())
+        if pa.types.is_floating(column.type):
+            column = _float_order(column)
+        before, after = column[:-1], column[1:]
+        if bool((_flags(pc.less(after, before)) & undecided).any()):
+            return False
+        undecided &= _flags(pc.equal(after, before))
+    return not bool(undecided.any())
+
+
+def _float_order(column: Array) -> Array:
+    values = column.to_numpy(zero_copy_only=False)
+    bits = values.view(f"i{column.type.bit_width // 8}")
+    top = np.iinfo(bits.dtype).max
+    return pa.array(np.where(np.isnan(values), top, np.where(bits < 0, bits ^ top, bits)))
+
+
+def _flags(array: Array) -> np.ndarray:
+    flags: np.ndarray = array.to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _statistic_faults(seen: Mapping[str, _Seen], bucket: Bucket, file: DataFile) -> Iterator[str]:
+    """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
+    schema = bucket.schemas.current
+    listed = file.record["_VALUE_STATS_COLS"]
+    names = [field.name for field in schema.fields] if listed is None else list(listed)
+    keys = [(KEY_PREFIX + name, name) for name in schema.trimmed_keys]
+    for section, columns in (("_KEY_STATS", keys), ("_VALUE_STATS", [(name, name) for name in names])):
+        told = file.record[section]
+        types = [schema.field(name).type for _, name in columns]
+        lows, highs = (decode_row(told[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+        nulls = told["_NULL_COUNTS"] or [None] * len(columns)
+        for (stored, _), *claim in zip(columns, types, lows, highs, nulls, strict=True):
+            yield from (f"{bucket.path(file)}: {stored} {fault}" for fault in _claim_faults(seen[stored], *claim))
+
+
+def _claim_faults(seen: _Seen, kind: PaimonType, low: Value, high: Value, nulls: int | None) -> Iterator[str]:
+    """One column's statistics, None where nothing is claimed."""
+    if nulls is not None and nulls != seen.nulls:
+        yield f"has {seen.nulls} nulls, statistics say {nulls}"
+    if low is None and high is None:
+        return
+    if seen.nan:
+        yield "has NaN, which no range of statistics covers"
+    if seen.least is None or seen.greatest is None or not seen.least.is_valid:
+        return
+    least, greatest = canonical(seen.least, kind), canonical(seen.greatest, kind)
+    below = low is not None and sort_key((least,), (kind,)) < sort_key((low,), (kind,))
+    above = high is not None and sort_key((greatest,), (kind,)) > sort_key((high,), (kind,))
+    if below or above:
+        yield f"from {least!r} to {greatest!r}, statistics say {low!r} to {high!r}"

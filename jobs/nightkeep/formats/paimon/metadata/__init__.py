@@ -1,0 +1,1 @@
+"""Metadata of Paimon tables: bytes and JSON <-> values."""

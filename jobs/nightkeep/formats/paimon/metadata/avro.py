@@ -1,0 +1,139 @@
+"""Avro container bytes <-> raw records. What we do not understand of a record is written back as it was read.
+
+Records are plain dicts by field name; a union is the value of its branch. Values are what Avro stores, no
+logical type applied: the codec sees the schema without "logicalType" and the header keeps it. So
+`_CREATION_TIME` stays the int that Paimon wrote (milliseconds of the writer's wall clock, as if it were UTC),
+which no time zone can shift on its way through us.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final
+
+import zstandard
+from fastavro.schema import SchemaParseException, UnknownType
+
+from nightkeep.encodings.avro_codecs import CODECS, Codec
+from nightkeep.encodings.avro_container import (
+    Header,
+    Record,
+    Schema,
+    array_of,
+    container_bytes,
+    open_container,
+    well_formed,
+)
+from nightkeep.errors import kind_of
+from nightkeep.formats.paimon.metadata.manifest_types import Kind, require_types
+from nightkeep.model import digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One object container file: the writer's schema as it stands in the header, and every record in order.
+
+    `metadata` is the rest of the header: what is neither the schema nor the codec. `digest` is of the file's bytes.
+    """
+
+    schema: Schema
+    codec: str
+    records: tuple[Record, ...]
+    metadata: Mapping[str, bytes]
+    digest: str = field(default="", compare=False)
+
+
+def read_container(data: bytes, *, subject: str, kind: Kind | None = None) -> Container:
+    """Decode a whole container file of null, deflate or zstandard blocks, of records of a `kind`.
+
+    Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks cannot be
+    told from a shorter one: compare its size with what metadata says.
+    """
+    with well_formed(subject):
+        container = open_container(data, _CODECS, subject=subject)
+        schema, items = _parsed(container.schema, kind)
+        records = tuple(container.records(items))
+    return Container(schema, container.codec.name, records, container.metadata, digest_of(data))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How a file is divided: records and unpacked bytes of each block. `by_java`: its schema is Paimon Java's."""
+
+    sizes: tuple[tuple[int, int], ...]
+    by_java: bool
+
+
+def read_blocks(data: bytes, *, subject: str) -> Blocks:
+    """Raises CorruptMetadata as `read_container`."""
+    with well_formed(subject):
+        container = open_container(data, _CODECS, subject=subject)
+        return Blocks(tuple(container.block_sizes()), b"org.apache.paimon.avro.generated" in container.schema)
+
+
+# The manifests of a table have a schema or two, and parsing one takes longer than a small manifest.
+@lru_cache(maxsize=64)
+def _parsed(text: bytes, kind: Kind | None) -> tuple[Schema, Schema]:
+    """The schema as it stands, and what records are decoded by. Raises ValueError."""
+    schema: Schema = json.loads(text)
+    if kind is not None:
+        require_types(schema, kind)
+    return schema, _items(schema)
+
+
+def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec: str = "zstandard") -> bytes:
+    """Encode `records` under `schema`, which the header carries unchanged.
+
+    `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments
+    give equal bytes. A field that a record lacks takes the schema's default. Raises ValueError for a codec we
+    cannot write, a field that is missing without a default and one the schema does not name: data would be
+    lost without a word.
+    """
+    name = _CODEC_NAMES.get(codec.lower(), codec.lower())
+    if name not in _CODECS:
+        raise ValueError(f"Avro codec: expected one of {', '.join(_CODECS)}, found {codec}")
+    return container_bytes(records, _items(schema), _CODECS[name], Header(schema, {}))
+
+
+def _zstd(content: bytes) -> bytes:
+    # Paimon's default for file.compression.zstd-level, which its manifests follow.
+    return zstandard.ZstdCompressor(level=1).compress(content)
+
+
+_CODECS: Final[Mapping[str, Codec]] = {
+    "null": CODECS["null"],
+    "deflate": CODECS["deflate"],
+    "zstandard": replace(CODECS["zstandard"], pack=_zstd),
+}
+# The spelling of Paimon's manifest.compression option.
+_CODEC_NAMES: Final[Mapping[str, str]] = {"zstd": "zstandard", "none": "null"}
+
+
+def _items(schema: Schema) -> Schema:
+    try:
+        return array_of(_without_logical_types(schema))
+    except (SchemaParseException, UnknownType) as error:
+        raise ValueError("an Avro schema that can be read") from error
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """The schema as Avro stores it; defaults are untouched.
+
+    Raises ValueError for items that take no bytes: a few bytes could claim any number of them.
+    """
+    if isinstance(schema, list):
+        return [_without_logical_types(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if (schema.get("type") == "record" and not schema.get("fields")) or schema.get("items") == "null":
+        raise ValueError(f"a type of no bytes: {kind_of(schema)}")
+    bare = {key: value for key, value in schema.items() if key != "logicalType"}
+    for key in ("type", "items", "values"):
+        if key in bare:
+            bare[key] = _without_logical_types(bare[key])
+    if isinstance(bare.get("fields"), list):
+        bare["fields"] = [_without_logical_types(field) for field in bare["fields"]]
+    return bare

@@ -1,0 +1,104 @@
+"""Schema and history -> RefusedTable, by name and before any data is read, for what we do not handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.schema import TableSchema, level_formats, option_bool, option_int
+from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
+
+_VALUES: dict[str, tuple[frozenset[str], str, str]] = {
+    # option: (values we handle, default, advice)
+    "merge-engine": (frozenset({"deduplicate"}), "deduplicate", "only deduplicate keeps whole rows"),
+    "changelog-producer": (
+        frozenset({"none", "input"}), "none",
+        "compacting without writing that changelog would lose changes for streaming readers",
+    ),
+    "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
+    "branch": (frozenset({"main"}), "main", "name the main branch"),
+    "file.format": (frozenset({"parquet"}), "parquet", "only Parquet files are rewritten"),
+    "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
+    "manifest.compression": (
+        frozenset({"zstd", "deflate", "null"}), "zstd", "manifests are read uncompressed, deflated or in zstd",
+    ),
+}  # fmt: skip
+_FLAGS = {
+    "pk-clustering-override": "files are not sorted by key",
+    "data-file.thin-mode": "files without key columns are not read yet",
+    "row-tracking.enabled": "row ids would have to move with their rows",
+    "data-evolution.enabled": "rows are spread over files by column",
+    "lookup.remote-file.enabled": "lookup files of rewritten files would be lost",
+    "ignore-delete": "engines disagree on what a retract then deletes below it",
+    "deduplicate.ignore-delete": "engines disagree on what a retract then deletes below it",
+    "sequence.snapshot-ordering": "sequence numbers are overridden by snapshot ids",
+    "query-auth.enabled": "rows may be hidden from us",
+    "chain-table.enabled": "deletes must survive compaction",
+    "compaction.force-rewrite-all-files": "an upgrade in place would not be what the table asks for",
+}
+_PRESENT = {
+    "record-level.expire-time": "rows expire by time during compaction, so content is meant to change",
+    "commit.callbacks": "callbacks run in the engine's own committer only",
+    "data-file.external-paths": "files outside the table's folder are not read yet",
+    "global-index.external-path": "files outside the table's folder are not read yet",
+    "file.format.per.level": "only Parquet files are rewritten",
+}
+_PREFIXES = {
+    "pk-vector.": "the index must be rebuilt with every file",
+    "pk-btree.": "the index must be rebuilt with every file",
+    "pk-bitmap.": "the index must be rebuilt with every file",
+    "pk-full-text.": "the index must be rebuilt with every file",
+    "metadata.iceberg.": "Iceberg metadata comes from the engine's own commit callbacks",
+    "visibility-callback": "callbacks run in the engine's own committer only",
+}
+
+
+def refuse_schema(table: str, schema: TableSchema) -> None:
+    """Raise RefusedTable for the first feature of `schema` that we do not handle."""
+    for feature, advice in _schema_features(schema):
+        raise RefusedTable(table, feature, advice)
+
+
+def _schema_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    yield from _option_features(schema)
+    for field in schema.fields:
+        if not field.type.is_primitive:
+            yield f"column {field.name} of type {field.type} is not handled", "only primitive types are"
+    yield from _bucket_features(schema)
+
+
+def _option_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    for key, (handled, default, advice) in _VALUES.items():
+        value = schema.options.get(key, default).lower()
+        if value not in handled:
+            yield f"option {key} = {value} is not handled", advice
+    for key, advice in _FLAGS.items():
+        if option_bool(schema, key):
+            yield f"option {key} = true is not handled", advice
+    for key in schema.options:
+        if named := _named_advice(schema, key):
+            yield f"option {key} is not handled", named
+
+
+def _named_advice(schema: TableSchema, key: str) -> str | None:
+    if key in _PRESENT:
+        return None if _all_parquet(key, schema) else _PRESENT[key]
+    on = schema.options[key].lower() != "disabled"
+    return next((advice for prefix, advice in _PREFIXES.items() if on and key.startswith(prefix)), None)
+
+
+def _all_parquet(key: str, schema: TableSchema) -> bool:
+    return key == "file.format.per.level" and set(level_formats(schema, num_levels=32)) == {"parquet"}
+
+
+def _bucket_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    bucket = option_int(schema, "bucket", -1)
+    levels = option_int(schema, "num-levels", option_int(schema, "num-sorted-run.compaction-trigger", 5) + 1)
+    crosses = not set(schema.partition_keys) <= set(schema.primary_keys)
+    if bucket == -2:
+        yield "bucket = -2 (postponed buckets) is not handled", "rows have no bucket yet"
+    if bucket == -1 and schema.primary_keys:
+        why = "keys move between partitions" if crosses else "only fixed buckets are handled yet"
+        yield "bucket = -1 (dynamic buckets) is not handled", why
+    if levels > MAX_LEVEL:
+        yield f"{levels} levels are not handled", f"set num-levels to {MAX_LEVEL} or less"

@@ -1,0 +1,129 @@
+"""A branch's schema -> where its files are. Branches keep metadata of their own and share every other folder.
+
+C/utils/{FileStorePathFactory,BranchManager}.java. Features by which files may be elsewhere, or be kept alive by what
+we do not read, are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import BeingCreated, MissingFile, RefusedTable
+from nightkeep.formats.paimon.metadata.binary_row import decode_row
+from nightkeep.formats.paimon.metadata.partition_paths import DEFAULT_PARTITION_NAME, bucket_directory, partition_path
+from nightkeep.formats.paimon.metadata.schema import Field, TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.metadata.snapshot_files import numbered
+from nightkeep.storage import Storage
+
+MAIN = ""
+"""The prefix of the main branch; others have `branch/branch-<name>/`."""
+
+DATA_PREFIX, CHANGELOG_PREFIX = "data-", "changelog-"
+"""What names of data and of changelog files begin with, unless an option says otherwise."""
+
+_PLAIN = {
+    "type": ("table", "only tables with snapshots have orphans"),
+    "branch": ("main", "name the main branch: it is swept with all others"),
+    "manifest.format": ("avro", "only Avro manifests are read"),
+}
+_OUTSIDE = "files outside the table's folder are not looked at; move them back into it"
+_PREFIXES = {
+    "data-file.external-paths": _OUTSIDE,
+    "global-index.external-path": _OUTSIDE,
+    "metadata.iceberg.": "Iceberg's snapshots keep files, too; use the engine's own cleaning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What of a schema decides which files there are and where; hashes and pickles. `data_folder` may be empty."""
+
+    partition: tuple[Field, ...]
+    legacy_names: bool
+    default_name: str
+    data_folder: str
+    index_beside_data: bool
+    writes_changelogs: bool
+    data_prefix: str
+    changelog_prefix: str
+
+    def is_data(self, name: str) -> bool:
+        """Whether a file is none of a changelog, by what its name begins with."""
+        return name.startswith(self.data_prefix) and not name.startswith((self.changelog_prefix, CHANGELOG_PREFIX))
+
+    def folder(self, partition: bytes, bucket: int) -> str:
+        """The folder of one bucket. Raises RefusedTable for values whose text depends on the JVM that wrote them."""
+        values = decode_row(partition, [field.type for field in self.partition])
+        names = [field.name for field in self.partition]
+        try:
+            path = partition_path(
+                names, values, [field.type for field in self.partition],
+                legacy=self.legacy_names, default_name=self.default_name,
+            )  # fmt: skip
+        except ValueError as failure:
+            advice = "use the engine's own cleaning"
+            raise RefusedTable(f"partition {values}", f"its folder has no one name: {failure}", advice) from failure
+        return "/".join(filter(None, (self.data_folder, path.rstrip("/"), bucket_directory(bucket))))
+
+    def index_folder(self, record: Record) -> str:
+        """Where one entry of an index manifest has its file; global indexes are of no bucket."""
+        if not self.index_beside_data or record.get("_GLOBAL_INDEX"):
+            return "index"
+        return self.folder(record["_PARTITION"], record["_BUCKET"])
+
+
+def layout(schema: TableSchema, *, subject: str) -> Layout:
+    """Raises RefusedTable naming `subject` for features that let files be where we do not look."""
+    for feature, advice in _features(schema):
+        raise RefusedTable(subject, feature, advice)
+    return Layout(
+        partition=schema.select(schema.partition_keys),
+        legacy_names=option_bool(schema, "partition.legacy-name", default=True),
+        default_name=schema.options.get("partition.default-name", DEFAULT_PARTITION_NAME),
+        data_folder=schema.options.get("data-file.path-directory", "").strip("/"),
+        index_beside_data=option_bool(schema, "index-file-in-data-file-dir"),
+        writes_changelogs=schema.options.get("changelog-producer", "none").lower() != "none",
+        data_prefix=schema.options.get("data-file.prefix", DATA_PREFIX),
+        changelog_prefix=schema.options.get("changelog-file.prefix", CHANGELOG_PREFIX),
+    )
+
+
+def _features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    for key, (handled, advice) in _PLAIN.items():
+        value = schema.options.get(key, handled)
+        if value.lower() != handled:
+            yield f"option {key} = {value} is not handled", advice
+    for key, value in schema.options.items():
+        for prefix, advice in _PREFIXES.items():
+            if key.startswith(prefix) and value.lower() != "disabled":
+                yield f"option {key} is not handled", advice
+
+
+def inside(record: Record) -> str:
+    """The name of the file that an entry tells of. Raises RefusedTable for one outside of the table's folder."""
+    name = str(record["_FILE_NAME"])
+    if record.get("_EXTERNAL_PATH"):
+        raise RefusedTable(name, "a file outside the table's folder is not handled", _OUTSIDE)
+    return name
+
+
+def branches(storage: Storage) -> tuple[str, ...]:
+    """Prefixes of all branches, the main one first."""
+    folders = storage.folders("branch")
+    return (MAIN, *(f"{folder}/" for folder in folders if folder.startswith("branch/branch-")))
+
+
+def branch_schemas(storage: Storage, branch: str) -> tuple[TableSchema, ...]:
+    """Every schema of a branch, by id. Raises MissingFile for a branch without: nothing is known of its files then.
+
+    BeingCreated for another one than main: Java copies tag and snapshot first (C/utils/FileSystemBranchManager).
+    """
+    stored = storage.list(f"{branch}schema")
+    names = [one.name for one in stored if numbered(one.name, "schema-") is not None]
+    if not names:
+        missing = MissingFile if branch == MAIN else BeingCreated
+        found = "none" if branch == MAIN else "none: its creation has not ended"
+        raise missing(f"{storage.root}/{branch}schema", "schema-<n> files of a branch", found)
+    return tuple(sorted((parse_schema(storage.read(n), subject=n) for n in names), key=lambda schema: schema.id))

@@ -1,0 +1,67 @@
+"""Whether the records of a file can be those of a manifest: fields that are known have types that they can have.
+
+A file has its own schema, of whichever release wrote it. Fields may be missing or more; what is there is decoded as
+that schema says, and everything after it counts on numbers being numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any, Final
+
+from nightkeep.encodings.avro_container import Schema
+from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
+
+
+class Kind(Enum):
+    """Files of records that a snapshot names."""
+
+    LIST = "manifest list"
+    MANIFEST = "manifest"
+    INDEX = "index manifest"
+
+
+_KNOWN: Final[Mapping[Kind, Schema]] = {
+    Kind.LIST: MANIFEST_LIST,
+    Kind.MANIFEST: MANIFEST_ENTRY,
+    Kind.INDEX: INDEX_MANIFEST,
+}
+_FAMILIES: Final[Mapping[str, str]] = {"int": "whole number", "long": "whole number"}
+"""Avro reads one as the other."""
+_WRITTEN_OUT: Final = frozenset(
+    {"null", "boolean", "whole number", "float", "double", "bytes", "string", "record", "array", "map", "fixed", "enum"}
+)
+"""Other names are those of types that a schema has written out before."""
+
+
+def require_types(schema: Schema, kind: Kind) -> None:
+    """Raise ValueError naming a field of another type than Paimon's."""
+    for path, expected, found in _faults(schema, _KNOWN[kind], ""):
+        raise ValueError(f"{kind.value}: expected {path} of type {expected}, found {found}")
+
+
+def _faults(schema: Any, known: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    ours, theirs = _branches(known), _branches(schema)
+    if not theirs.keys() & _WRITTEN_OUT <= ours.keys() | {"null"}:
+        yield path or "records", " or ".join(sorted(ours)), " or ".join(sorted(theirs.keys() & _WRITTEN_OUT))
+        return
+    if "record" in theirs and "record" in ours:
+        fields = {field["name"]: field["type"] for field in theirs["record"]["fields"]}
+        for field in ours["record"]["fields"]:
+            if field["name"] in fields:
+                yield from _faults(fields[field["name"]], field["type"], f"{path}{field['name']}")
+    if "array" in theirs and "array" in ours:
+        yield from _faults(theirs["array"]["items"], ours["array"]["items"], f"{path}[]")
+
+
+def _branches(kind: Any) -> dict[str, Any]:
+    """The types that a value may have, by family; what is written around a type, such as a logical one, is left out."""
+    found: dict[str, Any] = {}
+    for branch in kind if isinstance(kind, list) else [kind]:
+        head = branch.get("type") if isinstance(branch, dict) else branch
+        if isinstance(head, dict | list):
+            found |= _branches(head)
+        else:
+            found[_FAMILIES.get(str(head), str(head))] = branch
+    return found

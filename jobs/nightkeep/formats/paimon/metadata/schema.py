@@ -1,0 +1,178 @@
+"""schema/schema-<n> -> TableSchema. A schema never changes once written; a table's options are part of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from nightkeep.encodings.documents import parse_object
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of, reason_of
+from nightkeep.formats.paimon.metadata.types import PaimonType, parse_type
+
+MAX_SCHEMA_VERSION = 3
+_UNITS = {
+    "": 1, "b": 1, "bytes": 1,
+    "k": 1 << 10, "kb": 1 << 10, "kibibytes": 1 << 10,
+    "m": 1 << 20, "mb": 1 << 20, "mebibytes": 1 << 20,
+    "g": 1 << 30, "gb": 1 << 30, "gibibytes": 1 << 30,
+    "t": 1 << 40, "tb": 1 << 40, "tebibytes": 1 << 40,
+}  # fmt: skip
+_SECONDS = {
+    "ms": 0.001, "milli": 0.001, "millisecond": 0.001, "milliseconds": 0.001,
+    "s": 1, "sec": 1, "second": 1, "seconds": 1,
+    "m": 60, "min": 60, "minute": 60, "minutes": 60,
+    "h": 3600, "hour": 3600, "hours": 3600,
+    "d": 86400, "day": 86400, "days": 86400,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column; `id` survives renames and never means another column."""
+
+    id: int
+    name: str
+    type: PaimonType
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One schema version. `trimmed_keys` are the primary keys without the partition columns: what files sort by."""
+
+    id: int
+    fields: tuple[Field, ...]
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @property
+    def trimmed_keys(self) -> tuple[str, ...]:
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    def field(self, name: str) -> Field:
+        for field in self.fields:
+            if field.name == name:
+                return field
+        known = ", ".join(field.name for field in self.fields)
+        raise CorruptMetadata(f"schema/schema-{self.id}", f"a column named {name}", f"columns {known}")
+
+    def select(self, names: tuple[str, ...]) -> tuple[Field, ...]:
+        return tuple(self.field(name) for name in names)
+
+    def __reduce__(self) -> tuple[Callable[..., TableSchema], tuple[object, ...]]:
+        # MappingProxyType does not pickle; tasks carry schemas to executors.
+        return (_restore, (self.id, self.fields, self.partition_keys, self.primary_keys, dict(self.options)))
+
+
+def _restore(id: int, fields: tuple[Field, ...], *rest: object) -> TableSchema:
+    partition_keys, primary_keys, options = rest
+    return TableSchema(id, fields, partition_keys, primary_keys, MappingProxyType(options))  # type: ignore[arg-type]
+
+
+def parse_schema(data: bytes, *, subject: str) -> TableSchema:
+    """A schema file's JSON (A/schema/SchemaSerializer.java).
+
+    Raises CorruptMetadata naming `subject`, and RefusedTable for a version of the format that we do not know.
+    """
+    document = parse_object(data, subject=subject)
+    version = document.get("version", 1)
+    if type(version) is not int or version not in range(1, MAX_SCHEMA_VERSION + 1):
+        advice = f"we read versions up to {MAX_SCHEMA_VERSION}"
+        told = version if type(version) is int else kind_of(version)
+        raise RefusedTable(subject, f"schema version {told} is unknown", advice)
+    try:
+        return _schema(document, version)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as failure:
+        raise CorruptMetadata(subject, "a Paimon schema", reason_of(failure)) from failure
+
+
+def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
+    fields = tuple(Field(_whole(f["id"]), _text(f["name"]), parse_type(f["type"])) for f in document["fields"])
+    schema = TableSchema(
+        _whole(document["id"]),
+        fields,
+        _texts(document["partitionKeys"]),
+        _texts(document["primaryKeys"]),
+        MappingProxyType(_options(document.get("options") or {}, version)),
+    )
+    known = [field.name for field in fields]
+    for names in (known, schema.partition_keys, schema.primary_keys):
+        if len(set(names)) != len(names) or not set(names) <= set(known):
+            raise ValueError("expected every column once, and keys that are columns")
+    return schema
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, found {kind_of(value)}")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list of texts, found {kind_of(value)}")
+    return tuple(map(_text, value))
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, found {kind_of(value)}")
+    return value
+
+
+def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
+    # SchemaSerializer: before version 3 an absent bucket or file.format meant the defaults of that time.
+    found = {key: str(value) for key, value in options.items()}
+    if version == 1:
+        found.setdefault("bucket", "1")
+    if version <= 2:
+        found.setdefault("file.format", "orc")
+    return found
+
+
+def option_bool(schema: TableSchema, key: str, default: bool = False) -> bool:  # noqa: FBT001, FBT002
+    return schema.options.get(key, str(default)).strip().lower() == "true"
+
+
+def option_int(schema: TableSchema, key: str, default: int) -> int:
+    text = schema.options.get(key, str(default)).strip()
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise CorruptMetadata(f"option {key}", "a whole number", text)
+    return int(text)
+
+
+def option_bytes(schema: TableSchema, key: str, default: int | None = None) -> int | None:
+    """A memory-size option (`128 mb`) in bytes, units as MemorySize.java reads them."""
+    return _scaled(schema, key, default, units=_UNITS)
+
+
+def option_millis(schema: TableSchema, key: str, default: int | None = None) -> int | None:
+    """A duration option (`1 h`) in milliseconds, units as TimeUtils.java reads them."""
+    scale = {unit: int(seconds * 1000) for unit, seconds in _SECONDS.items()} | {"": 1}
+    return _scaled(schema, key, default, units=scale)
+
+
+def _scaled(schema: TableSchema, key: str, default: int | None, *, units: Mapping[str, int]) -> int | None:
+    text = schema.options.get(key)
+    if text is None:
+        return default
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-zA-Z]*)\s*", text)
+    if not match or match[2].lower() not in units:
+        raise CorruptMetadata(f"option {key}", f"a number and one of {', '.join(filter(None, units))}", text)
+    return int(match[1]) * units[match[2].lower()]
+
+
+def option_map(schema: TableSchema, key: str) -> dict[str, str]:
+    """A map option (`0:avro,3:parquet`)."""
+    pairs = [pair.split(":", 1) for pair in schema.options.get(key, "").split(",") if pair.strip()]
+    return {left.strip(): right.strip() for left, right in pairs}
+
+
+def level_formats(schema: TableSchema, num_levels: int) -> tuple[str, ...]:
+    """File format by level."""
+    per_level = option_map(schema, "file.format.per.level")
+    default = schema.options.get("file.format", "parquet")
+    return tuple(per_level.get(str(level), default).lower() for level in range(num_levels))

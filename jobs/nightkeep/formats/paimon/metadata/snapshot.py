@@ -1,0 +1,281 @@
+"""snapshot-<n> -> manifest lists -> manifests -> buckets: one version of a table, from metadata bytes only.
+
+Raw Avro records are kept beside what is decoded from them, so that fields we do not know survive a commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import cached_property
+
+from nightkeep.encodings.avro_container import Record, Schema
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.formats.paimon.metadata.avro import Container
+from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
+from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.partition_paths import partition_path
+from nightkeep.formats.paimon.metadata.schema import TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.metadata.snapshot_files import numbered, parse_snapshot
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+from nightkeep.formats.paimon.metadata.values import Value
+from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, vector_ranges
+from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
+from nightkeep.storage import Storage
+
+MAX_LEVEL = 1 << 10
+"""Far above any table's levels, far below what would hurt: a bound on hostile metadata."""
+EPOCH = date(1970, 1, 1)
+VECTORS_INDEX = "DELETION_VECTORS"
+
+Place = tuple[bytes, int]
+"""Partition as its BinaryRow bytes, and bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file of a bucket. Keys are decoded values of the trimmed primary key, in key order.
+
+    `record` is the file's raw Avro record; `schema_id` is the schema it was written with.
+    """
+
+    name: str
+    bytes: int
+    rows: int
+    level: int
+    min_key: tuple[Value, ...]
+    max_key: tuple[Value, ...]
+    min_sequence: int
+    max_sequence: int
+    schema_id: int
+    delete_rows: int | None
+    created_ms: int
+    record: Record = field(repr=False)
+
+    @property
+    def deletes_unknown_or_some(self) -> bool:
+        return self.delete_rows is None or self.delete_rows > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """The schema a version is read with (`current`, the latest on disk) and every one its files were written with."""
+
+    current: TableSchema
+    by_id: Mapping[int, TableSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Everything of one bucket at one version; picklable, so that tasks need no metadata of their own.
+
+    `folder` is relative to the table's root. `index_record` is the raw entry of its deletion-vector file, if any.
+    """
+
+    key: UnitKey
+    partition: Mapping[str, object]
+    partition_bytes: bytes
+    folder: str
+    total_buckets: int
+    files: tuple[DataFile, ...]
+    vectors: tuple[VectorRange, ...]
+    index_record: Record | None
+    schemas: Schemas
+
+    @property
+    def index_file(self) -> str | None:
+        return None if self.index_record is None else str(self.index_record["_FILE_NAME"])
+
+    def path(self, file: DataFile) -> str:
+        return f"{self.folder}/{file.name}"
+
+
+@dataclass(frozen=True)
+class PaimonSnapshot:
+    """One version. `raw` is its JSON; `index_records` the whole index manifest; all records are raw.
+
+    The `*_schemas` are the distinct Avro schemas they were read with, the newest file's first. `identity` is of the
+    snapshot's JSON, and of its lists and all of their manifests.
+    """
+
+    table: Address
+    identity: VersionIdentity
+    raw: Mapping[str, object]
+    schemas: Schemas
+    units: tuple[Bucket, ...]
+    index_records: tuple[Record, ...]
+    index_schemas: tuple[Schema, ...]
+    entry_schemas: tuple[Schema, ...]
+    list_schemas: tuple[Schema, ...]
+    base_manifests: tuple[Record, ...]
+    delta_manifests: tuple[Record, ...]
+    delta_entries: tuple[Record, ...]
+
+    @property
+    def version(self) -> int:
+        return int(str(self.raw["id"]))
+
+    @property
+    def schema(self) -> TableSchema:
+        return self.schemas.current
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.schema.partition_keys
+
+    @cached_property
+    def buckets(self) -> Mapping[UnitKey, Bucket]:
+        return {unit.key: unit for unit in self.units}
+
+    @property
+    def changes_rows(self) -> bool:
+        return self.raw["commitKind"] != "COMPACT"
+
+    @property
+    def sizes(self) -> FileSizes:
+        files = [file for unit in self.units for file in unit.files]
+        vectors = sum(len(unit.vectors) for unit in self.units)
+        return FileSizes(tuple(f.bytes for f in files), tuple(f.level for f in files), vectors)
+
+
+def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
+    """Every schema on disk by id; a table has at least one."""
+    names = [stored.name for stored in storage.list("schema") if numbered(stored.name, "schema-") is not None]
+    schemas = [parse_schema(storage.read(name), subject=name) for name in names]
+    if not schemas:
+        raise MissingFile(f"{storage.root}/schema", "schema-<n> files of a Paimon table", "none")
+    return {schema.id: schema for schema in schemas}
+
+
+def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> PaimonSnapshot:
+    """The version whose snapshot JSON is stored as `name`, whether readers can see it yet or not.
+
+    Its rows are those of `schemas.current`, whatever schema it was committed under.
+    """
+    subject = f"{table.name}/{name}"
+    data = storage.read(name)
+    raw = parse_snapshot(data, subject=subject)
+    base, delta = (read_list(storage, str(raw[k])) for k in ("baseManifestList", "deltaManifestList"))
+    earlier = [read_manifest(storage, meta) for meta in base.records]
+    latest = [read_manifest(storage, meta) for meta in delta.records]
+    changed = [record for container in latest for record in container.records]
+    index = read_index(storage, raw.get("indexManifest"))
+    with decoding(subject, "entries of data files"):
+        live = merge_entries(record for container in (*earlier, *latest) for record in container.records)
+        units = tuple(_buckets(live, changed, index.records if index else (), schemas=schemas))
+    read = [base, delta, *earlier, *latest, *([index] if index else [])]
+    content = digest_of(*(container.digest.encode() for container in read))
+    return PaimonSnapshot(
+        table=table,
+        identity=VersionIdentity(int(str(raw["id"])), digest_of(data), content),
+        raw=raw,
+        schemas=schemas,
+        units=units,
+        index_records=tuple(index.records) if index else (),
+        index_schemas=_distinct([index] if index else []),
+        entry_schemas=_distinct(reversed([*earlier, *latest])),
+        list_schemas=_distinct([delta, base]),
+        base_manifests=tuple(base.records),
+        delta_manifests=tuple(delta.records),
+        delta_entries=tuple(changed),
+    )
+
+
+def _buckets(
+    live: Sequence[Record], changed: Sequence[Record], index: Sequence[Record], *, schemas: Schemas
+) -> Iterator[Bucket]:
+    """Every bucket with a file or a vector file, and those whose last file this very version removed."""
+    entries: dict[Place, list[Record]] = {(record["_PARTITION"], record["_BUCKET"]): [] for record in changed}
+    for record in live:
+        entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
+    vectors = _vector_files(index, unique=bool(schemas.current.primary_keys))
+    for place in sorted(entries.keys() | vectors.keys()):
+        yield _bucket(place, entries.get(place, []), vectors.get(place), schemas=schemas)
+
+
+def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Record]:
+    """The vector file of each bucket. Of two in one bucket with keys, readers do not agree on which holds."""
+    found: dict[Place, Record] = {}
+    for record in index:
+        place = (record["_PARTITION"], record["_BUCKET"])
+        if record["_INDEX_TYPE"] != VECTORS_INDEX:
+            continue
+        if record["_KIND"] != ADD or (unique and place in found):
+            raise CorruptMetadata(f"index entry {record['_FILE_NAME']}", "one vector file per bucket, added", "another")
+        _require_inside(record)
+        found[place] = record
+    return found
+
+
+def _require_inside(record: Record) -> None:
+    if record.get("_EXTERNAL_PATH"):
+        advice = "move it back into the table's folder"
+        raise RefusedTable(str(record["_FILE_NAME"]), "a file outside the table's folder is not handled", advice)
+
+
+def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, schemas: Schemas) -> Bucket:
+    schema = schemas.current
+    partition_bytes, bucket = place
+    columns = schema.select(schema.partition_keys)
+    values = decode_row(partition_bytes, [column.type for column in columns])
+    partition = partition_path(
+        schema.partition_keys, values, [column.type for column in columns],
+        legacy=option_bool(schema, "partition.legacy-name", default=True),
+        default_name=schema.options.get("partition.default-name", "__DEFAULT_PARTITION__"),
+    )  # fmt: skip
+    prefix = schema.options.get("data-file.path-directory", "")
+    key_types = [column.type for column in schema.select(schema.trimmed_keys)]
+    files = [data_file(record["_FILE"], key_types) for record in records]
+    return Bucket(
+        key=UnitKey(partition.rstrip("/"), bucket),
+        partition={c.name: python_value(v, c.type) for c, v in zip(columns, values, strict=True)},
+        partition_bytes=partition_bytes,
+        folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),
+        total_buckets=int(str(records[0]["_TOTAL_BUCKETS"])) if records else -1,
+        files=tuple(sorted(files, key=lambda f: (f.level, sort_key(f.min_key, key_types), f.name))),
+        vectors=vector_ranges(index),
+        index_record=index,
+        schemas=schemas,
+    )
+
+
+def python_value(value: Value, kind: PaimonType) -> object:
+    """A canonical value as the Python object a filter compares with: dates and times are such objects."""
+    if value is None or not isinstance(value, int):
+        return value
+    if kind.root is TypeRoot.DATE:
+        return EPOCH + timedelta(days=value)
+    if kind.root is TypeRoot.TIME:
+        return (datetime.min + timedelta(milliseconds=value)).time()
+    if kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+        return datetime.min.replace(year=1970) + timedelta(microseconds=value // 1000)
+    return value
+
+
+def data_file(record: Record, key_types: Sequence[PaimonType]) -> DataFile:
+    """Decode a raw _FILE record (C/io/DataFileMeta.java)."""
+    deletes = record.get("_DELETE_ROW_COUNT")
+    _require_inside(record)
+    if not (record["_ROW_COUNT"] >= 0 and record["_FILE_SIZE"] >= 0 and 0 <= record["_LEVEL"] <= MAX_LEVEL):
+        told = f"{record['_ROW_COUNT']} rows, {record['_FILE_SIZE']} bytes, level {record['_LEVEL']}"
+        raise CorruptMetadata(f"entry of {record['_FILE_NAME']}", "rows, bytes and a level that can be", told)
+    return DataFile(
+        name=str(record["_FILE_NAME"]),
+        bytes=int(record["_FILE_SIZE"]),
+        rows=int(record["_ROW_COUNT"]),
+        level=int(record["_LEVEL"]),
+        min_key=decode_row(record["_MIN_KEY"], key_types),
+        max_key=decode_row(record["_MAX_KEY"], key_types),
+        min_sequence=int(record["_MIN_SEQUENCE_NUMBER"]),
+        max_sequence=int(record["_MAX_SEQUENCE_NUMBER"]),
+        schema_id=int(record["_SCHEMA_ID"]),
+        delete_rows=deletes,
+        created_ms=int(record.get("_CREATION_TIME") or 0),
+        record=record,
+    )
+
+
+def _distinct(containers: Iterable[Container]) -> tuple[Schema, ...]:
+    return tuple({json.dumps(c.schema): c.schema for c in containers}.values())

@@ -1,0 +1,48 @@
+"""An Arrow scalar -> one value of one column, apart from any engine. Nothing is ever rounded.
+
+Values are: bool for BOOLEAN; int for the integer types, DATE (days since epoch) and TIME (milliseconds of the
+day); float; decimal.Decimal of the type's scale; str; bytes; and for both timestamps an int of NANOSECONDS
+since 1970-01-01T00:00:00, unbounded, so that neither Java's range nor its precision is lost. None is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from nightkeep.formats.paimon.metadata.types import PaimonType
+
+Value: TypeAlias = bool | int | float | Decimal | str | bytes | None
+
+NANOS_PER_MILLI: Final = 1_000_000
+
+
+def canonical(scalar: pa.Scalar[Any], kind: PaimonType) -> Value:
+    """An Arrow scalar as this module's value; times of any unit are rescaled, and must stay whole.
+
+    Raises ValueError if the scalar is finer than TIME's milliseconds.
+    """
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_date32(scalar.type):
+        return _ticks(scalar)
+    if pa.types.is_timestamp(scalar.type):
+        return _ticks(scalar) * _UNIT_NANOS[scalar.type.unit]
+    if pa.types.is_time(scalar.type):
+        millis, rest = divmod(_ticks(scalar) * _UNIT_NANOS[scalar.type.unit], NANOS_PER_MILLI)
+        if rest:
+            raise ValueError(f"{kind}: expected whole milliseconds, found {scalar!r}")
+        return millis
+    value: Value = scalar.as_py()
+    return value
+
+
+def _ticks(scalar: pa.Scalar[Any]) -> int:
+    """The stored integer of a date or time scalar; as_py() would round nanoseconds."""
+    return int(cast("Any", scalar).value)
+
+
+_UNIT_NANOS: Final[Mapping[str, int]] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -1,0 +1,28 @@
+"""Index manifest records -> where in an index file the vector of each data file is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nightkeep.encodings.avro_container import Record
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRange:
+    """Where in an index file the vector of one data file is, as an index manifest says it.
+
+    `offset` is that of the record; `length` is its size field for BITMAP32 but the whole record for BITMAP64.
+    `cardinality` is the number of deleted rows, None if the writer did not record it.
+    """
+
+    data_file: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+def vector_ranges(index: Record | None) -> tuple[VectorRange, ...]:
+    if index is None:
+        return ()
+    items = index.get("_DELETIONS_VECTORS_RANGES") or []
+    return tuple(VectorRange(item["f0"], item["f1"], item["f2"], item.get("_CARDINALITY")) for item in items)

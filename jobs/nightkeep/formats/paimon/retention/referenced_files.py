@@ -1,0 +1,275 @@
+"""Roots -> the files that they keep alive, read from manifest lists, manifests and index manifests.
+
+A snapshot keeps what its readers open: files whose ADD no DELETE follows. Reading every manifest once per snapshot
+would take the history's length times the table. So a chain of snapshots is read as its newest one, merged, and the
+files that each later commit removed: those were live directly before it, so that both together are what any snapshot
+of the chain needs. What is read must add up with what snapshots tell of it (evidence.py). Unlike
+C/operation/OrphanFilesClean, which keeps whatever an entry names, files that every version has removed are kept by
+none: what C/table/ExpireSnapshotsImpl would delete with the versions that needed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import polars as pl
+import pyarrow as pa
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.locations import Layout, inside
+from nightkeep.formats.paimon.retention.evidence import (
+    BASE,
+    CHANGELOG,
+    DELTA,
+    Read,
+    Told,
+    lost_index,
+    read_index_manifest,
+    read_told_list,
+    require_changelog,
+    require_known,
+    require_once,
+    require_rows,
+    require_successor,
+)
+from nightkeep.formats.paimon.retention.roots import Kept, Version, version_of
+from nightkeep.protocol.table_files import FILES, Reach, Root, Unproven, files_table
+from nightkeep.storage import Storage
+
+_BATCH: Final = 50_000
+_READ_BY_READERS: Final = ".index"
+"""Of the files beside a data file, what a reader opens; others are for writers and may come and go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a reader of one snapshot opens: the entries of its base and delta list, merged."""
+
+    lists: tuple[Told, Told]
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What one commit removed, and was live until then."""
+
+    delta: Told
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What the entries of a changelog's list add. `appended`: of a delta list in its place, without what a compaction
+    wrote, which no changelog reader opens."""
+
+    list: Told
+    layout: Layout
+    appended: bool = False
+
+
+def reach(storage: Storage, root: Root) -> Reach:
+    """The metadata files of one root, its index files and statistics; data files are among the sources.
+
+    Raises MissingFile for a list that is not there: nobody can say what it named.
+    """
+    version = version_of(root)
+    require_known(version.raw, subject=version.name)
+    require_changelog(version.raw, subject=version.name)
+    if version.kind is Kept.CHANGELOG:
+        return _changelog(storage, version)
+    found = _Found()
+    lists = [_of_list(storage, version, key, found) for key in (BASE, DELTA)]
+    require_once((meta for read in lists for meta in read.records), subject=version.name)
+    if version.following is not None and any(read.unproven for read in found.read):
+        require_successor(storage, lists, version.following)
+    changelog = _has_changelog(storage, version)
+    if changelog:
+        _of_list(storage, version, CHANGELOG, found)
+    _of_index(storage, version, found)
+    if (statistics := version.raw.get("statistics")) is not None:
+        found.add(f"statistics/{statistics}")
+    where = version.layout
+    sources: list[object] = [Merged(version.newest, where), *(Removed(delta, where) for delta in version.later)]
+    if changelog:
+        sources.append(Added(Told.of(version.raw, CHANGELOG), where))
+    return found.reach(*sources)
+
+
+def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+    """FILES of one source. Raises MissingFile for a list or manifest that is not there, CorruptMetadata for entries
+    that contradict each other, RefusedTable for files outside of the table's folder."""
+    match source:
+        case Merged():
+            merged = _merged(storage, source.lists, source.layout)
+            wrong = merged.filter(~pl.col("adds").is_in([0, 1]))
+            if len(wrong):
+                name, adds = wrong.select("name", "adds").row(0)
+                raise CorruptMetadata(f"entries of {name}", "one that adds it, before one that removes it", f"{adds:+}")
+            yield from _files(merged.filter(pl.col("adds") == 1))
+        case Removed():
+            yield from _files(_merged(storage, (source.delta,), source.layout).filter(pl.col("adds") < 0))
+        case Added():
+            merged = _merged(storage, (source.list,), source.layout, appended=source.appended)
+            if not source.appended:
+                _require_changelogs(merged["name"], source)
+            yield from _files(merged.filter(pl.col("adds") > 0))
+        case _:
+            raise TypeError(f"{source}: expected what reach gave")
+
+
+class _Found:
+    """FILES, gathered, and the metadata files that tell of them."""
+
+    def __init__(self) -> None:
+        self.read: list[Read] = []
+        self.unproven: list[Unproven] = []
+        self._needed: dict[str, int | None] = {}
+        self._kept: dict[str, None] = {}
+
+    def add(self, name: str, size: object = None) -> None:
+        self._needed[name] = size if isinstance(size, int) else self._needed.get(name)
+
+    def keep(self, name: str) -> None:
+        self._kept[name] = None
+
+    def reach(self, *sources: object) -> Reach:
+        needed = files_table(list(self._needed), sizes=list(self._needed.values()))
+        files = pa.concat_tables([needed, files_table(list(self._kept), needed=False)])
+        unproven = (*(read.unproven for read in self.read if read.unproven is not None), *self.unproven)
+        return Reach(files, sources, unproven, tuple((read.name, read.digest) for read in self.read))
+
+
+def _of_list(storage: Storage, version: Version, key: str, found: _Found) -> Read:
+    read = read_told_list(storage, version.raw, key)
+    found.read.append(read)
+    found.add(read.name, version.raw.get(f"{key}Size"))
+    with decoding(read.name, "names and sizes of manifests"):
+        require_once(read.records, subject=read.name)
+        for meta in read.records:
+            found.add(f"manifest/{meta['_FILE_NAME']}", meta["_FILE_SIZE"])
+            for extra in meta.get("_EXTRA_FILES") or ():
+                found.keep(f"manifest/{extra}")
+    return read
+
+
+def _of_index(storage: Storage, version: Version, found: _Found) -> None:
+    read = read_index_manifest(storage, version.raw, may_be_empty=version.no_vectors)
+    if read is None:
+        if version.indexed is not None:
+            found.unproven.append(lost_index(version.name, version.indexed))
+        return
+    found.read.append(read)
+    found.add(read.name)
+    with decoding(read.name, "entries of index files"):
+        for record in read.records:
+            found.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
+
+
+def _has_changelog(storage: Storage, version: Version) -> bool:
+    """Whether to look for a changelog: expiry takes it from a snapshot whose copies, tags and the branches that were
+    made of them, stay (C/table/ExpireSnapshotsImpl.collectChangelogFilesToDelete)."""
+    name = version.raw.get("changelogManifestList")
+    if name is None:
+        return False
+    copied = version.kind is Kept.TAG or bool(version.branch)
+    return not copied or storage.exists(f"manifest/{name}")
+
+
+def _changelog(storage: Storage, version: Version) -> Reach:
+    """A long-lived changelog has its own list, or else reads what its commit appended (C/operation/ChangelogDeletion).
+
+    What else its snapshot named went with that, as long as no other version needs it.
+    """
+    found, where = _Found(), version.layout
+    if version.raw.get(CHANGELOG) is not None:
+        _of_list(storage, version, CHANGELOG, found)
+        return found.reach(Added(Told.of(version.raw, CHANGELOG), where))
+    base, delta = version.newest
+    if storage.exists(f"manifest/{base.name}"):
+        _of_list(storage, version, BASE, found)
+    appended = version.raw["commitKind"] == "APPEND" and not where.writes_changelogs
+    if not appended and not storage.exists(f"manifest/{delta.name}"):
+        # A commit without changes to tell of, where others have a list of their own: SnapshotDeletion took both.
+        return found.reach()
+    _of_list(storage, version, DELTA, found)
+    return found.reach(Added(delta, where, appended=True))
+
+
+_APPEND: Final = 0
+"""_FILE_SOURCE on disk (C/manifest/FileSource.java); files of writers that did not tell are taken for appended."""
+_COLUMNS: Final = pl.Schema(
+    {
+        "name": pl.String(),
+        "level": pl.Int32(),
+        "identity": pl.String(),
+        "adds": pl.Int8(),
+        "bytes": pl.Int64(),
+        "rows": pl.Int64(),
+        "source": pl.Int32(),
+        "extra": pl.List(pl.String()),
+    }
+)
+
+
+def _merged(storage: Storage, lists: Sequence[Told], where: Layout, *, appended: bool = False) -> pl.DataFrame:
+    """One row per file that entries of the lists' manifests tell of; `adds` is ADDs less DELETEs."""
+    folder = cache(where.folder)
+    entries = pl.concat([_entries(storage, told, folder) for told in lists])
+    if appended:
+        entries = entries.filter(pl.col("source").is_null() | (pl.col("source") == _APPEND))
+    keys = ("name", "level", "identity")
+    return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra").first())
+
+
+def _require_changelogs(names: Iterable[str], source: Added) -> None:
+    """A delta list may be in the place of a changelog's, and tell as many rows. Raises CorruptMetadata."""
+    for name in names:
+        if source.layout.is_data(name.rpartition("/")[2]):
+            raise CorruptMetadata(f"manifest/{source.list.name}", "files of a changelog", f"data file {name}")
+
+
+def _entries(storage: Storage, told: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
+    """All entries of a list, whose rows add up to what is told."""
+    parts = [pl.DataFrame(schema=_COLUMNS)]
+    for meta in read_list(storage, told.name).records:
+        records = read_manifest(storage, meta).records
+        with decoding(f"manifest/{meta['_FILE_NAME']}", "entries of data files"):
+            parts.append(_frame(records, folder))
+    entries = pl.concat(parts)
+    rows = int(entries.select((pl.col("rows") * pl.col("adds")).sum()).item())
+    require_rows(told.rows, rows, subject=f"manifest/{told.name}")
+    return entries
+
+
+def _frame(records: Iterable[Record], folder: Callable[[bytes, int], str]) -> pl.DataFrame:
+    rows = [_row(record, folder(record["_PARTITION"], record["_BUCKET"])) for record in records]
+    return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+
+
+def _row(record: Record, folder: str) -> tuple[object, ...]:
+    file = record["_FILE"]
+    rest = entry_identity(record)[4:]
+    identity = repr(rest) if any(rest) else ""
+    extra = [f"{folder}/{name}" for name in file.get("_EXTRA_FILES") or ()]
+    adds = 1 if record["_KIND"] == ADD else -1
+    size, rows, source = file["_FILE_SIZE"], file["_ROW_COUNT"], file.get("_FILE_SOURCE")
+    return f"{folder}/{inside(file)}", file["_LEVEL"], identity, adds, size, rows, source, extra
+
+
+def _files(merged: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+    """FILES of what is left after merging, and of what lies beside each file."""
+    beside = merged.select(pl.col("extra").explode().alias("name")).drop_nulls()
+    for part in (
+        merged.select("name", "bytes", pl.lit(value=True).alias("needed")),
+        beside.select(
+            "name",
+            pl.lit(None, pl.Int64).alias("bytes"),
+            pl.col("name").str.ends_with(_READ_BY_READERS).alias("needed"),
+        ),
+    ):
+        yield from part.to_arrow().cast(FILES).to_batches(max_chunksize=_BATCH)

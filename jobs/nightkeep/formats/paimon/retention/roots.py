@@ -1,0 +1,179 @@
+"""What keeps a table's files alive: snapshots, tags and long-lived changelogs of every branch, listed afresh.
+
+As C/operation/OrphanFilesClean.safelyGetAllSnapshots, which leaves out what it cannot find. Here nothing that can be
+listed is left out: what cannot be read ends the sweep.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.paimon.metadata.locations import MAIN, Layout, branch_schemas, branches, layout
+from nightkeep.formats.paimon.metadata.snapshot_files import hinted, numbered, parse_snapshot
+from nightkeep.formats.paimon.retention.evidence import BASE, DELTA, INDEX, Told
+from nightkeep.protocol.table_files import Root
+from nightkeep.storage import Storage
+
+_LOOKS: Final = 3
+
+
+class Kept(Enum):
+    """Why a version is there: tags and changelogs are copies of snapshots that outlive them."""
+
+    SNAPSHOT = "snapshot"
+    TAG = "tag"
+    CHANGELOG = "changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The JSON of one root, stored as `name`, and how its branch names folders.
+
+    `newest` are base and delta list of the newest version of its chain: snapshots of a branch whose ids have no gap,
+    each of which changes the one before it by its delta list and by nothing else. `later` are the delta lists of
+    those that follow this one, oldest first. A tag or a changelog is a chain of its own. `following` is the base list
+    of the next snapshot of its chain. `no_vectors`: a version without rows has the same index manifest. `indexed` is
+    the name of the version directly before it, where that has an index manifest.
+    """
+
+    kind: Kept
+    branch: str
+    name: str
+    raw: Mapping[str, object]
+    layout: Layout
+    newest: tuple[Told, Told]
+    later: Sequence[Told] = ()
+    following: str | None = None
+    no_vectors: bool = False
+    indexed: str | None = None
+
+    @property
+    def id(self) -> int:
+        return int(str(self.raw["id"]))
+
+    @property
+    def committed_ms(self) -> int:
+        return int(str(self.raw["timeMillis"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    name: str
+    raw: Mapping[str, object]
+    digest: str
+
+    @property
+    def lists(self) -> tuple[Told, Told]:
+        return Told.of(self.raw, BASE), Told.of(self.raw, DELTA)
+
+    def number(self, key: str) -> int | None:
+        value = self.raw.get(key)
+        return value if type(value) is int else None
+
+
+def roots(storage: Storage) -> tuple[Root, ...]:
+    """Everything that keeps files alive now: branch by branch, main first; snapshots oldest first, tags, changelogs.
+
+    An id is the file's name and a digest of its content: tags may be moved, and numbers used again after a rollback.
+    Raises MissingFile where the main branch has no snapshot, a branch no schema, or versions vanish from under us
+    time and again.
+    """
+    for look in range(1, _LOOKS + 1):
+        try:
+            return tuple(root for branch in branches(storage) for root in _branch(storage, branch))
+        except MissingFile:
+            # What expired since it was listed is no root any more; what a branch must have stays missing.
+            if look == _LOOKS:
+                raise
+    raise AssertionError
+
+
+def version_of(root: Root) -> Version:
+    assert isinstance(root.task, Version)
+    return root.task
+
+
+def _branch(storage: Storage, branch: str) -> Iterator[Root]:
+    where = layout(branch_schemas(storage, branch)[-1], subject=f"{storage.root}/{branch}".rstrip("/"))
+    yield from _snapshots(storage, branch, where)
+    for kind in (Kept.TAG, Kept.CHANGELOG):
+        for name in _names(storage, branch, kind):
+            read = _read(storage, name)
+            bare = read.raw["totalRecordCount"] == 0
+            yield _root(read, Version(kind, branch, name, read.raw, where, read.lists, no_vectors=bare))
+
+
+def _snapshots(storage: Storage, branch: str, where: Layout) -> Iterator[Root]:
+    reads = [_read(storage, name) for name in _snapshot_names(storage, branch)]
+    bare = {read.raw.get(INDEX) for read in reads if read.raw["totalRecordCount"] == 0}
+    for chain in _chains(reads):
+        deltas = tuple(read.lists[1] for read in chain)
+        for place, (before, read) in enumerate(zip([None, *chain], chain, strict=False), start=1):
+            later = deltas[place:]
+            following = chain[place].lists[0].name if later else None
+            version = Version(
+                Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later, following,
+                no_vectors=read.raw.get(INDEX) in bare,
+                indexed=before.name if before is not None and before.raw.get(INDEX) is not None else None,
+            )  # fmt: skip
+            yield _root(read, version, version.id if branch == MAIN else None)
+
+
+def _chains(reads: Sequence[_Read]) -> Iterator[list[_Read]]:
+    chain: list[_Read] = []
+    for read in reads:
+        if chain and not _follows(chain[-1], read):
+            yield chain
+            chain = []
+        chain.append(read)
+    if chain:
+        yield chain
+
+
+def _follows(before: _Read, read: _Read) -> bool:
+    """Whether all that `read` changes is in its delta list, as far as numbers tell (A/Snapshot.java)."""
+    total, delta, base = (
+        read.number("totalRecordCount"),
+        read.number("deltaRecordCount"),
+        before.number("totalRecordCount"),
+    )
+    if total is None or delta is None or base is None:
+        return False
+    return read.raw["id"] == int(str(before.raw["id"])) + 1 and total - delta == base
+
+
+def _snapshot_names(storage: Storage, branch: str) -> list[str]:
+    """By id. The hint is written after its snapshot and read before the listing: it may lag, but cannot lead."""
+    told = hinted(storage, f"{branch}snapshot/LATEST")
+    numbers = ((numbered(stored.name, "snapshot-"), stored.name) for stored in storage.list(f"{branch}snapshot"))
+    found = {number: name for number, name in numbers if number is not None}
+    least = int(branch == MAIN) if told is None else told
+    if max(found, default=0) < least:
+        subject = f"{storage.root}/{branch}snapshot"
+        raise MissingFile(subject, f"snapshot-{least} or a newer one", f"up to snapshot-{max(found, default=0)}")
+    return [found[number] for number in sorted(found)]
+
+
+def _names(storage: Storage, branch: str, kind: Kept) -> list[str]:
+    names = [stored.name for stored in storage.list(f"{branch}{kind.value}")]
+    if kind is Kept.TAG:
+        return [name for name in names if name.startswith(f"{branch}tag/tag-")]
+    return [name for name in names if numbered(name, "changelog-") is not None]
+
+
+def _read(storage: Storage, name: str) -> _Read:
+    data = storage.read(name)
+    raw = parse_snapshot(data, subject=f"{storage.root}/{name}")
+    told = numbered(name, "snapshot-")
+    if told not in (None, raw["id"]):
+        raise CorruptMetadata(f"{storage.root}/{name}", "its own id", str(raw["id"]))
+    return _Read(name, raw, hashlib.sha256(data).hexdigest()[:32])
+
+
+def _root(read: _Read, version: Version, number: int | None = None) -> Root:
+    return Root(f"{read.name} {read.digest}", version, number)

@@ -1,0 +1,1 @@
+"""What operations do to Paimon tables: rules, planning of units, tasks."""

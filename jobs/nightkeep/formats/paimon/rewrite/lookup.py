@@ -1,0 +1,136 @@
+"""Keys of lifted rows -> the rows they replace on deeper levels: (file, position), first hit by level.
+
+Reads key columns only, of files and row groups whose key range meets the wanted keys (LookupLevels.java looks
+them up one by one).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from nightkeep.formats.paimon.data.columns import FileReader
+from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+from nightkeep.formats.paimon.metadata.values import Value, canonical
+from nightkeep.kernels.bitmap import mask
+from nightkeep.kernels.lookup import find_keys
+from nightkeep.storage import Storage
+
+_PRUNABLE = frozenset({
+    TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT,
+    TypeRoot.DATE, TypeRoot.CHAR, TypeRoot.VARCHAR,
+})  # fmt: skip
+"""First key columns whose Parquet row-group statistics compare as Paimon's keys do, in every writer's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Rows of one file that lifted keys replace: `wanted` are row numbers of the wanted keys, `positions` where."""
+
+    file: DataFile
+    wanted: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+
+
+def find_replaced(
+    storage: Storage, bucket: Bucket, keys: pa.Table, *, below: int, marked: Mapping[str, BitMap64]
+) -> tuple[Hits, ...]:
+    """The live rows with one of `keys` on the first level under `below` that has the key.
+
+    `keys` holds the key columns, unique and ascending. `marked` are rows already deleted, by file name: they are
+    not found, and do not end the search for their key.
+    """
+    keys = keys.combine_chunks()
+    remaining = np.arange(keys.num_rows)
+    found: list[Hits] = []
+    for level in sorted({file.level for file in bucket.files if file.level > below}):
+        wanted = keys if len(remaining) == keys.num_rows else keys.take(remaining)
+        order = _KeyOrder(wanted.combine_chunks(), bucket)
+        hits = [
+            hit
+            for file in bucket.files
+            if file.level == level and (hit := _find_in(FileReader(storage, bucket, file), order, file))
+        ]
+        live = [_unmarked(hit, marked.get(hit.file.name), names=remaining) for hit in hits]
+        found += live
+        gone = np.concatenate([hit.wanted for hit in live]) if live else remaining[:0]
+        remaining = np.setdiff1d(remaining, gone, assume_unique=True)
+    return tuple(hit for hit in found if len(hit.wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyOrder:
+    """Ascending keys that can be searched for one key, or for one value of the first key column."""
+
+    keys: pa.Table
+    bucket: Bucket
+
+    @property
+    def types(self) -> tuple[PaimonType, ...]:
+        schema = self.bucket.schemas.current
+        return tuple(field.type for field in schema.select(schema.trimmed_keys))
+
+    def span(self, low: tuple[Value, ...], high: tuple[Value, ...]) -> slice:
+        """Rows whose leading columns lie in [low, high]; both give the first `len(low)` key values."""
+        types = self.types[: len(low)]
+
+        def row_key(row: int) -> SortKey:
+            values = [canonical(self.keys.column(i)[row], kind) for i, kind in enumerate(types)]
+            return sort_key(values, types)
+
+        rows = range(self.keys.num_rows)
+        start = bisect_left(rows, sort_key(low, types), key=row_key)
+        stop = bisect_right(rows, sort_key(high, types), key=row_key)
+        return slice(start, stop)
+
+
+def _find_in(reader: FileReader, order: _KeyOrder, file: DataFile) -> Hits | None:
+    span = order.span(file.min_key, file.max_key)
+    if span.start >= span.stop:
+        return None
+    wanted = order.keys.slice(span.start, span.stop - span.start)
+    groups = _groups(reader, _KeyOrder(wanted, order.bucket))
+    held = reader.read(wanted.column_names, groups)
+    found = find_keys(wanted, held)
+    hits = np.flatnonzero(found >= 0)
+    ordinals = [np.arange(reader.starts[g], reader.starts[g + 1]) for g in groups]
+    positions = np.concatenate(ordinals)[found[hits]] if ordinals else found[:0]
+    return Hits(file, hits + span.start, positions)
+
+
+def _groups(reader: FileReader, wanted: _KeyOrder) -> list[int]:
+    """Row groups whose first key column's range meets a wanted key; all of them where ranges cannot be trusted."""
+    every = range(len(reader.starts) - 1)
+    if wanted.types[0].root not in _PRUNABLE:
+        return list(every)
+    name, footer = wanted.keys.column_names[0], reader.parquet.metadata
+    number = reader.parquet.schema_arrow.get_field_index(reader.stored_name(name))
+    ranges = [footer.row_group(group).column(number).statistics for group in every]
+    return [group for group in every if _meets(ranges[group], wanted)]
+
+
+def _meets(statistics: pq.Statistics | None, wanted: _KeyOrder) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    kind = wanted.types[0]
+    low, high = (canonical(pa.scalar(edge, kind.arrow), kind) for edge in (statistics.min, statistics.max))
+    span = wanted.span((low,), (high,))
+    return bool(span.start < span.stop)
+
+
+def _unmarked(hits: Hits, marked: BitMap64 | None, *, names: npt.NDArray[np.int64]) -> Hits:
+    """The hits that are live, their keys numbered as the caller numbers them."""
+    wanted = names[hits.wanted]
+    if not marked or not len(hits.positions):
+        return Hits(hits.file, wanted, hits.positions)
+    live = ~mask(marked, int(hits.positions.max()) + 1)[hits.positions]
+    return Hits(hits.file, wanted[live], hits.positions[live])

@@ -1,0 +1,247 @@
+"""Task -> new files of one bucket: level-0 files lifted, what they replace marked in deletion vectors.
+
+Runs on an executor, reads key columns and the rows that move, references nothing: only a commit does.
+Follows LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMergeFunction of Paimon 2.0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, FileReader, key_columns
+from nightkeep.formats.paimon.data.sequence import sequence_order
+from nightkeep.formats.paimon.data.write import FileWriter
+from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_file
+from nightkeep.formats.paimon.metadata.naming import Naming
+from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.rewrite.gather import Source, gather
+from nightkeep.formats.paimon.rewrite.levels import sorted_runs
+from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
+from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
+from nightkeep.kernels.arrow_buffers import ChunkedArray
+from nightkeep.kernels.bitmap import Width, from_positions, mask
+from nightkeep.kernels.merge import OrderBy, keep_latest
+from nightkeep.model import Rewrite, Run, TaskCost
+from nightkeep.storage import Storage
+
+_SOURCE, _POSITION, _LEVEL = "source", "position", "level"
+_NO_COST = TaskCost(0.0, 0.0, 0, "")
+_NAMED_KEYS = 5
+"""Keys spelled out in a finding; the rest is a count."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeTask:
+    """One bucket's compaction, decided from metadata. `values_needed`: looked-up rows compete by sequence field."""
+
+    bucket: Bucket
+    steps: tuple[Step, ...]
+    output_level: int
+    target_bytes: int
+    values_needed: bool
+
+
+def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite:
+    """Do every step of `task`, then write the bucket's vector file if any vector changed."""
+    bucket = task.bucket
+    work = _Work(storage, task, Naming(run, bucket.key), run.now_ms)
+    for step in task.steps:
+        work.do(step)
+    index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
+    edit = BucketEdit(
+        bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
+        tuple(work.removed), tuple(work.added), index,
+    )  # fmt: skip
+    outputs = [*work.outputs, *([name] if name else [])]
+    return Rewrite(
+        bucket.key, edit, tuple(outputs), work.rows_written, work.rows_marked, tuple(work.findings), _NO_COST
+    )
+
+
+class _Work:
+    """What a task has done so far; lives for one bucket."""
+
+    def __init__(self, storage: Storage, task: UpgradeTask, naming: Naming, now_ms: int) -> None:
+        self.storage, self.task, self.naming, self.now_ms = storage, task, naming, now_ms
+        self.vectors = dict(read_vectors(storage, task.bucket))
+        self.gone: set[str] = set()
+        self.removed: list[Record] = []
+        self.added: list[Record] = []
+        self.outputs: list[str] = []
+        self.findings: list[str] = []
+        self.rows_written = 0
+        self.rows_marked = 0
+
+    def do(self, step: Step) -> None:
+        if step.kind is StepKind.MERGE or self._holds_retracts(step.files[0]):
+            self._merge(step.files)
+        else:
+            self._upgrade(step.files[0])
+
+    def _holds_retracts(self, file: DataFile) -> bool:
+        if file.level != 0:
+            return False
+        kinds = FileReader(self.storage, self.task.bucket, file).read([KIND]).column(KIND)
+        return bool(pc.any(pc.is_in(kinds, _RETRACTS)).as_py())
+
+    def _upgrade(self, file: DataFile) -> None:
+        if file.level == 0:
+            rows = _keys_of(self.storage, self.task.bucket, (file,), self.vectors)
+            self._mark(rows.select(key_columns(self.task.bucket)), rows.column(SEQUENCE))
+        self.removed.append(file.record)
+        self.added.append(file.record | {"_LEVEL": self.task.output_level})
+
+    def _merge(self, files: Sequence[DataFile]) -> None:
+        """Merge overlapping files into new ones on the output level; retracts end here, as vectors are on."""
+        bucket, sources = self.task.bucket, _oldest_first(files)
+        rows = _keys_of(self.storage, bucket, sources, self.vectors)
+        if any(file.level == 0 for file in files):
+            rows = self._with_replaced(rows, sources)
+            sources = _numbered(bucket, sources)
+        winners = _winners(rows, bucket)
+        self._write(rows, winners, sources)
+        self.removed += [file.record for file in files]
+        self.gone |= {file.name for file in files}
+
+    def _with_replaced(self, rows: pa.Table, sources: Sequence[DataFile]) -> pa.Table:
+        """Mark what level-0 rows replace below; with a sequence field, add those old rows to the contest."""
+        bucket, keys = self.task.bucket, key_columns(self.task.bucket)
+        rows = _lowest_level_only(rows, keys)
+        fresh = _level0_only(rows, keys)
+        hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE))
+        if not self.task.values_needed:
+            return rows
+        numbered = {file.name: number for number, file in enumerate(_numbered(bucket, sources))}
+        old = [_old_rows(self.storage, bucket, hit, source=numbered[hit.file.name]) for hit in hits]
+        # Last in the table: an old row that equals the newest candidate wins (KeyValueBuffer.insertInto).
+        return pa.concat_tables([rows, *old])
+
+    def _mark(self, keys: pa.Table, sequences: ChunkedArray) -> tuple[Hits, ...]:
+        """Delete the rows that `keys` replace, through vectors."""
+        hits = find_replaced(self.storage, self.task.bucket, keys, below=self.task.output_level, marked=self.vectors)
+        for hit in hits:
+            found = BitMap64(from_positions(hit.positions, Width.BITS_64))
+            self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | found
+            self.rows_marked += len(hit.positions)
+            if not self.task.values_needed:
+                self._find_overlaps(keys, sequences, hit)
+        return hits
+
+    def _find_overlaps(self, keys: pa.Table, sequences: ChunkedArray, hit: Hits) -> None:
+        """Rows that a lifted row replaces although they are newer: two writers number their rows independently."""
+        lifted = sequences.to_numpy()[hit.wanted]
+        if not len(lifted) or int(lifted.min()) > hit.file.max_sequence:
+            return
+        reader = FileReader(self.storage, self.task.bucket, hit.file)
+        held = reader.read([SEQUENCE]).column(SEQUENCE).to_numpy()[hit.positions]
+        newer = np.flatnonzero(held >= lifted)
+        if len(newer):
+            named = keys.take(hit.wanted[newer[:_NAMED_KEYS]])
+            self.findings.append(
+                f"overlapping sequence numbers of two writers: {len(newer)} keys of {hit.file.name} are newer "
+                f"than the level-0 rows that replace them, such as {_spelled(named)}"
+            )
+
+    def _write(self, rows: pa.Table, winners: npt.NDArray[np.int64], sources: Sequence[DataFile]) -> None:
+        picked = rows.select([_SOURCE, _POSITION]).take(winners)
+        of_row = picked.column(_SOURCE).to_numpy()
+        at = picked.column(_POSITION).to_numpy()
+        opened = {
+            int(number): Source(FileReader(self.storage, self.task.bucket, sources[number]), at[of_row == number])
+            for number in np.unique(of_row)
+        }
+        writer = FileWriter(
+            self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
+        )
+        chunks = gather(opened, of_row, columns=writer.columns, chunk_rows=writer.chunk_rows(self.task.target_bytes))
+        written = writer.write(chunks, target_bytes=self.task.target_bytes)
+        self.added += [file.record for file in written]
+        self.outputs += [file.path for file in written]
+        self.rows_written += len(winners)
+
+
+_RETRACTS = pa.array(RETRACT_KINDS, pa.int8())
+_ZERO = pa.scalar(0, pa.int32())
+
+
+def _numbered(bucket: Bucket, sources: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    """The merged files first, as they are numbered already, then every other file of the bucket."""
+    named = {file.name for file in sources}
+    return (*sources, *(file for file in bucket.files if file.name not in named))
+
+
+def _oldest_first(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    return tuple(file for run in reversed(sorted_runs(files)) for file in run.files)
+
+
+def _keys_of(storage: Storage, bucket: Bucket, files: Sequence[DataFile], vectors: dict[str, BitMap64]) -> pa.Table:
+    """Key and order columns of the live rows of `files`, each with its source number, position and level."""
+    order = [by.column for by in sequence_order(bucket.schemas.current)]
+    names = [*key_columns(bucket), *order, KIND]
+    parts = []
+    for number, file in enumerate(files):
+        rows = FileReader(storage, bucket, file).read(names)
+        rows = _placed(rows, np.arange(rows.num_rows), source=number, level=file.level)
+        if marked := vectors.get(file.name):
+            rows = rows.filter(pa.array(~mask(marked, rows.num_rows)))
+        parts.append(rows)
+    return pa.concat_tables(parts)
+
+
+def _placed(rows: pa.Table, at: npt.NDArray[np.int64], *, source: int, level: int) -> pa.Table:
+    count = rows.num_rows
+    rows = rows.append_column(_SOURCE, pa.array(np.full(count, source, np.int32)))
+    rows = rows.append_column(_POSITION, pa.array(at))
+    return rows.append_column(_LEVEL, pa.array(np.full(count, level, np.int32)))
+
+
+def _lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Of a key's rows above level 0 only the one on the lowest level competes (LookupMergeFunction.pickHighLevel)."""
+    levels = pc.unique(rows.column(_LEVEL))
+    if len(levels) - (0 in levels.to_numpy()) < 2:
+        return rows
+    lifted = rows.filter(pc.equal(rows.column(_LEVEL), _ZERO))
+    upper = rows.filter(pc.greater(rows.column(_LEVEL), _ZERO))
+    inverted = upper.append_column("nearness", pc.negate(upper.column(_LEVEL)))
+    kept = keep_latest(inverted, keys=keys, order=[OrderBy("nearness")])
+    return pa.concat_tables([upper.take(kept), lifted])
+
+
+def _level0_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The newest level-0 row of every key that has rows on level 0 only: those whose old row must be looked up."""
+    marked = rows.select([*keys, SEQUENCE])
+    marked = marked.append_column("upper", pc.greater(rows.column(_LEVEL), _ZERO).cast(pa.int8()))
+    kept = keep_latest(marked, keys=keys, order=[OrderBy("upper"), OrderBy(SEQUENCE)])
+    newest = marked.take(kept)
+    return newest.filter(pc.equal(newest.column("upper"), pa.scalar(0, pa.int8())))
+
+
+def _old_rows(storage: Storage, bucket: Bucket, hit: Hits, *, source: int) -> pa.Table:
+    order = [by.column for by in sequence_order(bucket.schemas.current)]
+    names = [*key_columns(bucket), *order, KIND]
+    at = np.sort(hit.positions)
+    rows = pa.concat_tables(FileReader(storage, bucket, hit.file).taken(names, at))
+    return _placed(rows, at, source=source, level=hit.file.level)
+
+
+def _winners(rows: pa.Table, bucket: Bucket) -> npt.NDArray[np.int64]:
+    """Rows to write, in key order: the newest of each key unless it is a retract."""
+    kept = keep_latest(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
+    kinds = rows.column(KIND).take(kept).to_numpy()
+    return kept[~np.isin(kinds, RETRACT_KINDS)]
+
+
+def _spelled(keys: pa.Table) -> str:
+    return "; ".join(
+        ", ".join(f"{name.removeprefix('_KEY_')}={keys.column(name)[row]}" for name in keys.column_names)
+        for row in range(keys.num_rows)
+    )

@@ -1,0 +1,112 @@
+"""Pick -> Steps: which of its files are merged and which only change their level. Pure, metadata only.
+
+Follows Paimon Java 2.0.0: MergeTreeCompactTask, IntervalPartition and LookupMergeTreeCompactRewriter.upgradeStrategy
+(C/mergetree/compact).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
+from nightkeep.formats.paimon.metadata.snapshot import DataFile
+from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.rewrite.levels import Pick, Rules
+
+
+class StepKind(Enum):
+    """What happens to a step's files."""
+
+    MERGE = "merge and rewrite"
+    UPGRADE = "upgrade in place"
+    """Only the level changes. A level-0 file is read all the same: its keys mark what they replace below, and
+    a file that holds retracts after all is rewritten, because deleteRowCount of some writers is always 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: StepKind
+    files: tuple[DataFile, ...]
+
+
+def steps(found: Pick, rules: Rules, *, top: int, key_types: Sequence[PaimonType]) -> tuple[Step, ...]:
+    """What MergeTreeCompactTask does with each file, in key order; files that stay as they are do not appear."""
+    if found.one_by_one:
+        return tuple(Step(StepKind.MERGE, (file,)) for file in found.files)
+    result: list[Step] = []
+    waiting: list[tuple[tuple[DataFile, ...], ...]] = []
+    for section in sections(found.files, key_types):
+        if len(section) > 1:
+            waiting.append(section)
+            continue
+        for file in section[0]:
+            if file.bytes < rules.small_file_bytes:
+                waiting.append(((file,),))
+            else:
+                result += _flush(waiting, found, rules, top=top)
+                result += _lift(file, found, rules, top=top)
+                waiting = []
+    return tuple(result + _flush(waiting, found, rules, top=top))
+
+
+def _flush(waiting: Sequence[tuple[tuple[DataFile, ...], ...]], found: Pick, rules: Rules, *, top: int) -> list[Step]:
+    if not waiting:
+        return []
+    if len(waiting) == 1 and len(waiting[0]) == 1:
+        return [step for file in waiting[0][0] for step in _lift(file, found, rules, top=top)]
+    files = tuple(file for section in waiting for run in section for file in run)
+    return [Step(StepKind.MERGE, files)]
+
+
+def _lift(file: DataFile, found: Pick, rules: Rules, *, top: int) -> list[Step]:
+    if found.output_level == top and file.deletes_unknown_or_some:
+        return [Step(StepKind.MERGE, (file,))]
+    if file.level == found.output_level:
+        return []
+    return [Step(StepKind.MERGE if _must_rewrite(file, found, rules, top=top) else StepKind.UPGRADE, (file,))]
+
+
+def _must_rewrite(file: DataFile, found: Pick, rules: Rules, *, top: int) -> bool:
+    if file.level != 0:
+        return False
+    formats = rules.formats + rules.formats[-1:] * (found.output_level + 1 - len(rules.formats))
+    if formats[0] != formats[found.output_level] or file.deletes_unknown_or_some:
+        return True
+    # With a sequence field an older row may win, and must then be written here.
+    return found.output_level != top and rules.sequence_fields
+
+
+def sections(
+    files: Sequence[DataFile], key_types: Sequence[PaimonType]
+) -> tuple[tuple[tuple[DataFile, ...], ...], ...]:
+    """Key-disjoint sections, each of as few sorted runs as possible (IntervalPartition.java)."""
+    low = {file.name: sort_key(file.min_key, key_types) for file in files}
+    high = {file.name: sort_key(file.max_key, key_types) for file in files}
+    found: list[list[DataFile]] = []
+    bound = None
+    for file in sorted(files, key=lambda f: (low[f.name], high[f.name])):
+        if bound is None or low[file.name] > bound:
+            found.append([])
+            bound = high[file.name]
+        found[-1].append(file)
+        bound = max(bound, high[file.name])
+    return tuple(_section_runs(section, low, high) for section in found)
+
+
+def _section_runs(
+    files: Sequence[DataFile], low: dict[str, SortKey], high: dict[str, SortKey]
+) -> tuple[tuple[DataFile, ...], ...]:
+    runs: list[list[DataFile]] = []
+    ends: list[tuple[SortKey, int]] = []
+    for file in files:
+        if ends and low[file.name] > ends[0][0]:
+            _, number = heapq.heappop(ends)
+            runs[number].append(file)
+        else:
+            number = len(runs)
+            runs.append([file])
+        heapq.heappush(ends, (high[file.name], number))
+    return tuple(tuple(run) for run in runs)

@@ -1,0 +1,114 @@
+"""The upgrade rule: a bucket's runs -> the work that lifts its level-0 files, with the reason and the cost."""
+
+from __future__ import annotations
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.data.sequence import sequence_fields
+from nightkeep.formats.paimon.data.write import wall_clock_ms
+from nightkeep.formats.paimon.metadata.schema import option_bool
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.rewrite.levels import (
+    Pick,
+    Rules,
+    max_level,
+    pick,
+    pick_full,
+    target_file_bytes,
+)
+from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
+from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, steps
+from nightkeep.model import Estimate, Request
+from nightkeep.protocol import Snapshot, Work
+
+
+def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) -> Work | None:
+    """ForceUpLevel0Compaction for one bucket, or the full compaction that `request.full` asks for."""
+    assert isinstance(snapshot, PaimonSnapshot)
+    schema = snapshot.schema
+    rules = Rules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
+    # Files' creation times, which the pick compares with, are local wall time.
+    now_ms = wall_clock_ms(request.now_ms)
+    found = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
+    if found is None:
+        return None
+    top = max_level(bucket.files, rules)
+    key_types = [field.type for field in schema.select(schema.trimmed_keys)]
+    todo = steps(found, rules, top=top, key_types=key_types)
+    if not todo:
+        return None
+    values_needed = bool(sequence_fields(schema))
+    target = request.target_bytes or target_file_bytes(schema)
+    return Work(
+        reason=_reason(found, todo, values_needed=values_needed),
+        input_files=tuple(file.name for file in found.files),
+        input_bytes=sum(file.bytes for file in found.files),
+        estimate=_estimate(bucket, found, todo),
+        tasks=(UpgradeTask(bucket, todo, found.output_level, target, values_needed),),
+    )
+
+
+def file_indexes_go(snapshot: Snapshot[Bucket]) -> str | None:
+    """A file index is part of a file or lies beside it: what is written anew has none, which readers accept."""
+    assert isinstance(snapshot, PaimonSnapshot)
+    if not any(key.startswith("file-index.") for key in snapshot.schema.options):
+        return None
+    return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
+
+
+def _reason(found: Pick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
+    merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
+    kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
+    how = "full rows of replaced keys (sequence.field)" if values_needed else "key-only lookup"
+    return f"{found.reason}; to level {found.output_level}: {merged} files merged, {kept} upgraded in place; {how}"
+
+
+def _estimate(bucket: Bucket, found: Pick, todo: tuple[Step, ...]) -> Estimate:
+    merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
+    upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
+    deeper = sum(file.bytes for file in bucket.files if file.level > found.output_level)
+    level0 = sum(file.level == 0 for file in found.files)
+    hidden = sum(file.rows for file in found.files if file.level == 0)
+    return Estimate(
+        read_bytes=sum(file.bytes for file in found.files) + deeper,
+        written_bytes=sum(file.bytes for file in merged),
+        files_after=len(bucket.files) - len(merged) + bool(merged) if merged else len(bucket.files),
+        benefit=f"{hidden:,} rows of {level0} level-0 files become visible to batch readers"
+        if level0
+        else f"{upgraded + len(merged)} files compacted",
+    )
+
+
+def refuse_append_table(snapshot: Snapshot[Bucket], request: Request) -> None:
+    """`upgrade` lifts sorted runs, which only primary-key tables have."""
+    schema = _paimon(snapshot).schema
+    if not schema.primary_keys:
+        raise RefusedTable(_name(snapshot), "a table without primary key has no levels", "use optimize")
+
+
+def refuse_without_vectors(snapshot: Snapshot[Bucket], request: Request) -> None:
+    """Without vectors, readers merge level 0 themselves, and lifting it would need deletes kept in files."""
+    if not option_bool(_paimon(snapshot).schema, "deletion-vectors.enabled"):
+        raise RefusedTable(
+            _name(snapshot),
+            "option deletion-vectors.enabled is not true",
+            "upgrade marks replaced rows in deletion vectors; set deletion-vectors.enabled = true first",
+        )
+
+
+def refuse_modified_vectors(snapshot: Snapshot[Bucket], request: Request) -> None:
+    """A table that got its vectors later may hold a key on two levels until its first full compaction."""
+    if option_bool(_paimon(snapshot).schema, "deletion-vectors.modifiable") and not request.full:
+        raise RefusedTable(
+            _name(snapshot),
+            "option deletion-vectors.modifiable = true: levels may still repeat keys",
+            "run a full upgrade (--full)",
+        )
+
+
+def _paimon(snapshot: Snapshot[Bucket]) -> PaimonSnapshot:
+    assert isinstance(snapshot, PaimonSnapshot)
+    return snapshot
+
+
+def _name(snapshot: Snapshot[Bucket]) -> str:
+    return _paimon(snapshot).table.name

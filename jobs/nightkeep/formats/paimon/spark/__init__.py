@@ -1,0 +1,1 @@
+"""Versions of Paimon tables as Spark DataFrames, for the check after publishing."""

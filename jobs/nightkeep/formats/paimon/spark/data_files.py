@@ -1,0 +1,207 @@
+"""Data files -> a DataFrame of stored rows under the current schema, by Spark's own Parquet reader.
+
+Files of older schemas are mapped by field id. Spark has no nanoseconds: TIMESTAMP(7..9) becomes microseconds,
+rounded down, whichever way a file stores it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.paimon.metadata.schema import Field, TableSchema
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, Schemas
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot, evolves
+from nightkeep.spark.view import column, comparable, location
+from nightkeep.storage import Storage
+
+SEQUENCE, KIND, KEY_PREFIX = "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_"
+LIVE_KINDS = (0, 2)
+"""+I and +U of RowKind.java."""
+_NANOSECOND_PRECISION = 7
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file to read: `number` names it in positions, `unit` is the place of its bucket among the units."""
+
+    number: int
+    unit: int
+    bucket: Bucket
+    file: DataFile
+
+    @property
+    def path(self) -> str:
+        return self.bucket.path(self.file)
+
+
+def spark_type(kind: PaimonType) -> T.DataType:
+    """The Spark type of a column's logical values; TIME is an int of milliseconds."""
+    if kind.root is TypeRoot.DECIMAL:
+        return T.DecimalType(kind.precision or 0, kind.scale or 0)
+    return _SPARK_TYPES[kind.root]
+
+
+def is_finer_than_spark(kind: PaimonType) -> bool:
+    return kind.root in _TIMESTAMPS and (kind.precision or 0) >= _NANOSECOND_PRECISION
+
+
+def stored_rows(spark: SparkSession, storage: Storage, schemas: Schemas, files: Sequence[StoredFile]) -> DataFrame:
+    """Every stored row of `files`, those that vectors hide included.
+
+    Columns: `unit`, `level`, `newest` (the file's highest sequence number), `position` (file and row as one long),
+    `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`.
+    """
+    fine = {f.name for f in schemas.current.fields if is_finer_than_spark(f.type)}
+    groups: defaultdict[tuple[int, frozenset[str]], list[StoredFile]] = defaultdict(list)
+    for file in files:
+        nanos = _stored_as_nanoseconds(storage, file) if fine else frozenset[str]()
+        groups[(file.file.schema_id, nanos)].append(file)
+    frames = [
+        _Reader(spark, storage, schemas, schema_id, nanos).read(group) for (schema_id, nanos), group in groups.items()
+    ]
+    return reduce(DataFrame.union, frames)
+
+
+def packed(file: Column, row: Column) -> Column:
+    """A file's number and a row's ordinal as one long: what Spark joins on cheapest."""
+    return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
+
+
+ROW_BITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Files of one schema that store their timestamps alike."""
+
+    spark: SparkSession
+    storage: Storage
+    schemas: Schemas
+    schema_id: int
+    nanos: frozenset[str]
+
+    def read(self, files: Sequence[StoredFile]) -> DataFrame:
+        keys = [self._key(i, name) for i, name in enumerate(self.schemas.current.trimmed_keys)]
+        values = [self._value(i, field) for i, field in enumerate(self.schemas.current.fields)]
+        rows = self.spark.read.schema(self._stored_schema()).parquet(*self._locations(files)).select(
+            F.col("_metadata.file_name").alias("file_name"),
+            F.col("_metadata.row_index").alias("row_index"),
+            *keys,
+            F.col(SEQUENCE).alias("sequence"),
+            F.col(KIND).alias("kind"),
+            *values,
+        )  # fmt: skip
+        return rows.join(F.broadcast(self._described(files)), on="file_name", how="inner").select(
+            "unit", "level", "newest", packed(F.col("file"), F.col("row_index")).alias("position"),
+            *(f"k{i}" for i in range(len(keys))), "sequence", "kind",
+            *(column(i) for i in range(len(values))),
+        )  # fmt: skip
+
+    def _locations(self, files: Sequence[StoredFile]) -> list[str]:
+        return [location(self.storage.root, file.path) for file in files]
+
+    def _described(self, files: Sequence[StoredFile]) -> DataFrame:
+        # Spark gives file names as URIs spell them.
+        table = pa.table({
+            "file_name": [quote(f.file.name, safe="!$&'()*+,;=:@") for f in files],
+            "file": pa.array([f.number for f in files], pa.int32()),
+            "unit": pa.array([f.unit for f in files], pa.int32()),
+            "level": pa.array([f.file.level for f in files], pa.int32()),
+            "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
+        })  # fmt: skip
+        return self.spark.createDataFrame(table)
+
+    def _stored_schema(self) -> T.StructType:
+        written = self._written()
+        keys = [self._held(field) for field in self.schemas.current.select(self.schemas.current.trimmed_keys)]
+        return T.StructType([
+            *(T.StructField(KEY_PREFIX + f.name, self._stored_type(f, KEY_PREFIX)) for f in keys if f),
+            T.StructField(SEQUENCE, T.LongType()),
+            T.StructField(KIND, T.ByteType()),
+            *(T.StructField(f.name, self._stored_type(f)) for f in written.fields),
+        ])  # fmt: skip
+
+    def _stored_type(self, field: Field, prefix: str = "") -> T.DataType:
+        if prefix + field.name in self.nanos:
+            return T.LongType()
+        # INT96 has an instant's type in Spark; in UTC its microseconds are those of the local time.
+        return T.TimestampType() if is_finer_than_spark(field.type) else spark_type(field.type)
+
+    def _key(self, position: int, name: str) -> Column:
+        field = self.schemas.current.field(name)
+        return comparable(self._read(field, KEY_PREFIX), spark_type(field.type)).alias(f"k{position}")
+
+    def _value(self, position: int, field: Field) -> Column:
+        return self._read(field).alias(column(position))
+
+    def _read(self, field: Field, prefix: str = "") -> Column:
+        """The column as the current schema has it; nulls where the file is older than the column."""
+        held = self._held(field)
+        if held is None:
+            return F.lit(None).cast(spark_type(field.type))
+        stored = F.col(f"`{(prefix + held.name).replace('`', '``')}`")
+        if prefix + held.name in self.nanos:
+            stored = F.timestamp_micros(_divided_down(stored))
+        return stored.cast(spark_type(field.type))
+
+    def _held(self, field: Field) -> Field | None:
+        """The field of the file's own schema with the same id, once its change of type is one we vouch for."""
+        held = next((f for f in self._written().fields if f.id == field.id), None)
+        if held is not None and held.type.root is not field.type.root and evolves(held.type, field.type) is None:
+            raise RefusedTable(
+                f"schema {self.schema_id}",
+                f"column {field.name} was written as {held.type} and is now {field.type}",
+                "rewrite its files with the engine that changed the type",
+            )
+        return held
+
+    def _written(self) -> TableSchema:
+        if self.schema_id not in self.schemas.by_id:
+            raise CorruptMetadata(
+                f"schema {self.schema_id}", f"one of schemas {sorted(self.schemas.by_id)}", "none of that id"
+            )
+        return self.schemas.by_id[self.schema_id]
+
+
+def _divided_down(nanos: Column) -> Column:
+    return F.call_function("div", nanos - F.pmod(nanos, F.lit(1000)), F.lit(1000))
+
+
+def _stored_as_nanoseconds(storage: Storage, file: StoredFile) -> frozenset[str]:
+    """Columns that the file stores as INT64 nanoseconds, as Arrow does, and not as INT96, as Java does."""
+    with storage.open(file.path) as source, pq.ParquetFile(source) as parquet:
+        columns = map(parquet.schema.column, range(len(parquet.schema.names)))
+        return frozenset(
+            c.name for c in columns if c.physical_type == "INT64" and '"nanoseconds"' in c.logical_type.to_json()
+        )
+
+
+_TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+_SPARK_TYPES: Mapping[TypeRoot, T.DataType] = {
+    TypeRoot.BOOLEAN: T.BooleanType(),
+    TypeRoot.TINYINT: T.ByteType(),
+    TypeRoot.SMALLINT: T.ShortType(),
+    TypeRoot.INT: T.IntegerType(),
+    TypeRoot.BIGINT: T.LongType(),
+    TypeRoot.FLOAT: T.FloatType(),
+    TypeRoot.DOUBLE: T.DoubleType(),
+    TypeRoot.CHAR: T.StringType(),
+    TypeRoot.VARCHAR: T.StringType(),
+    TypeRoot.BINARY: T.BinaryType(),
+    TypeRoot.VARBINARY: T.BinaryType(),
+    TypeRoot.DATE: T.DateType(),
+    TypeRoot.TIME: T.IntegerType(),
+    TypeRoot.TIMESTAMP: T.TimestampNTZType(),
+    TypeRoot.TIMESTAMP_LTZ: T.TimestampType(),
+}

@@ -1,0 +1,77 @@
+"""Deletion vectors -> a DataFrame of the positions they delete, decoded in tasks.
+
+The codec is the one thing the second opinion shares with the first: a vector's bytes mean one set of positions.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nightkeep.formats.paimon.deletes.vectors import decode_vector
+from nightkeep.formats.paimon.metadata.schema import option_bool
+from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
+from nightkeep.formats.paimon.spark.data_files import ROW_BITS, StoredFile
+from nightkeep.storage import Storage
+
+BROADCAST_POSITIONS = 1 << 22
+"""Up to here the positions are sent to every executor (16 bytes each, 64 MiB); above, the rows are shuffled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexFile:
+    """A bucket's vector file: its bytes, and the vectors that matter with the number of their data file."""
+
+    subject: str
+    data: bytes
+    vectors: tuple[tuple[int, VectorRange], ...]
+
+
+def without_deleted(spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
+    """`rows` of `files` whose `position` no vector deletes."""
+    by_unit: defaultdict[int, list[StoredFile]] = defaultdict(list)
+    for file in files:
+        by_unit[file.unit].append(file)
+    indexes = [index for held in by_unit.values() if (index := _index_file(storage, held))]
+    if not indexes:
+        return rows
+    counts = [vector.cardinality for index in indexes for _, vector in index.vectors]
+    known = [count for count in counts if count is not None]
+    deleted = _positions(spark, indexes)
+    if len(known) == len(counts) and sum(known) <= BROADCAST_POSITIONS:
+        deleted = F.broadcast(deleted)
+    return rows.join(deleted, on="position", how="left_anti")
+
+
+def _index_file(storage: Storage, files: Sequence[StoredFile]) -> _IndexFile | None:
+    """The vector file of one bucket, or None if it deletes no row of these files."""
+    bucket = files[0].bucket
+    numbers = {file.file.name: file.number for file in files}
+    wanted = tuple((numbers[v.data_file], v) for v in bucket.vectors if v.data_file in numbers)
+    if not wanted:
+        return None
+    beside_data = option_bool(bucket.schemas.current, "index-file-in-data-file-dir")
+    name = f"{bucket.folder if beside_data else 'index'}/{bucket.index_file}"
+    return _IndexFile(name, storage.read(name), wanted)
+
+
+def _positions(spark: SparkSession, indexes: Sequence[_IndexFile]) -> DataFrame:
+    pickled = pa.table({"pickled": pa.array([pickle.dumps(index) for index in indexes], pa.binary())})
+    return spark.createDataFrame(pickled).mapInArrow(_decoded, "position long")
+
+
+def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for pickled in batch.column("pickled"):
+            index: _IndexFile = pickle.loads(pickled.as_py())
+            for number, vector in index.vectors:
+                ordinals = decode_vector(index.data, vector, subject=index.subject).to_array()
+                positions = np.asarray(ordinals, np.int64) | np.int64(number << ROW_BITS)
+                yield pa.record_batch([pa.array(positions)], ["position"])

@@ -1,0 +1,229 @@
+"""A Paimon version -> Spark DataFrames: Spark's Parquet reader, an anti-join for vectors, a window for merging.
+
+Shares metadata and the vector codec with the rest, but none of the code that rewrites, looks up or verifies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.formats.paimon.metadata.features import refuse_schema
+from nightkeep.formats.paimon.metadata.schema import TableSchema, option_bool
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, PaimonSnapshot, Schemas, load, read_schemas
+from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
+from nightkeep.formats.paimon.spark.data_files import (
+    LIVE_KINDS,
+    StoredFile,
+    is_finer_than_spark,
+    spark_type,
+    stored_rows,
+)
+from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
+from nightkeep.formats.paimon.spark.statistics_check import misstated
+from nightkeep.model import Address, UnitKey, View
+from nightkeep.spark.view import Side, UnitState, Version, column, comparable, connect
+from nightkeep.storage import open_storage
+
+
+def open_table(address: Address, spark: SparkSession) -> PaimonRelation:
+    """The table as its latest schema has it. Raises RefusedTable for what Spark's readers cannot stand in for."""
+    relation = PaimonRelation(address, spark)
+    refuse_schema(address.name, relation.table)
+    if not relation.table.primary_keys:
+        raise RefusedTable(address.name, "it has no primary key", "only tables with keys are read back in Spark")
+    for field in relation.table.select((*relation.table.trimmed_keys, *_sequence_fields(relation.table))):
+        if is_finer_than_spark(field.type):
+            raise RefusedTable(
+                address.name,
+                f"{field.name} is {field.type} and orders rows",
+                "Spark has no nanoseconds; use microseconds, TIMESTAMP(6)",
+            )
+    return relation
+
+
+class PaimonRelation:
+    """A table with a primary key; a unit is a bucket. Versions are read once and kept."""
+
+    compares_with_parent: Final = False
+    """Readers do not see what others append until it is lifted, so the planned version is comparable too."""
+
+    def __init__(self, address: Address, spark: SparkSession) -> None:
+        self._address, self._spark = address, spark
+        self._storage = open_storage(address.location)
+        connect(spark, self._storage)
+        by_id = read_schemas(self._storage)
+        self._schemas = Schemas(by_id[max(by_id)], by_id)
+        self._snapshots: dict[int, PaimonSnapshot] = {}
+
+    @property
+    def table(self) -> TableSchema:
+        return self._schemas.current
+
+    @property
+    def schema(self) -> T.StructType:
+        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in self.table.fields])
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.table.trimmed_keys
+
+    @property
+    def published(self) -> View:
+        """With vectors, readers show what is above level 0; without, they merge."""
+        return View.RAW if option_bool(self.table, "deletion-vectors.enabled") else View.MERGED
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        fine = [field.name for field in self.table.fields if is_finer_than_spark(field.type)]
+        return (f"nanoseconds of {', '.join(fine)} are not compared, as Spark has none",) if fine else ()
+
+    def latest(self) -> int:
+        found = snapshot_ids(self._storage)
+        if not found:
+            raise MissingFile(f"{self._storage.root}/snapshot", "a snapshot of a Paimon table", "none")
+        return found[-1]
+
+    def version(self, number: int) -> Version | None:
+        name = f"snapshot/snapshot-{number}"
+        if not self._storage.exists(name):
+            return None
+        snapshot = load(self._address, self._storage, name, schemas=self._schemas)
+        self._snapshots[number] = snapshot
+        kind = str(snapshot.raw["commitKind"])
+        named = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in snapshot.delta_entries}
+        return Version(
+            number=number,
+            parent=number - 1,
+            author=str(snapshot.raw["commitUser"]),
+            changes_rows=None if kind == "COMPACT" else f"its commit is of kind {kind}",
+            units={unit.key: self._state(unit) for unit in snapshot.units},
+            touched=frozenset(u.key for u in snapshot.units if (u.partition_bytes, u.key.bucket) in named),
+            rows_told=int(str(snapshot.raw["totalRecordCount"])),
+            rows_listed=sum(file.rows for unit in snapshot.units for file in unit.files),
+            identity=snapshot.identity,
+        )
+
+    def digest(self, number: int) -> str | None:
+        return digest(self._storage, number)
+
+    def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        held = self._snapshots[side.version].buckets
+        files = _numbered([(place, held[key]) for place, key in enumerate(units) if key in held], side)
+        if not files:
+            return self._nothing(payload)
+        stored = stored_rows(self._spark, self._storage, self._schemas, files)
+        values = [value.alias(name) for name, value in payload.items()]
+        order = [value.alias(f"o{i}") for i, (value, _) in enumerate(self._order())]
+        narrow = stored.select(
+            "unit", self._sound().alias("sound"), "position", "kind", *self._stored_keys(), *order, *values
+        )
+        live = without_deleted(self._spark, self._storage, narrow, files)
+        shown = self._newest(live) if side.view is View.MERGED else live
+        return shown.select("unit", "sound", *payload)
+
+    def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        held, before = self._snapshots[version].buckets, self._snapshots[since].buckets
+        known = [_written(file) for key in units if key in before for file in before[key].files]
+        fresh = [
+            (place, held[key], file)
+            for place, key in enumerate(units)
+            if key in held
+            for file in held[key].files
+            if file.level > 0 and _written(file) not in known
+        ]
+        files = [StoredFile(number, *found) for number, found in enumerate(fresh)]
+        if not files:
+            return {}
+        stored = stored_rows(self._spark, self._storage, self._schemas, files)
+        return {units[place]: count for place, count in misstated(stored, self._schemas, files).items()}
+
+    def _state(self, unit: Bucket) -> UnitState:
+        is_raw = self.published is View.RAW
+        return UnitState(
+            identity=(frozenset((f.name, f.level) for f in unit.files), unit.index_file, unit.vectors),
+            bytes=sum(file.bytes for file in unit.files),
+            rows=_published_rows(unit) if is_raw else None,
+            waiting=frozenset(f.name for f in unit.files if is_raw and f.level == 0),
+        )
+
+    def _nothing(self, payload: Mapping[str, Column]) -> DataFrame:
+        fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(self.schema.fields)]
+        empty = T.StructType([T.StructField("unit", T.IntegerType()), *fields])
+        values = [value.alias(name) for name, value in payload.items()]
+        return self._spark.createDataFrame([], empty).select("unit", F.expr("true").alias("sound"), *values)
+
+    def _stored_keys(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.keys))]
+
+    def _column(self, name: str) -> Column:
+        """A table column, equal where Paimon says so."""
+        position = self.schema.fieldNames().index(name)
+        return comparable(F.col(column(position)), self.schema[position].dataType)
+
+    def _sound(self) -> Column:
+        """Live, and stored under its own key: readers find rows by the stored key and show the values."""
+        keys = zip(self._stored_keys(), self.keys, strict=True)
+        same = [F.col(stored).eqNullSafe(self._column(name)) for stored, name in keys]
+        return reduce(and_, same, F.col("kind").isin(*LIVE_KINDS))
+
+    def _order(self) -> list[tuple[Column, Callable[[Column], Column]]]:
+        """What makes a row the newest of its key, and the direction that puts the newest first.
+
+        Without a sequence value a row is older than any with one, in both directions. Rows that tie on
+        everything are an engine's own choice; the file written last decides.
+        """
+        descending = self.table.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
+        first = F.asc_nulls_last if descending else F.desc_nulls_last
+        fields = [(value, first) for name in _sequence_fields(self.table) for value in self._ordered(name)]
+        return [
+            *fields,
+            (F.col("sequence"), F.desc),
+            (F.col("level"), F.asc),
+            (F.col("newest"), F.desc),
+        ]
+
+    def _ordered(self, name: str) -> list[Column]:
+        # Spark orders zeros of two signs as equal; as texts, the negative one comes first, as in Java.
+        return [F.col(column(self.schema.fieldNames().index(name))), self._column(name)]
+
+    def _newest(self, rows: DataFrame) -> DataFrame:
+        first = [direction(F.col(f"o{i}")) for i, (_, direction) in enumerate(self._order())]
+        of_key = Window.partitionBy("unit", *self._stored_keys()).orderBy(*first)
+        ranked = rows.withColumn("place", F.row_number().over(of_key))
+        return ranked.where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS))
+
+
+def _sequence_fields(schema: TableSchema) -> tuple[str, ...]:
+    listed = schema.options.get("sequence.field", "")
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[StoredFile]:
+    shown = [
+        (place, bucket, file)
+        for place, bucket in buckets
+        for file in bucket.files
+        if file.name not in side.without and (side.view is View.MERGED or file.level > 0)
+    ]
+    return [StoredFile(number, *found) for number, found in enumerate(shown)]
+
+
+def _written(file: DataFile) -> Mapping[str, object]:
+    """What metadata says of a file wherever it is: lifting one changes its level alone."""
+    return {key: value for key, value in file.record.items() if key != "_LEVEL"}
+
+
+def _published_rows(unit: Bucket) -> int | None:
+    """Rows above level 0 that no vector deletes, by metadata alone; None if a vector's size is not recorded."""
+    lifted = {file.name: file.rows for file in unit.files if file.level > 0}
+    deleted = [vector.cardinality for vector in unit.vectors if vector.data_file in lifted]
+    known = [count for count in deleted if count is not None]
+    return sum(lifted.values()) - sum(known) if len(known) == len(deleted) else None

@@ -1,0 +1,1 @@
+"""What the gates of several formats share. No rewrite imports it."""

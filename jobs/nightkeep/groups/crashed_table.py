@@ -1,0 +1,43 @@
+"""The documents of a table at whose work an earlier process died -> how its run ends, without a look at the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.groups.table_group import UNFINISHED
+from nightkeep.model import Operation, Outcome
+from nightkeep.report import RunDocument, document_path, load_document
+
+DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
+
+_AGAIN: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
+"""Of an earlier try: this one did not come to its end."""
+
+
+def ended_at_death(
+    table: str, run_id: str, reports: str, operations: Sequence[Operation], *,
+    awaits: Callable[[RunDocument], bool], failed: Callable[[Operation, str], RunDocument],
+) -> Iterator[RunDocument]:  # fmt: skip
+    """What was done, up to the operation that met the death, which is failed; `failed` makes its document.
+
+    `awaits` tells of a document whether somebody is still to look at what it changed: then that is what ended.
+    """
+    for operation in operations:
+        told = _told(table, run_id, reports, operation)
+        if told is None or (told.outcome in _AGAIN and not awaits(told)):
+            yield failed(operation, DIED)
+            return
+        if awaits(told):
+            yield replace(told, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{DIED}")
+            return
+        yield told
+
+
+def _told(table: str, run_id: str, reports: str, operation: Operation) -> RunDocument | None:
+    try:
+        return load_document(document_path(reports, table, run_id=run_id, operation=operation))
+    except (FileNotFoundError, CorruptMetadata):
+        return None

@@ -1,0 +1,282 @@
+"""A group of tables, one after the other in one session; every table gets a document, whatever happens to it.
+
+What is published is checked at once, in the same session. Its document is stored before the check and again after it:
+if the process dies in between, the stored one says `not_run`, and whoever comes next checks: a retry of the care,
+which finds its commit, or `check_group`. A check that broke is done again in the same way; one that judged is not.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from nightkeep.checking.post_commit_check import second_opinion
+from nightkeep.errors import DEBUG, NightkeepError, UsageError, told
+from nightkeep.formats import OF_ONE_PROCESS
+from nightkeep.groups.child_process import Apart
+from nightkeep.groups.crashed_table import DIED, ended_at_death
+from nightkeep.groups.table_group import UNFINISHED, Group, Unusable
+from nightkeep.model import Operation, Outcome, Run
+from nightkeep.policy import EffectivePolicy, format_of, suited
+from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
+from nightkeep.retention import UpkeepOrder, awaits_judging, first_look, judged, upkeep
+from nightkeep.retention import failed as upkeep_failed
+from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.running.planned_work import Reader, Reading
+from nightkeep.running.run_operation import Order, care, failed, published_earlier, read
+from nightkeep.running.software_versions import versions
+from nightkeep.spark.engine import Engine
+
+__all__ = [
+    "PERMANENT", "UNFINISHED", "Group", "Reported", "care_for_group", "care_for_table", "check_group", "check_table",
+    "sweep_group",
+]  # fmt: skip
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+PERMANENT = "permanent"
+"""Key of a document's extras: what ended the work would end the next try as well."""
+_DENIED = f"{PermissionError.__name__}: "
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """One document and where it is stored, None where it could not be."""
+
+    document: RunDocument
+    path: Path | None
+
+    def to_json(self) -> dict[str, object]:
+        found = self.document
+        return {
+            "table": found.table, "operation": found.operation, "outcome": found.outcome, "reason": found.reason,
+            "committed_version": found.committed_version, "checked": not found.awaits_check,
+            "document": None if self.path is None else str(self.path),
+            "permanent": bool(found.extra.get(PERMANENT)) or (found.reason or "").startswith(_DENIED),
+        }  # fmt: skip
+
+
+def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
+    """Each table's operations in turn, checked: these, else what its policy asks for, else what suits its format.
+
+    Raises UsageError, before any table was worked on, for what was said of all of them.
+    """
+    policies = group.policies()
+    for policy in policies.values():
+        if isinstance(policy, EffectivePolicy):
+            group.said.require_use(operations or policy.operations)
+    with Apart() as apart:
+        reader = _reader(apart)
+        for table, policy in policies.items():
+            group.take(table)
+            if isinstance(policy, Unusable):
+                yield _stored(_unusable(group, table, policy.why, operations), group.reports)
+                continue
+            if table in group.died:
+                yield from _cared_at_death(group, policy, operations or policy.operations, apart)
+                continue
+            for operation in operations or policy.operations:
+                run_id, asked = group.run_id(policy.address.name), group.said.asked()
+                order = Order(operation, run_id, group.reports, group.dry_run, asked=asked)
+                document = _care(policy, order, engine, reader)
+                _log.info("plan of %s", plan_text(document))
+                yield _checked(document, policy, group.reports, engine=engine)
+
+
+def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
+    """A second opinion on whatever this run published and no check has judged, per table; every document of the run.
+
+    What was published by a process that ended before its document told so is looked for in the table itself.
+    """
+    with Apart() as apart:
+        for table, policy in group.policies().items():
+            group.take(table)
+            name, why = table, DIED
+            if isinstance(policy, Unusable):
+                why = policy.why
+            else:
+                name = policy.address.name
+                _tell_commits(policy, group.run_id(name), group.reports, apart)
+            for document in read_history(group.reports, name).documents:
+                if document.run_id != group.run_id(name):
+                    continue
+                if isinstance(policy, EffectivePolicy) and not (document.awaits_check and table in group.died):
+                    yield _checked(document, policy, group.reports, engine=engine)
+                elif document.awaits_check:
+                    ended = replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{why}")
+                    yield _stored(ended, group.reports)
+
+
+def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
+    """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time."""
+    with Apart() as apart:
+        for table, policy in group.policies().items():
+            group.take(table)
+            if isinstance(policy, Unusable):
+                yield _stored(_unusable(group, table, policy.why, (Operation.SWEEP,)), group.reports)
+                continue
+            wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
+            if table in group.died:
+                yield from _swept_at_death(group, policy, wanted)
+                continue
+            for operation in wanted:
+                order = _upkeep_order(group, policy, operation)
+                yield _upkept(policy, order, engine, partial(_away, apart, policy, partial(first_look, policy, order)))
+
+
+def _cared_at_death(
+    group: Group, policy: EffectivePolicy, operations: Sequence[Operation], apart: Apart
+) -> Iterator[Reported]:
+    name, reports = policy.address.name, group.reports
+    _tell_commits(policy, group.run_id(name), reports, apart)
+    for document in ended_at_death(
+        name, group.run_id(name), reports, operations,
+        awaits=lambda told: told.awaits_check and policy.settings.check.enabled,
+        failed=lambda operation, why: failed(policy, Order(operation, group.run_id(name), reports), why),
+    ):  # fmt: skip
+        yield _stored(document, reports)
+
+
+def _swept_at_death(group: Group, policy: EffectivePolicy, operations: Sequence[Operation]) -> Iterator[Reported]:
+    name, reports = policy.address.name, group.reports
+    for document in ended_at_death(
+        name, group.run_id(name), reports, operations,
+        awaits=lambda told: policy.settings.check.enabled and awaits_judging(told),
+        failed=lambda operation, why: upkeep_failed(policy, _upkeep_order(group, policy, operation), why),
+    ):  # fmt: skip
+        yield _stored(document, reports)
+
+
+def _upkeep_order(group: Group, policy: EffectivePolicy, operation: Operation) -> UpkeepOrder:
+    return UpkeepOrder(
+        operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
+        mode=Mode.DRY_RUN if group.dry_run else None,
+    )  # fmt: skip
+
+
+def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
+    """The document of a table that has no policy: nobody can say more than what was to be done first."""
+    known = {each.name: each.format for each in group.policy.unusable}
+    kind, now = known.get(table, format_of(table)), datetime.now(UTC)
+    first = (*operations, *suited(kind))[0]
+    return RunDocument(
+        run_id=group.run_id(table), table=table, format=kind, operation=first, outcome=Outcome.FAILED, reason=why,
+        started_at=now, finished_at=now, versions=versions(), extra={PERMANENT: True},
+    )  # fmt: skip
+
+
+def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: Apart) -> None:
+    # A table that cannot be read now has its documents all the same.
+    with suppress(NightkeepError, OSError):
+        for found in _away(apart, policy, partial(_commits_of, policy, run_id, reports)):
+            _stored(found, reports)
+
+
+def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunDocument]:
+    """What the run has published already, by the table itself."""
+    found: list[RunDocument | None] = []
+    for operation in Operation:
+        with suppress(NightkeepError, OSError):
+            found += [published_earlier(policy, Order(operation, run_id, reports))] if operation.rewrites else []
+    return [document for document in found if document is not None]
+
+
+def _reader(apart: Apart) -> Reader:
+    def reader(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
+        return _away(apart, policy, partial(read, policy, order, run, plans=plans))
+
+    return reader
+
+
+def _away(apart: Apart, policy: EffectivePolicy, work: Callable[[], T]) -> T:
+    """`work` on metadata of a table, which may end the process that does it. Raises as `Apart.call`."""
+    here = policy.address.format in OF_ONE_PROCESS
+    return work() if here else apart.call(policy.address.name, work)
+
+
+def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine, first: Callable[[], None]) -> Reported:
+    table = policy.address.name
+    document = _or_failed(
+        lambda: upkeep(policy, order, engine=engine, first=first),
+        lambda reason: upkeep_failed(policy, order, reason),
+        table,
+    )
+    stored = _stored(document, order.reports)
+    if not order.checked(policy) or not awaits_judging(document):
+        return stored
+
+    def surprised(reason: str) -> RunDocument:
+        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
+
+    return _stored(_or_failed(lambda: judged(document, policy, order, engine=engine), surprised, table), order.reports)
+
+
+def _care(policy: EffectivePolicy, order: Order, engine: Engine, reader: Reader) -> RunDocument:
+    try:
+        return care_for_table(policy, order, engine, reader=reader)
+    except UsageError as failure:
+        return _permanent(failed(policy, order, str(failure)))
+
+
+def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine, *, reader: Reader = read) -> RunDocument:
+    """One operation on one table; nothing is checked or stored. Raises UsageError for what cannot be understood."""
+    return _no_surprise(
+        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
+        lambda reason: failed(policy, order, reason), policy.address.name,
+    )  # fmt: skip
+
+
+def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> Reported:
+    stored = _stored(document, reports)
+    if not document.awaits_check:
+        return stored
+    if not policy.settings.check.enabled:
+        off = Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
+        return _stored(replace(document, expectations=off), reports)
+    return _stored(check_table(document, policy, reports, engine=engine), reports)
+
+
+def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+    """The document with the second opinion on what it published, also of one that a surprise ended; not stored."""
+
+    def surprised(reason: str) -> RunDocument:
+        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
+
+    # What an earlier try of the check said is not to outlive it.
+    reason = None if (document.reason or "").startswith(UNFINISHED) else document.reason
+    cared = replace(document, reason=reason)
+    return _or_failed(lambda: second_opinion(cared, policy, reports, engine=engine), surprised, document.table)
+
+
+def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
+    try:
+        return _no_surprise(work, surprised, table)
+    except UsageError as failure:
+        return _permanent(surprised(str(failure)))
+
+
+def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
+    """The one place that catches everything: a bug met in one table must not cost the others their night."""
+    try:
+        return work()
+    except UsageError:
+        raise
+    except Exception as failure:  # noqa: BLE001 -- see above
+        _log.error("%s: %s", table, told(failure), exc_info=bool(os.environ.get(DEBUG)))
+        return surprised(told(failure))
+
+
+def _permanent(document: RunDocument) -> RunDocument:
+    return replace(document, extra={**document.extra, PERMANENT: True})
+
+
+def _stored(document: RunDocument, reports: str) -> Reported:
+    return Reported(*store_or_say(document, reports))

@@ -1,0 +1,92 @@
+"""What pydantic found -> sentences to act on: each says file:line, key, expected and found."""
+
+from __future__ import annotations
+
+import difflib
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from nightkeep.policy.settings import Check, Defaults, Document, Expire, PatternEntry, Sweep, TableEntry
+from nightkeep.policy.yaml_source import Location, Source, dotted
+
+_ENTRIES: dict[str | int, type[BaseModel]] = {
+    "defaults": Defaults,
+    "patterns": PatternEntry,
+    "tables": TableEntry,
+}
+_BLOCKS: dict[str | int, type[BaseModel]] = {"check": Check, "sweep": Sweep, "expire": Expire}
+_EXPECTED = {
+    "bool_type": "true or false",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "model_type": "a mapping of settings",
+    "string_type": "text",
+    "string_pattern_mismatch": "one line of text without spaces around it",
+    "string_too_short": "text",
+    "too_short": "at least one",
+    "tuple_type": "a list",
+}
+
+
+def explained(error: ValidationError, source: Source) -> str:
+    """One line per fault, in the order of the file."""
+    faults = [(source.line(fault["loc"]), _sentence(fault, source)) for fault in error.errors()]
+    return "\n".join(text for _, text in sorted(faults, key=lambda pair: pair[0]))
+
+
+def _sentence(fault: ErrorDetails, source: Source) -> str:
+    location = fault["loc"]
+    where = f"{source.at(location)}: {dotted(location)}"
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: {_unknown_key(location)}"
+    if fault["type"] == "missing":
+        return f"{where}: expected this key, found none"
+    expected, found = _reason(fault)
+    return f"{where}: expected {expected}, found {found}{_hint(fault['input'], expected)}"
+
+
+def _reason(fault: ErrorDetails) -> tuple[str, str]:
+    """What was expected and what was found: a parser of ours may say the latter better than its whole input does."""
+    raised, shown = fault.get("ctx", {}).get("error"), _shown(fault["input"])
+    match raised.args if isinstance(raised, ValueError) else ():
+        case (expected, found):
+            return str(expected), str(found)
+        case (expected,):
+            return str(expected), shown
+        case _:
+            return _EXPECTED.get(fault["type"]) or fault["msg"].removeprefix("Input should be "), shown
+
+
+def _unknown_key(location: Location) -> str:
+    known = sorted(_model_around(location).model_fields)
+    nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"unknown key{hint} (known: {', '.join(known)})"
+
+
+def _model_around(location: Location) -> type[BaseModel]:
+    if len(location) == 1:
+        return Document
+    return _BLOCKS.get(location[-2]) or _ENTRIES[location[0]]
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list" if value else "an empty list"
+        case _:
+            return repr(value)
+
+
+def _hint(found: object, expected: str) -> str:
+    """The nearest of the quoted values that pydantic lists for an enum."""
+    choices = expected.split("'")[1::2]
+    nearest = difflib.get_close_matches(found, choices, n=1) if isinstance(found, str) else []
+    return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -1,0 +1,219 @@
+"""RunDocument.extra -> what a sweep, an expiry or a restore found and did. Pure; knows no HTML.
+
+    mode                       dry-run, quarantine or delete
+    orphans                    [{"path", "bytes", "modified_at", "kind"}], the first of them
+    orphans_total, orphans_bytes, orphans_file             all of them: how many, and where they are listed
+    live_files, young_files, unknown_files, cutoff         what was left alone, and the time that decides on young
+    by_kind, by_age            {name: {"files": n, "bytes": n}}, in the order to be shown; ages are those of AGES
+    acted, left, purged        {"files": n, "bytes": n}: what went (or came back), had changed meanwhile, was purged
+    failed                     [{"path", "reason"}]: what could not be removed, or is in the way of coming back
+    quarantine, closed         the folder where it was put, and runs whose quarantine had been cut short
+    expired, kept              [version], and [{"version", "reason"}] of those that stay; of an expiry, the orphans are
+                               the files that only expired versions needed
+    notes, not_compared        what else is to be said, and why contents before and after were not compared
+    restored_run               the run whose files came back
+
+A document may hold anything under these names: what is none of this is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from nightkeep.model import Operation, Outcome
+from nightkeep.report.bars import show_bytes
+from nightkeep.report.document import CheckStatus, RunDocument
+
+_HOUR_MS = 60 * 60 * 1000
+
+AGES: tuple[tuple[str, int | None], ...] = (
+    ("under a day", 24 * _HOUR_MS),
+    ("1 to 7 days", 7 * 24 * _HOUR_MS),
+    ("7 to 30 days", 30 * 24 * _HOUR_MS),
+    ("30 to 90 days", 90 * 24 * _HOUR_MS),
+    ("90 days or more", None),
+)
+"""Names of ages and where each ends, in milliseconds, exclusive; the last has no end."""
+
+_MEANING = {
+    Outcome.VERIFIED: "Done, and every file of every retained version was found where it has to be.",
+    Outcome.UNCHANGED: "There was nothing to do, so nothing was touched.",
+    Outcome.SKIPPED: "Nothing was touched.",
+    Outcome.REFUSED: "Nothing was touched.",
+    Outcome.CONFLICTED: "Another writer was first; the next run looks again.",
+    Outcome.MISMATCH: "The table does not read as it did before.",
+    Outcome.FAILED: "Something broke on the way, or was not as it has to be.",
+}
+_NOT_LOOKED_AT = "Done. Nobody has looked since whether everything that is retained is there."
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files of one kind or age, and their part of all bytes."""
+
+    name: str
+    files: int
+    bytes: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One file that nothing needs; `modified_at` is in UTC, or what the document has where that is no time."""
+
+    path: str
+    bytes: int
+    modified_at: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Files and bytes; None for what was not counted."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+    def __str__(self) -> str:
+        if self.files is None:
+            return "-"
+        noun = "file" if self.files == 1 else "files"
+        return f"{self.files:,} {noun}" + ("" if self.bytes is None else f", {show_bytes(self.bytes)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a document says of files that nothing needs. `brings_back` is the command's arguments, None: nothing to."""
+
+    meaning: str
+    mode: str
+    orphans: Count
+    listed: str
+    by_kind: tuple[Group, ...]
+    by_age: tuple[Group, ...]
+    first: tuple[Leftover, ...]
+    gone: Count
+    back: Count
+    counted: tuple[tuple[str, str], ...]
+    failed: tuple[tuple[str, str], ...]
+    expired: tuple[str, ...]
+    kept: tuple[tuple[str, str], ...]
+    folder: str
+    notes: tuple[str, ...]
+    brings_back: tuple[str, str] | None
+
+
+def leftovers(document: RunDocument) -> Leftovers | None:
+    """None for an operation that rewrites, which tells nothing of the kind."""
+    if document.operation.rewrites:
+        return None
+    extra = document.extra
+    acted, folder = _count(extra.get("acted")), _text(extra.get("quarantine"))
+    gone, back = (Count(), acted) if document.operation is Operation.RESTORE else (acted, Count())
+    is_looked_at = document.expectations.status in (CheckStatus.PASSED, CheckStatus.FAILED)
+    return Leftovers(
+        meaning=_NOT_LOOKED_AT
+        if document.outcome is Outcome.VERIFIED and not is_looked_at
+        else _MEANING[document.outcome],
+        mode=_text(extra.get("mode")),
+        orphans=Count(_whole(extra.get("orphans_total")), _whole(extra.get("orphans_bytes"))),
+        listed=_text(extra.get("orphans_file")),
+        by_kind=_groups(extra.get("by_kind")),
+        by_age=_groups(extra.get("by_age")),
+        first=tuple(_leftover(found) for found in _mappings(extra.get("orphans"))),
+        gone=gone,
+        back=back,
+        counted=tuple(_counted(document)),
+        failed=_pairs(extra.get("failed"), "path"),
+        expired=tuple(_texts(extra.get("expired"))),
+        kept=_pairs(extra.get("kept"), "version"),
+        folder=folder,
+        notes=(*_texts(extra.get("notes")), *_texts([extra.get("not_compared")])),
+        brings_back=(document.table, document.run_id) if folder and gone.files else None,
+    )
+
+
+def told(documents: Sequence[RunDocument]) -> str:
+    """`12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.`: all documents together, empty for none that tell."""
+    found = [each for document in documents if (each := leftovers(document))]
+    sweeps = [leftovers(document) for document in documents if document.operation is Operation.SWEEP]
+    orphans, gone = _sum(each.orphans for each in sweeps if each), _sum(each.gone for each in found)
+    back = _sum(each.back for each in found)
+    parts = [f"{str(orphans).replace('file', 'orphan file', 1)}, found"] if orphans.files is not None else []
+    parts += [f"{count}, {what}" for count, what in ((gone, "gone"), (back, "brought back")) if count.files]
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
+    """Labels and numbers, in the order people ask for them; only what the document has."""
+    extra = document.extra
+    is_restore = document.operation is Operation.RESTORE
+    counts = {
+        "Brought back" if is_restore else "Gone": _count(extra.get("acted")),
+        "Left, as they had changed": _count(extra.get("left")),
+        "Purged from older quarantines": _count(extra.get("purged")),
+        "Live files": Count(_whole(extra.get("live_files"))),
+        "Too young to be judged": Count(_whole(extra.get("young_files"))),
+        "Of no kind we know, left alone": Count(_whole(extra.get("unknown_files"))),
+    }
+    yield from ((label, str(count)) for label, count in counts.items() if count.files is not None)
+    texts = {
+        "Of run": _text(extra.get("restored_run")),
+        "Modified before": _time(extra.get("cutoff")),
+        "Finished what was cut short in": ", ".join(_texts(extra.get("closed"))),
+    }
+    yield from ((label, text) for label, text in texts.items() if text)
+
+
+def _groups(found: object) -> tuple[Group, ...]:
+    if not isinstance(found, Mapping):
+        return ()
+    counts = {str(name): _count(each) for name, each in found.items()}
+    known = {name: (each.files, each.bytes or 0) for name, each in counts.items() if each.files is not None}
+    total = sum(size for _, size in known.values())
+    return tuple(Group(name, files, size, size / total if total else 0.0) for name, (files, size) in known.items())
+
+
+def _leftover(found: Mapping[str, object]) -> Leftover:
+    size = _whole(found.get("bytes"))
+    return Leftover(_text(found.get("path")), size or 0, _time(found.get("modified_at")), _text(found.get("kind")))
+
+
+def _time(found: object) -> str:
+    text = _text(found)
+    try:
+        moment = datetime.fromisoformat(text)
+        return text if moment.tzinfo is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError):
+        return text
+
+
+def _pairs(found: object, name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((_text(each.get(name)), _text(each.get("reason"))) for each in _mappings(found))
+
+
+def _mappings(found: object) -> list[Mapping[str, object]]:
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list | tuple) else []
+
+
+def _texts(found: object) -> list[str]:
+    return [_text(each) for each in found if _text(each)] if isinstance(found, list | tuple) else []
+
+
+def _count(found: object) -> Count:
+    return Count(_whole(found.get("files")), _whole(found.get("bytes"))) if isinstance(found, Mapping) else Count()
+
+
+def _sum(counts: Iterable[Count]) -> Count:
+    known = [count for count in counts if count.files is not None]
+    return Count(sum(c.files or 0 for c in known), sum(c.bytes or 0 for c in known)) if known else Count()
+
+
+def _text(found: object) -> str:
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+
+
+def _whole(found: object) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

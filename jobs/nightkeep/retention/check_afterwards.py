@@ -1,0 +1,190 @@
+"""A document of files that went -> the same with what was found afterwards; a table that lost something is held."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+from nightkeep.errors import MissingFile, NightkeepError, RefusedTable
+from nightkeep.formats import open_table
+from nightkeep.model import Fingerprint, Outcome, View
+from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol.table_files import Retention, Sweeps
+from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold_or_say
+from nightkeep.retention.file_check import Presence, presence
+from nightkeep.retention.order import Log, UpkeepOrder, unchecked_versions
+from nightkeep.retention.orphans.growing_sets import sets_of
+from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.spark.engine import Engine
+
+_UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
+_OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Opinion:
+    """What was found: `results` as Great Expectations tells them, `why` something was not looked at."""
+
+    present: Presence
+    results: Sequence[Any]
+    coverage: str
+    why: str | None
+    after: Any
+
+
+def remember(log: Log, engine: Engine) -> None:
+    """Keep what the latest version holds now, in the document, to be compared with what it holds afterwards.
+
+    Raises what reading it raises: a table that cannot be read before is no table to take files from.
+    """
+    if not log.order.checked(log.policy):
+        return
+    if log.earlier is not None and log.earlier.units:
+        # From before the first file went, not from between the two attempts.
+        log.facts["units"] = log.earlier.units
+        return
+    with log.stage("before"):
+        try:
+            found = engine.contents().content(
+                log.policy.address, spark=engine.spark(), byte_budget=log.policy.settings.check.byte_budget
+            )
+        except RefusedTable as refusal:
+            log.extra["not_compared"] = str(refusal)
+            return
+    log.facts["units"] = tuple(
+        UnitResult(
+            partition="", bucket=None, outcome=Outcome.SKIPPED, rows=held.rows, base_fingerprint=str(held),
+            extra={"view": view.value, "version": found.version},
+        )
+        for view, held in found.views.items()
+    )  # fmt: skip
+
+
+def awaits_judging(document: RunDocument) -> bool:
+    """Whether files went and nobody has looked what is left."""
+    return bool(document.extra.get("changed")) and document.expectations.status in _UNJUDGED
+
+
+def judged(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> RunDocument:
+    """Look whether every file of every retained version is there and the latest version holds what it held.
+
+    What is missing or differs puts the table on hold; where files were put aside, the reason says how to bring them
+    back. What could not be looked at fails the run, and holds nothing.
+    """
+    begun = time.perf_counter()
+    try:
+        found = _opinion(document, policy, order, engine)
+        expectations = _expectations(found)
+        document = replace(document, units=_units(document, found))
+    except (NightkeepError, OSError) as failure:
+        found, expectations = None, Expectations(CheckStatus.ERRORED, reason=f"{type(failure).__name__}: {failure}")
+    seconds = {**document.metrics.seconds, "check": time.perf_counter() - begun}
+    checked = replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
+    if found is not None and expectations.status is CheckStatus.FAILED:
+        return _held(checked, found, order.reports)
+    outcome = Outcome.worst([_acted_outcome(document), _OUTCOMES.get(expectations.status, Outcome.VERIFIED)])
+    return replace(checked, outcome=outcome)
+
+
+def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> _Opinion:
+    contents, spark = engine.contents(), engine.spark()
+    before = _before(document, contents)
+    present = presence(
+        _table(policy), retention_of(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
+    )
+    after, why = None, None
+    # A reader that fails on a missing file would not say more than that it is missing.
+    if not present.faults:
+        after, why = _after(policy, before, engine)
+    files = contents.KeptRow(
+        unit="table", comparison=f"{present.roots} retained versions",
+        absent=present.missing, resized=present.resized, unreadable=len(present.unreadable),
+    )  # fmt: skip
+    results = contents.judge(before, after, files, spark=spark)
+    coverage = "; ".join([str(present), *([] if after is None else [after.coverage])])
+    return _Opinion(present, results, coverage, why, after)
+
+
+def _before(document: RunDocument, contents: Any) -> Any:
+    """What was remembered; None where nothing was."""
+    told = [unit for unit in document.units if unit.base_fingerprint is not None]
+    if not told:
+        return None
+    views = {View(unit.extra["view"]): Fingerprint.parse(str(unit.base_fingerprint)) for unit in told}
+    return contents.Content(cast(int, told[0].extra["version"]), views, "")
+
+
+def _after(policy: EffectivePolicy, before: Any, engine: Engine) -> tuple[Any, str | None]:
+    """The content of the version that was remembered, or why there is none."""
+    if before is None:
+        return None, "what the table held before is not known"
+    budget = policy.settings.check.byte_budget
+    try:
+        found = engine.contents().content(
+            policy.address, spark=engine.spark(), byte_budget=budget, version=before.version
+        )
+    except (RefusedTable, MissingFile) as failure:
+        # Every file of every retained version was there a moment ago: the version itself expired.
+        return None, str(failure)
+    return found, None
+
+
+def _table(policy: EffectivePolicy) -> Sweeps:
+    return cast(Sweeps, open_table(policy.address))
+
+
+def retention_of(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
+    """What a sweep of the table, as it is ordered, keeps."""
+    settings = policy.settings.sweep
+    older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms
+    now_ms = order.run().now_ms
+    return Retention(now_ms, older_than, unchecked_versions(policy, order.reports, now_ms=now_ms))
+
+
+def _expectations(found: _Opinion) -> Expectations:
+    results = tuple(ExpectationResult(r.name, CheckStatus(r.status), r.detail) for r in found.results)
+    statuses = {result.status for result in results}
+    worst = next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in statuses), CheckStatus.PASSED)
+    # What was not looked at is not proven, whatever else passed.
+    status = CheckStatus.SKIPPED if worst is CheckStatus.PASSED and found.why else worst
+    wrong = [*found.present.examples, *found.present.unreadable]
+    return Expectations(
+        status, results, coverage=found.coverage, reason=found.why, extra={"files": wrong} if wrong else {}
+    )
+
+
+def _units(document: RunDocument, found: _Opinion) -> tuple[UnitResult, ...]:
+    if found.after is None:
+        return document.units
+    return tuple(_compared(unit, found.after.views[View(unit.extra["view"])]) for unit in document.units)
+
+
+def _compared(unit: UnitResult, holds: Fingerprint) -> UnitResult:
+    equal = unit.base_fingerprint == str(holds)
+    outcome = Outcome.VERIFIED if equal else Outcome.MISMATCH
+    return replace(unit, outcome=outcome, candidate_fingerprint=str(holds), equal=equal)
+
+
+def _acted_outcome(document: RunDocument) -> Outcome:
+    """How the removal ended, whatever an earlier look said: a look that failed may be taken again."""
+    return Outcome.VERIFIED if document.extra.get("finished") else Outcome.FAILED
+
+
+def _held(document: RunDocument, found: _Opinion, reports: str) -> RunDocument:
+    failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
+    wrong = [*found.present.examples, *found.present.unreadable][:5]
+    reason = f"after files went, not so: {', '.join(failed)}"
+    reason += f" ({'; '.join(wrong)})" if wrong else ""
+    back = _way_back(document)
+    reason += "; on hold" if back is None else f"; on hold; {back} brings back what was put aside"
+    return hold_or_say(reports, replace(document, outcome=Outcome.MISMATCH, reason=reason, go_back=back))
+
+
+def _way_back(document: RunDocument) -> str | None:
+    if document.extra.get("mode") != Mode.QUARANTINE or not document.extra.get("quarantine"):
+        return None
+    return f"nightkeep restore {shlex.quote(document.table)} {shlex.quote(document.run_id)}"

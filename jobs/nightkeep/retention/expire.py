@@ -1,0 +1,110 @@
+"""One table's old versions -> let go, and their files removed -> a document that names what went and what stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from nightkeep.model import Outcome, Run
+from nightkeep.protocol.table_files import ExpireRequest, Expires, Expiry, Retention
+from nightkeep.report import RunDocument
+from nightkeep.retention.check_afterwards import remember
+from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
+from nightkeep.retention.order import Log, unchecked_versions
+from nightkeep.retention.orphan_list import counted
+from nightkeep.retention.orphans.growing_sets import sets_of
+from nightkeep.retention.orphans.sets import Sets
+from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.resume import ended_on, expired_on
+from nightkeep.retention.sweep import failures, full, list_orphans, looked
+from nightkeep.retention.timed_sets import WatchedSets
+from nightkeep.spark.engine import Engine
+
+UNFINISHED = "ended before it was done; a sweep finds what is left of the versions that went"
+"""What a document says that is stored before the first version goes."""
+
+
+def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
+    """Raises what an expiry raises."""
+    mode = log.order.mode_for(log.policy)
+    with ExitStack() as opened:
+        looks = _Looks(log, table, run.now_ms, opened, partial(sets_of, engine))
+
+        def before(expiry: Expiry) -> None:
+            remember(log, engine)
+            log.extra |= {**_versions(expiry), "changed": True, "finished": False}
+            log.stored(Outcome.FAILED, UNFINISHED)
+
+        with log.stage("expire"):
+            order = expire_order(log, mode, run.now_ms)
+            found = expire(table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list())
+        log.extra |= told(found, root=table.territory().storage.root)
+        if found.counted is not None and found.counted.orphans.files and "orphans_file" not in log.extra:
+            looks.list()
+        if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+            remember(log, engine)
+            expired_on(log)
+            return ended_on(log, found.outcome, found.reason)
+    return log.document(found.outcome, found.reason)
+
+
+def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
+    """The policy's settings with what was asked on top; versions that a check may still ask for stay."""
+    asked, settings = log.order, log.policy.settings
+    keep = unchecked_versions(log.policy, asked.reports, now_ms=now_ms)
+    older_than = settings.expire.older_than if asked.older_than_ms is None else asked.older_than_ms
+    retain_last = settings.expire.retain_last if asked.retain_last is None else asked.retain_last
+    return ExpireOrder(
+        mode,
+        ExpireRequest(now_ms, keep, older_than_ms=older_than, retain_last=retain_last),
+        # As the versions go by the table's own rules, so do files: those of a sweep would keep what only they reached.
+        Retention(now_ms, older_than or 0, keep),
+        outside=settings.sweep.outside,
+    )
+
+
+def told(found: Expired, *, root: str) -> dict[str, object]:
+    """What the document says of an expiry beside its outcome."""
+    said: dict[str, object] = {**_versions(found.expiry), "notes": list(found.expiry.notes)}
+    if found.counted is None:
+        # Another writer was first, if there were any to let go.
+        return said | {"expired": [], "changed": False}
+    return said | {
+        **looked(None),
+        "acted": counted(found.acted.gone),
+        "left": counted(found.acted.left),
+        "failed": failures(found.acted.failed, root),
+        "quarantine": full(root, found.acted.folder),
+        "changed": found.outcome is not Outcome.SKIPPED,
+        "finished": found.outcome is Outcome.VERIFIED,
+    }
+
+
+def _versions(expiry: Expiry) -> dict[str, object]:
+    return {
+        "expired": [root.id if root.version is None else root.version for root in expiry.roots],
+        "kept": [{"version": name, "reason": why} for name, why in expiry.kept],
+    }
+
+
+@dataclass
+class _Looks:
+    """Sets of each try; all are closed at the end, the last ones can be listed."""
+
+    log: Log
+    table: Expires
+    now_ms: int
+    opened: ExitStack
+    sets: Callable[[], Sets]
+    last: Sets | None = None
+
+    def open(self) -> Sets:
+        self.last = self.sets()
+        self.opened.callback(self.last.close)
+        return WatchedSets(self.last, self.log.stage)
+
+    def list(self) -> None:
+        if self.last is not None:
+            list_orphans(self.log, self.table, self.last, self.now_ms)

@@ -1,0 +1,253 @@
+"""Every file of every retained version: is it there, of the right size, and can its footer be read? Changes nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.errors import MissingFile, reason_of
+from nightkeep.protocol.table_files import Retention, Root, Sweeps
+from nightkeep.retention.orphans.links import require_folders
+from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.storage import Storage
+
+SAMPLE_FILES: Final = 200
+"""Footers opened by one look: a few seconds on an object store."""
+_LOOKS: Final = 3
+_SAMPLED_ROOTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What one look at `roots` retained versions found. `opened` footers were read, of which `unreadable` names those
+    that could not be, each with the reason. `examples` names some of the files that are missing or resized. `unproven`
+    counts lists that nothing else tells to be whole: what they no longer name was not looked for."""
+
+    roots: int
+    files: int
+    bytes: int
+    missing: int = 0
+    resized: int = 0
+    opened: int = 0
+    unreadable: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    unproven: int = 0
+
+    @property
+    def faults(self) -> int:
+        return self.missing + self.resized + len(self.unreadable)
+
+    def __str__(self) -> str:
+        unproven = f"; {self.unproven:,} lists that nothing tells to be whole" if self.unproven else ""
+        return (
+            f"{self.files:,} files of {self.roots:,} retained versions are there, {self.missing:,} missing, "
+            f"{self.resized:,} of another size; {self.opened:,} footers opened, "
+            f"{len(self.unreadable):,} unreadable{unproven}"
+        )
+
+
+def presence(
+    table: Sweeps, retention: Retention, *, sets: Callable[[], Sets], salt: str, sample: int = SAMPLE_FILES
+) -> Presence:
+    """Look for every file that readers of a root need, and open the footers of about `sample` of them.
+
+    Another `salt` opens other files. Metadata that is missing counts as a file. A version that expires meanwhile takes
+    its files along, so that the look is taken again; MissingFile where that happens every time. Raises EvidenceError
+    for metadata that cannot be read, and for files that a link hides from a listing: they are not missing.
+    """
+    for _ in range(_LOOKS):
+        roots = table.roots(retention)
+        found = _look(table, roots, sets())
+        if not (found.missing or found.resized) or not _vanished(table, roots, retention):
+            return _opened(table.territory().storage, found, _sample(table, roots, random.Random(salt), sample))
+    subject = f"{table.territory().table.name}: retained versions"
+    raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_LOOKS} looks")
+
+
+def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> Presence:
+    with closing(sets):
+        sets.list(table.territory())
+        try:
+            sets.live(table, roots, expected=True)
+        except MissingFile as failure:
+            return Presence(len(roots), 0, 0, missing=1, examples=(failure.subject,))
+        counted = sets.settle(cutoff_ms=None)
+        require_folders(counted, table.territory())
+        return _counted(len(roots), counted)
+
+
+def _counted(roots: int, counted: Counted) -> Presence:
+    live = counted.live
+    return Presence(
+        roots, live.files, live.bytes, counted.missing, counted.resized, examples=(*map(str, counted.examples),),
+        unproven=len(counted.unproven),
+    )  # fmt: skip
+
+
+def _vanished(table: Sweeps, roots: Sequence[Root], retention: Retention) -> bool:
+    return bool({root.id for root in roots} - {root.id for root in table.roots(retention)})
+
+
+# ---- a rotating sample ----
+
+
+def _sample(table: Sweeps, roots: Sequence[Root], chance: random.Random, most: int) -> Sequence[str]:
+    """At most `most` names of needed files, of some roots, from some sources of each: all are in reach of chance."""
+    chosen = chance.sample(roots, min(len(roots), _SAMPLED_ROOTS))
+    names: set[str] = set()
+    for root in chosen:
+        names |= _of_root(table, root, chance, -(-most // len(chosen)))
+    return sorted(names)[:most]
+
+
+def _of_root(table: Sweeps, root: Root, chance: random.Random, most: int) -> set[str]:
+    try:
+        found: set[str] = set()
+        for batch in _files(table, root, chance):
+            found |= _needed(batch, chance, most)
+            # Enough to choose from: whoever wants all sources read looks at the listing, not at footers.
+            if len(found) >= _AMPLE * most:
+                break
+    except MissingFile:
+        # It expired between the look and now: there is nothing left to open.
+        return set()
+    return {*chance.sample(sorted(found), min(most, len(found)))}
+
+
+_AMPLE: Final = 4
+
+
+def _files(table: Sweeps, root: Root, chance: random.Random) -> Iterator[pa.Table | pa.RecordBatch]:
+    reach = table.reach(root)
+    yield reach.files
+    sources = list(reach.sources)
+    chance.shuffle(sources)
+    for source in sources:
+        yield from table.live(source)
+
+
+def _needed(files: pa.Table | pa.RecordBatch, chance: random.Random, most: int) -> set[str]:
+    names = files.column("name").filter(files.column("needed"))
+    places = chance.sample(range(len(names)), min(most, len(names)))
+    return {str(name) for name in names.take(pa.array(places, pa.int64())).to_pylist()}
+
+
+# ---- footers ----
+
+
+def _opened(storage: Storage, found: Presence, names: Sequence[str]) -> Presence:
+    read = [(name, why) for name in names for why in _footer(storage, name)]
+    wrong = tuple(f"{name}: {why}" for name, why in read if why)
+    return replace(found, opened=len(read), unreadable=wrong)
+
+
+def _footer(storage: Storage, name: str) -> Iterator[str]:
+    """Why a footer cannot be read, empty where it can; nothing for a file that is gone, which the look has counted."""
+    try:
+        with storage.open(name) as source:
+            yield _unreadable(name, source)
+    except MissingFile:
+        return
+
+
+def _unreadable(name: str, source: pa.NativeFile) -> str:
+    """An OSError of the store is let out; of bytes in memory it tells that they do not parse."""
+    begin = source.read(_MAGIC_BYTES)
+    expected = next((magics for suffix, magics in _BY_SUFFIX.items() if name.endswith(suffix)), (begin,))
+    if begin not in expected:
+        # Bytes that are no magic of a format may be anything's: they are not told.
+        found = repr(begin) if begin in _READERS else "other bytes"
+        return f"expected {' or '.join(map(repr, expected))} at its beginning, found {found}"
+    if begin not in _READERS:
+        return ""
+    size = source.size()
+    source.seek(max(0, size - _END_BYTES))
+    end = source.read(_END_BYTES)
+    begins_at, parse = _READERS[begin]
+    start = begins_at(end, size)
+    if not 0 <= start <= size:
+        return f"expected a footer within {size} bytes, found one that begins at {start}"
+    source.seek(start)
+    return _why_not(parse, source.read(size - start if start else _HEADER_BYTES))
+
+
+def _why_not(parse: Callable[[bytes], object], data: bytes) -> str:
+    try:
+        parse(data)
+    except _UNREADABLE as failure:
+        return reason_of(failure)
+    return ""
+
+
+def _parquet(data: bytes) -> object:
+    return pq.read_metadata(pa.BufferReader(data))
+
+
+def _parquet_start(end: bytes, size: int) -> int:
+    (length,) = struct.unpack_from("<I", end, -8) if len(end) >= 8 else (size,)
+    return size - 8 - int(length)
+
+
+def _puffin(data: bytes) -> object:
+    payload_bytes, compressed, magic = struct.unpack_from("<i4s4s", data, len(data) - 12)
+    if (data[:4], magic) != (_PUFFIN, _PUFFIN):
+        raise ValueError(f"expected {_PUFFIN!r} around the payload, found other bytes")
+    # Flag 0 says that the payload is LZ4: whether a decoder likes it is not for an existence check to find out.
+    return payload_bytes if compressed[0] & 1 else json.loads(data[4:-12])
+
+
+def _puffin_start(end: bytes, size: int) -> int:
+    (length,) = struct.unpack_from("<i", end, -12) if len(end) >= 12 else (size,)
+    return size - 16 - int(length)
+
+
+def _avro(data: bytes) -> object:
+    header: Any = fastavro.schemaless_reader(io.BytesIO(data), _AVRO_HEADER, None)
+    return json.loads(header["meta"]["avro.schema"])
+
+
+def _avro_start(end: bytes, size: int) -> int:
+    return 0
+
+
+_UNREADABLE: Final = (
+    ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError,
+    StopIteration, struct.error,
+)  # fmt: skip
+"""What decoders raise of bytes that are no footer."""
+_MAGIC_BYTES: Final = 4
+_END_BYTES: Final = 12
+_HEADER_BYTES: Final = 1 << 20
+"""Of an Avro file, whose header has no stated length: schemas of a thousand columns take a tenth of it."""
+_AVRO, _PARQUET, _PUFFIN = b"Obj\x01", b"PAR1", b"PFA1"
+# Flink names Puffin files of vectors as it names data files.
+_BY_SUFFIX: Final[dict[str, tuple[bytes, ...]]] = {
+    ".parquet": (_PARQUET, _PUFFIN),
+    ".avro": (_AVRO,),
+    ".puffin": (_PUFFIN,),
+    ".stats": (_PUFFIN,),
+}
+_READERS: Final[dict[bytes, tuple[Callable[[bytes, int], int], Callable[[bytes], object]]]] = {
+    _PARQUET: (_parquet_start, _parquet),
+    _PUFFIN: (_puffin_start, _puffin),
+    _AVRO: (_avro_start, _avro),
+}
+_AVRO_HEADER: Final[dict[str, object]] = {
+    "type": "record",
+    "name": "Header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": 16}},
+    ],
+}

@@ -1,0 +1,135 @@
+"""What is asked of one table about files that no version needs, and the document in the making."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from nightkeep.model import Operation, Outcome, Run, run_token
+from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.report import Metrics, RunDocument, read_history, secure
+from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.running.run_ids import ASKED
+from nightkeep.running.software_versions import versions
+
+CHECK_WAIT_MS: Final = 7 * DAY_MS
+"""So long a version waits to be judged: a check that has not come by then would hold back every later expiry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepOrder:
+    """What a caller asks, beyond the table's policy; None: as the policy says. Ages are milliseconds.
+
+    For a restore `run_id` is that of the run whose files are to come back. Without `checks` nobody looks afterwards.
+    """
+
+    operation: Operation
+    run_id: str
+    reports: str
+    mode: Mode | None = None
+    older_than_ms: int | None = None
+    max_share: float | None = None
+    retain_last: int | None = None
+    below_floor: bool = False
+    of_run: str | None = None
+    checks: bool = True
+
+    def mode_for(self, policy: EffectivePolicy) -> Mode:
+        """An expiry deletes unless told otherwise: what it removes was let go by rule, not found by chance."""
+        wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else Mode.DELETE
+        return Mode(self.mode or wanted)
+
+    def asked(self, policy: EffectivePolicy) -> dict[str, object]:
+        """The options that the run id belongs to."""
+        said = {
+            "older_than_ms": self.older_than_ms, "max_share": self.max_share, "retain_last": self.retain_last,
+            "below_floor": self.below_floor or None, "of_run": self.of_run,
+        }  # fmt: skip
+        return {"mode": str(self.mode_for(policy)), **{k: v for k, v in said.items() if v is not None}}
+
+    def checked(self, policy: EffectivePolicy) -> bool:
+        return self.checks and policy.settings.check.enabled
+
+    def run(self) -> Run:
+        now_ms = time.time_ns() // 1_000_000
+        return Run(self.run_id, run_token(self.run_id, self.operation), uuid.uuid4().hex[:8], now_ms)
+
+
+@dataclass
+class Log:
+    """The document in the making; what is found is added as it is found, and `stored` where a death would lose it.
+
+    `earlier` is such a document of an attempt that ended before it was done.
+    """
+
+    policy: EffectivePolicy
+    order: UpkeepOrder
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, object] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    earlier: RunDocument | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Seconds of what is done inside, without those of stages inside of it."""
+        begun, known = time.perf_counter(), sum(self.seconds.values())
+        try:
+            yield
+        finally:
+            inner = sum(self.seconds.values()) - known
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - inner
+
+    def document(self, outcome: Outcome, reason: str | None = None) -> RunDocument:
+        """How it ended. While this attempt changed nothing, what an earlier one did is not forgotten."""
+        if self.earlier is not None and not self.extra.get("changed"):
+            both = f"{reason}; an earlier attempt of this run had not ended"
+            worst = Outcome.worst([outcome, self.earlier.outcome])
+            return replace(self.earlier, outcome=worst, reason=both, finished_at=datetime.now(UTC))
+        address = self.policy.address
+        return RunDocument(
+            run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
+            outcome=outcome, reason=reason, address=str(address), started_at=self.started,
+            finished_at=datetime.now(UTC), versions=versions(), metrics=Metrics(seconds=dict(self.seconds)),
+            extra={**self._promised, **self.extra}, **self.facts,
+        )  # fmt: skip
+
+    @property
+    def _promised(self) -> dict[str, object]:
+        """What every document of an expiry or a sweep has, also of one that ended before anything was found."""
+        promised = {"mode": str(self.order.mode_for(self.policy)), ASKED: self.order.asked(self.policy)}
+        if self.order.operation is Operation.EXPIRE:
+            return {**promised, "expired": [], "kept": []}
+        if self.order.operation is not Operation.SWEEP:
+            return {}
+        none = {"orphans_total": 0, "orphans_bytes": 0, "orphans_file": None, "live_files": None, "young_files": None}
+        return {**promised, "orphans": [], **none}
+
+    def stored(self, outcome: Outcome, reason: str) -> None:
+        """Raises EvidenceError where that cannot be: then nothing goes."""
+        secure(self.document(outcome, reason), self.order.reports)
+
+
+def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) -> frozenset[int]:
+    """Versions that a check may still ask for: those of runs of the last CHECK_WAIT_MS that no check has judged yet.
+
+    None where the policy turns the check off: then nobody will judge them. Raises CorruptMetadata for a document of
+    that time that cannot be read: it may be of such a run.
+    """
+    if not policy.settings.check.enabled:
+        return frozenset()
+    since_ms = now_ms - CHECK_WAIT_MS
+    history = read_history(reports, policy.address.name)
+    for each in history.unreadable:
+        if each.modified_ms is None or each.modified_ms >= since_ms:
+            raise each.error()
+    waiting = [d for d in history.documents if d.awaits_check and d.finished_at.timestamp() * 1000 >= since_ms]
+    named = [(d.base_version, d.parent_version, d.committed_version) for d in waiting]
+    named += [(c.version, c.parent_version, None) for d in waiting for c in d.commits]
+    return frozenset(version for versions in named for version in versions if version is not None)

@@ -1,0 +1,89 @@
+"""Orphans, batch by batch -> a file of JSON Lines beside the document, and what the document says of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from nightkeep.report import AGES
+from nightkeep.retention.orphans.sets import NO_FILES, Tally
+
+SHOWN: Final = 1000
+"""Orphans that a document names itself."""
+
+
+@dataclass
+class OrphanList:
+    """What was written: the first files by name, as JSON has them, and all of them counted."""
+
+    total: Tally = NO_FILES
+    first: list[dict[str, object]] = field(default_factory=list)
+    by_kind: dict[str, Tally] = field(default_factory=dict)
+    by_age: dict[str, Tally] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "orphans": self.first,
+            "orphans_total": self.total.files,
+            "orphans_bytes": self.total.bytes,
+            "by_kind": {kind: counted(self.by_kind[kind]) for kind in sorted(self.by_kind)},
+            "by_age": {age: counted(self.by_age[age]) for age, _ in AGES if age in self.by_age},
+        }
+
+    def add(self, batch: pa.RecordBatch, told: list[dict[str, object]], now_ms: int) -> None:
+        sizes = batch.column("bytes").to_numpy(zero_copy_only=False)
+        ages = now_ms - batch.column("modified_ms").to_numpy(zero_copy_only=False)
+        places = np.searchsorted([end for _, end in AGES if end is not None], ages, side="right")
+        self.total += Tally(len(sizes), int(sizes.sum()))
+        self.first += told[: SHOWN - len(self.first)]
+        _count(self.by_age, np.array([age for age, _ in AGES])[places], sizes)
+        _count(self.by_kind, np.array(batch.column("kind").to_pylist(), dtype=object), sizes)
+
+
+def write_orphans(path: Path, batches: Iterable[pa.RecordBatch], *, root: str, now_ms: int) -> OrphanList:
+    """Write every file of `batches` (ORPHANS) as a line of JSON; the file appears, or is replaced, when it is whole."""
+    found = OrphanList()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.tmp")
+    with open(unfinished, "w", encoding="ascii") as sink:
+        for batch in batches:
+            told = [_orphan(row, root) for row in batch.to_pylist()]
+            sink.writelines(json.dumps(each) + "\n" for each in told)
+            found.add(batch, told, now_ms)
+        sink.flush()
+        os.fsync(sink.fileno())
+    os.replace(unfinished, path)
+    return found
+
+
+def counted(tally: Tally) -> dict[str, int]:
+    """A Tally as JSON has it."""
+    return {"files": tally.files, "bytes": tally.bytes}
+
+
+def iso(epoch_ms: int) -> str:
+    """ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _orphan(row: Mapping[str, Any], root: str) -> dict[str, object]:
+    return {
+        "path": f"{root.rstrip('/')}/{row['name']}",
+        "bytes": row["bytes"],
+        "modified_at": iso(row["modified_ms"]),
+        "kind": row["kind"],
+    }
+
+
+def _count(tallies: dict[str, Tally], labels: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> None:
+    for label in dict.fromkeys(labels.tolist()):
+        chosen = sizes[labels == label]
+        tallies[label] = tallies.get(label, NO_FILES) + Tally(len(chosen), int(chosen.sum()))

@@ -1,0 +1,122 @@
+"""Names -> the place and the kind that each belongs to, whole columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from nightkeep.protocol.table_files import Place, Territory
+from nightkeep.storage import Storage, is_within
+
+KEPT = "_nightkeep"
+"""The folder of a table that holds what is ours: hidden from engines, which skip names that begin so."""
+
+NESTED = "nested"
+"""The column that names another table's folder, found by one of its files."""
+
+
+def own_folder(territory: Territory) -> str:
+    """Where the quarantine of the table is."""
+    return below(territory.home, KEPT)
+
+
+def below(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def walked(territory: Territory) -> tuple[str, ...]:
+    """Folders to walk so that every place is seen, and no file twice."""
+    folders = sorted({place.folder for place in territory.places})
+    return tuple(f for f in folders if not any(_holds(other, f) for other in folders if other != f))
+
+
+def vouched(territory: Territory, *, outside: bool) -> Territory:
+    """The territory without places that other tables may share, unless somebody vouches for those `outside`."""
+    own = tuple(place for place in territory.places if outside or not place.shared)
+    # A folder without known kinds: nothing in it is ever touched.
+    return replace(territory, places=own or (Place(territory.home, ()),))
+
+
+def is_home_for(territory: Territory, name: str, home: str) -> bool:
+    """Whether a file of the table may be brought back to `name`: below `home`, or below a place that has files of known
+    kinds, spelled as a listing does, and not in our own folder."""
+    if {"", ".", "..", KEPT} & set(name.split("/")) or "\0" in name:
+        return False
+    holding = [place for place in territory.places if is_within(place.folder, name)]
+    deepest = max(holding, key=lambda place: len(place.folder), default=None)
+    return is_within(home, name) if deepest is None else bool(deepest.kinds)
+
+
+def kinds(territory: Territory) -> pl.Enum:
+    """The type of the column `kind`."""
+    return pl.Enum(sorted({kind.name for place in territory.places for kind in place.kinds}))
+
+
+def classified(files: pl.DataFrame, territory: Territory) -> pl.DataFrame:
+    """Files inside of the territory, in any order, with three columns more; `files` has a `name`.
+
+    `place`: the index of the most specific place that contains the file. `kind`: null for none that we know.
+    `nested`: with a trailing slash, the folder of another table that this file is a sign of, mostly null.
+    """
+    parts = []
+    order = sorted(range(len(territory.places)), key=lambda index: -len(territory.places[index].folder))
+    for index in order:
+        place = territory.places[index]
+        inside = pl.col("name").str.starts_with(f"{place.folder}/") if place.folder else pl.lit(value=True)
+        here, files = files.filter(inside), files.filter(~inside)
+        parts.append(_in_place(here, place, territory).with_columns(pl.lit(index, pl.UInt16).alias("place")))
+    return pl.concat(parts)
+
+
+def unkept(files: pl.DataFrame, territory: Territory) -> pl.DataFrame:
+    """`files` but for what is in our own folder."""
+    return files.filter(~pl.col("name").str.starts_with(f"{own_folder(territory)}/"))
+
+
+def foreign(files: pl.DataFrame, nested: Iterable[tuple[int, str]]) -> pl.Series:
+    """Whether each of `files` is in one of the folders: (place, folder with a trailing slash)."""
+    found = pl.repeat(value=False, n=len(files), dtype=pl.Boolean, eager=True)
+    groups: dict[tuple[int, int], list[str]] = {}
+    for place, folder in nested:
+        groups.setdefault((place, folder.count("/")), []).append(folder)
+    for (place, depth), folders in sorted(groups.items()):
+        prefix = files["name"].str.extract(rf"\A((?:[^/]*/){{{depth}}})", 1)
+        inside = prefix.is_in(folders).fill_null(value=False)
+        found = found | (inside & (files["place"] == place))
+    return found
+
+
+def bare(column: str) -> pl.Expr:
+    """The last part of each name."""
+    return pl.col(column).str.extract(r"([^/]*)\z", 1)
+
+
+def stored(storage: Storage, names: Sequence[str]) -> pl.DataFrame:
+    """What the store has of `names`: name, bytes, modified_ms. One request each."""
+    found = [file for name in names if (file := storage.stat(name)) is not None]
+    columns = {
+        "name": [file.name for file in found],
+        "bytes": [file.bytes for file in found],
+        "modified_ms": [file.modified_ms for file in found],
+    }
+    return pl.DataFrame(columns, schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64})
+
+
+def _in_place(files: pl.DataFrame, place: Place, territory: Territory) -> pl.DataFrame:
+    prefix = f"{place.folder}/" if place.folder else ""
+    name = pl.col("name").str.strip_prefix(prefix) if prefix else pl.col("name")
+    of = kinds(territory)
+    kind: pl.Expr = pl.lit(None, dtype=of)
+    for known in reversed(place.kinds):
+        kind = (
+            pl.when(name.str.contains(rf"\A(?:{known.pattern})\z")).then(pl.lit(known.name, dtype=of)).otherwise(kind)
+        )
+    signs = [name.str.extract(rf"\A(?:{pattern})\z", 1) for pattern in territory.foreign]
+    sign = pl.coalesce(*(pl.when(s.str.len_bytes() > 0).then(s) for s in signs)) if signs else pl.lit(None, pl.String)
+    return files.with_columns(kind.alias("kind"), (pl.lit(prefix) + sign + pl.lit("/")).alias(NESTED))
+
+
+def _holds(folder: str, other: str) -> bool:
+    return not folder or other.startswith(f"{folder}/")

@@ -1,0 +1,70 @@
+"""Sets that begin in this process and go on in Spark where there are more names than it should hold."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from nightkeep.protocol.table_files import Root, Sweeps, Territory
+from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.sets import Counted, Sets, TooManyNames
+from nightkeep.spark.engine import Engine
+
+NAMES_HERE: Final = 2_000_000
+"""More names than one process should hold."""
+
+
+def sets_of(engine: Engine) -> GrowingSets:
+    """Sets that begin in this process, and go on in tasks of the engine's session."""
+
+    def large() -> Sets:
+        # Imports pyspark, which a table of few names does not need.
+        sets: Sets = importlib.import_module("nightkeep.retention.orphans.spark_sets").SparkSets(engine.spark())
+        return sets
+
+    return GrowingSets(large)
+
+
+class GrowingSets:
+    """The Sets of a table of any size. `large` makes the sets of a table with more names than `limit`.
+
+    These begin from the beginning: candidates are listed again before any live name is read again, so that what keeps
+    live files safe is the same. Roots that expired in between end the look.
+    """
+
+    def __init__(self, large: Callable[[], Sets], *, limit: int = NAMES_HERE) -> None:
+        self._large, self._limit = large, limit
+        self._sets: Sets = InlineSets(limit=limit)
+        self._done: list[Callable[[Sets], None]] = []
+
+    def list(self, territory: Territory) -> None:
+        self._do(lambda sets: sets.list(territory))
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        self._do(lambda sets: sets.reached(table, roots))
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        self._do(lambda sets: sets.live(table, roots, expected=expected))
+
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+        return self._sets.settle(cutoff_ms=cutoff_ms, named=named)
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        return self._sets.orphans()
+
+    def close(self) -> None:
+        self._sets.close()
+        self._sets, self._done = InlineSets(limit=self._limit), []
+
+    def _do(self, step: Callable[[Sets], None]) -> None:
+        self._done.append(step)
+        try:
+            step(self._sets)
+        except TooManyNames:
+            self._sets.close()
+            self._sets = self._large()
+            for each in self._done:
+                each(self._sets)

@@ -1,0 +1,107 @@
+"""Reasons to touch nothing: evidence that is incomplete, clocks that disagree, more files than anyone would expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from nightkeep.errors import EvidenceError, UsageError
+from nightkeep.model import Run
+from nightkeep.protocol.table_files import Territory
+from nightkeep.retention.orphans.classify import below, own_folder
+from nightkeep.retention.orphans.links import require_folders
+from nightkeep.retention.orphans.sets import Counted
+from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder
+from nightkeep.storage import spelled
+from nightkeep.storage.times import TICK_MS
+
+FEW: Final = 100
+"""So many files may go whatever their share: a small table may well be mostly leftovers."""
+CLOCK = "clock-"
+"""How names of files begin that only tell a store's time."""
+
+_HOUR_MS: Final = 60 * 60 * 1000
+
+
+def check_age(order: SweepOrder, territory: Territory) -> None:
+    """Raises UsageError where younger files would go than the format allows, unless told so."""
+    if order.older_than_ms < territory.floor_ms and not order.below_floor:
+        raise UsageError(
+            f"{territory.table.name}: files older than {_hours(order.older_than_ms)} asked for, expected at least "
+            f"{_hours(territory.floor_ms)}: a writer at work would lose its files (allowed below the floor only)"
+        )
+
+
+def check_evidence(counted: Counted, territory: Territory) -> None:
+    """Raises EvidenceError where what metadata names and what was listed do not fit each other."""
+    name = territory.table.name
+    if counted.missing or counted.resized:
+        require_folders(counted, territory)
+        found = f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
+        raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", found)
+    if counted.orphans.files and not counted.live.files:
+        raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")
+    check_spelling(counted, name)
+
+
+def check_spelling(counted: Counted, table: str) -> None:
+    """Raises EvidenceError where files about to go may be live ones: a folder may be known by two names."""
+    if counted.doubled:
+        expected = "others than live files, in name or size"
+        found = f"{counted.doubled} that may be one file under two names: {'; '.join(counted.doubles)}"
+        raise EvidenceError(f"{table}: files that nothing needs", expected, found)
+
+
+def not_proven(counted: Counted, mode: Mode) -> str | None:
+    """Why these orphans may not be deleted for good: nothing tells that the lists which do not name them are whole."""
+    found = counted.not_evident if mode is Mode.DELETE else ()
+    if not found:
+        return None
+    more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
+    return f"there is no evidence that all live files are named ({found[0]}{more}); {_WITHOUT_EVIDENCE}"
+
+
+_WITHOUT_EVIDENCE: Final = "they can be put aside, and brought back"
+
+
+def check_proven(counted: Counted, mode: Mode, table: str) -> None:
+    """Raises EvidenceError where what became live meanwhile gives less evidence than `mode` asks for."""
+    if reason := not_proven(counted, mode):
+        raise EvidenceError(f"{table}: files about to be deleted", "evidence that nothing needs them", reason)
+
+
+def too_many(counted: Counted, order: SweepOrder) -> str | None:
+    """Why so many files may not go at once."""
+    known = counted.listed.files - counted.unknown.files
+    gone = counted.orphans.files
+    if gone <= FEW or gone <= order.max_share * known:
+        return None
+    return f"{gone} of {known} files would go, more than the share of {order.max_share:.0%} that is allowed"
+
+
+def store_ahead_ms(territory: Territory, run: Run, clock: Callable[[], int]) -> int:
+    """How far the store's clock is ahead of ours, negative where it is behind; 0 for what a tick explains.
+
+    Writes a file and deletes it again.
+    """
+    storage, name = territory.storage, below(own_folder(territory), f"{CLOCK}{run.token}-{run.attempt}")
+    before = clock()
+    storage.put(name, b"")
+    found, after = storage.stat(name), clock()
+    storage.delete(name)
+    if found is None:
+        raise EvidenceError(spelled(storage, name), "there, as it was just written", "no such file")
+    ahead = max(found.modified_ms - after, 0) + min(found.modified_ms - before, 0)
+    return ahead if abs(ahead) > TICK_MS else 0
+
+
+def clocks_apart(ahead_ms: int) -> str | None:
+    """Why ages cannot be told."""
+    if abs(ahead_ms) <= _HOUR_MS:
+        return None
+    side = "ahead of" if ahead_ms > 0 else "behind"
+    return f"the store's clock is {_hours(abs(ahead_ms))} {side} ours: ages cannot be told"
+
+
+def _hours(milliseconds: int) -> str:
+    return f"{milliseconds / _HOUR_MS:g} h"

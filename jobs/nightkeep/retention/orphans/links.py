@@ -1,0 +1,34 @@
+"""Needed files that were not listed, as a link is on the way to them: a listing follows none, engines do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from nightkeep.errors import EvidenceError
+from nightkeep.protocol.table_files import Territory
+from nightkeep.retention.orphans.sets import Counted
+from nightkeep.storage import LocalStorage
+
+
+def require_folders(counted: Counted, territory: Territory) -> None:
+    """Raises EvidenceError naming a symbolic link where each example of a missing or resized file lies behind one.
+
+    Nothing is said where one of them does not: that one is missing, whatever the others are.
+    """
+    if not isinstance(territory.storage, LocalStorage):
+        return
+    root = Path(territory.storage.root)
+    links = [next(_links(root, example.name), None) for example in counted.examples]
+    if links and None not in links:
+        expected = "the files of the table themselves"
+        found = "a symbolic link, which is not followed: move the files here, or mount their folder in the link's place"
+        raise EvidenceError(f"{territory.table.name}: {str(root).rstrip('/')}/{links[0]}", expected, found)
+
+
+def _links(root: Path, name: str) -> Iterator[str]:
+    """Links on the path to a file, from the table's folder on."""
+    path_to = PurePosixPath(name)
+    for path in (*reversed(path_to.parents), path_to):
+        if path.parts and (root / path).is_symlink():
+            yield str(path)

@@ -1,0 +1,269 @@
+"""Sets of names in the memory of one process: columns, compared as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+from nightkeep.protocol.table_files import Root, Sweeps, Territory
+from nightkeep.retention.orphans.classify import NESTED, bare, classified, foreign, stored, unkept, walked
+from nightkeep.retention.orphans.sets import EXAMPLES, NO_FILES, ORPHANS, Amiss, Counted, Tally, TooManyNames, Witness
+from nightkeep.storage import Stored
+
+_BATCH: Final = 10_000
+_ASKED: Final = 100
+"""One is enough to tell a wrong spelling; a table may have imported a million files that lie elsewhere."""
+
+
+class InlineSets:
+    """Sets of one process. More than `limit` names, listed and live, raise TooManyNames: they take about 300 bytes
+    each while they are compared."""
+
+    def __init__(self, *, limit: int = 4_000_000) -> None:
+        self._limit = limit
+        self._territory: Territory | None = None
+        self._complete = False
+        self._listed: list[pl.DataFrame] = []
+        self._nested: set[tuple[int, str]] = set()
+        self._unreadable = self._spared = NO_FILES
+        self._wanted: list[pl.DataFrame] = []
+        self._live: list[pl.DataFrame] = []
+        self._read: set[object] = set()
+        self._witness = Witness()
+        self._doubted: frozenset[str] = frozenset()
+        self._orphans = _NO_ORPHANS
+        self._held = 0
+
+    @classmethod
+    def of_part(
+        cls, territory: Territory, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
+        nested: Iterable[tuple[int, str]], complete: bool, doubted: frozenset[str],
+    ) -> InlineSets:  # fmt: skip
+        """Sets of a part of all names: with every candidate they have every live name that it can be matched by.
+
+        `listed` is as `classified` has it, without signs of other tables; `nested` are the folders of those, as
+        (place, folder); files of the `doubted` kinds are left alone.
+        """
+        sets = cls()
+        sets._territory, sets._complete, sets._doubted = territory, complete, doubted
+        sets._listed, sets._wanted, sets._live = [listed], [wanted] if len(wanted) else [], [live]
+        sets._nested = {*nested}
+        return sets
+
+    def list(self, territory: Territory) -> None:
+        self._territory, self._complete = territory, True
+        for folder in walked(territory):
+            for batch in territory.storage.walk(folder):
+                self._add(listed_files(batch, territory))
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        self._territory = table.territory()
+        for files in _reach(table, roots, set(), Witness()):
+            self._wanted.append(files)
+            self._hold(len(files))
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        for files in _reach(table, roots, self._read, self._witness):
+            self._live.append(files.with_columns(pl.col("needed") & pl.lit(expected)))
+            self._hold(len(files))
+
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+        live = pl.concat([_NO_LIVE, *self._live])
+        self._look_up(live)
+        listed = pl.concat([_no_files(self._listed), *self._listed])
+        ours = listed.filter(~foreign(listed, self._nested))
+        rest = self._dead(ours, live)
+        known = rest.filter(pl.col("kind").is_not_null())
+        old = known if cutoff_ms is None else known.filter(pl.col("modified_ms") < cutoff_ms)
+        young = _minus(_tally(known), _tally(old))
+        if named:
+            old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
+        doubted = pl.col("kind").cast(pl.String).is_in(sorted(self._doubted | self._witness.doubted))
+        kept, old = old.filter(doubted), old.filter(~doubted)
+        self._orphans = old.select("name", "bytes", "modified_ms", pl.col("kind").cast(pl.String)).sort("name")
+        needed = live.filter(pl.col("needed")).select("name", "bytes").unique()
+        wrong = self._wrong(needed if self._complete else _NO_NEED, listed)
+        doubled = self._doubled(live, listed)
+        return Counted(
+            listed=_tally(ours) + self._unreadable + self._spared,
+            live=_minus(_tally(ours), _tally(rest)) + self._spared,
+            young=young,
+            unknown=_minus(_tally(rest), _tally(known)) + self._unreadable,
+            orphans=_tally(old),
+            by_kind=_by_kind(self._orphans),
+            missing=len(wrong.filter(pl.col("found").is_null())),
+            resized=len(wrong.filter(pl.col("found").is_not_null())),
+            examples=_examples(wrong),
+            doubled=doubled["name"].n_unique(),
+            doubles=_doubles(doubled),
+            needed=needed["name"].n_unique(),
+            unproven=self._witness.unproven,
+            doubted=_tally(kept),
+        )
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        for files in self._orphans.iter_slices(_BATCH):
+            table = files.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(ORPHANS)
+            yield from table.combine_chunks().to_batches()
+
+    def close(self) -> None:
+        self._listed, self._live, self._wanted = [], [], []
+        self._read, self._nested, self._witness = set(), set(), Witness()
+        self._orphans = _NO_ORPHANS
+
+    @property
+    def _of(self) -> Territory:
+        if self._territory is None:
+            raise ValueError("no candidates yet, expected list() or reached() first")
+        return self._territory
+
+    def _add(self, read: tuple[pl.DataFrame, Tally]) -> None:
+        """Listed files to the candidates."""
+        found, unreadable = read
+        self._unreadable += unreadable
+        self._nested.update(found.filter(pl.col(NESTED).is_not_null()).select("place", NESTED).unique().iter_rows())
+        self._listed.append(found.drop(NESTED))
+        self._hold(len(found))
+
+    def _hold(self, names: int) -> None:
+        self._held += names
+        if self._held > self._limit:
+            raise TooManyNames(f"{self._held:,} names, expected at most {self._limit:,} in one process")
+
+    def _look_up(self, live: pl.DataFrame) -> None:
+        """Candidates that were reached: those that are live as well stay, the store is asked for the others."""
+        wanted, self._wanted = self._wanted, []
+        if not wanted:
+            return
+        names = pl.concat(wanted).group_by("name").agg(pl.col("bytes").max())
+        known = classified(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
+        dead = self._dead(known, live)
+        self._spared += _minus(_tally(known), _tally(dead))
+        self._listed.append(
+            stored(self._of.storage, dead["name"].to_list()).join(dead.select("name", "kind", "place"), on="name")
+        )
+
+    def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+        """Needed files that are not there, or with another size; by name. Of those outside of every place, which a
+        name that is spelled in another way than the store's would be, the store is asked for some."""
+        within = self._within("name")
+        inside, outside = needed.filter(within), needed.filter(~within).sort("name", "bytes").head(_ASKED)
+        elsewhere = stored(self._of.storage, outside["name"].unique().sort().to_list())
+        return _wrong(pl.concat([inside, outside]), pl.concat([f.select("name", "bytes") for f in (listed, elsewhere)]))
+
+    def _doubled(self, live: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+        """Orphans, each with an `other` live name that nobody listed, with the same last part and, if metadata says so,
+        size: a folder that goes by two names, as links and aliases of buckets do, is listed by one of them."""
+        orphans = self._orphans.select("name", "bytes", bare("name").alias("bare"))
+        named = live.select(pl.col("name").alias("other"), pl.col("bytes").alias("size"), bare("name").alias("bare"))
+        pairs = orphans.join(named.unique(), on="bare")
+        pairs = pairs.filter(pl.col("size").is_null() | (pl.col("size") == pl.col("bytes")))
+        if self._complete:
+            return pairs.join(listed.select("name"), left_on="other", right_on="name", how="anti")
+        return pairs.filter(~self._within("other"))
+
+    def _within(self, column: str) -> pl.Expr:
+        """Whether the names of a column are below any place."""
+        return pl.any_horizontal(*(pl.col(column).str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
+
+    def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
+        """Those of `files` that no live name keeps."""
+        rest = files.join(live.select("name"), on="name", how="anti")
+        if self._of.by_bare_name:
+            rest = rest.join(live.select(bare("name")), left_on=bare("name"), right_on="name", how="anti")
+        return rest
+
+
+_NO_LIVE = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "needed": pl.Boolean})
+# Made, not selected: a query while this is imported starts the threads of Polars, which no fork inherits.
+_NO_NEED = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64})
+_NO_ORPHANS = pl.DataFrame(
+    schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String},
+)
+
+
+def _reach(table: Sweeps, roots: Sequence[Root], read: set[object], witness: Witness) -> Iterator[pl.DataFrame]:
+    """FILES of the roots and of their sources, except such sources as are in `read`, which grows."""
+    for root in roots:
+        reach = table.reach(root)
+        witness.hear(reach)
+        yield live_files(reach.files)
+        for source in reach.sources:
+            if source not in read:
+                read.add(source)
+                yield from map(live_files, table.live(source))
+
+
+def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
+    frame = pl.from_arrow(files)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.select(_NO_LIVE.columns)
+
+
+def listed_files(batch: Sequence[Stored], territory: Territory) -> tuple[pl.DataFrame, Tally]:
+    """A listed batch as `classified` has it, and a tally of names that are no text: metadata has none of them."""
+    files, unreadable = _frame(batch)
+    return classified(unkept(files, territory), territory), unreadable
+
+
+def _frame(batch: Sequence[Stored]) -> tuple[pl.DataFrame, Tally]:
+    """Columns of a batch, and a tally of the files whose name is no text."""
+    try:
+        return _columns(batch), NO_FILES
+    except UnicodeEncodeError:
+        texts = [file for file in batch if _is_text(file.name)]
+        others = [file.bytes for file in batch if not _is_text(file.name)]
+        return _columns(texts), Tally(len(others), sum(others))
+
+
+def _columns(batch: Sequence[Stored]) -> pl.DataFrame:
+    names, sizes, times = zip(*batch, strict=True) if batch else ((), (), ())
+    arrays: list[pa.Array[Any]] = [
+        pa.array(names, pa.string()),
+        pa.array(sizes, pa.int64()),
+        pa.array(times, pa.int64()),
+    ]
+    frame = pl.from_arrow(pa.RecordBatch.from_arrays(arrays, ["name", "bytes", "modified_ms"]))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _no_files(listed: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    schema = {"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String, "place": pl.UInt16}
+    return listed[0].clear() if listed else pl.DataFrame(schema=schema)
+
+
+def _tally(files: pl.DataFrame) -> Tally:
+    return Tally(len(files), int(files["bytes"].sum()))
+
+
+def _minus(all_: Tally, some: Tally) -> Tally:
+    return Tally(all_.files - some.files, all_.bytes - some.bytes)
+
+
+def _by_kind(orphans: pl.DataFrame) -> dict[str, Tally]:
+    counts = orphans.group_by("kind").agg(pl.len().alias("files"), pl.col("bytes").sum()).sort("kind")
+    return {kind: Tally(files, size) for kind, files, size in counts.iter_rows()}
+
+
+def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """Those of `needed` that are not among `listed`, or with another size; by name."""
+    found = listed.select("name", pl.col("bytes").alias("found"))
+    pairs = needed.join(found, on="name", how="left", maintain_order="none")
+    return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")
+
+
+def _doubles(doubled: pl.DataFrame) -> tuple[str, ...]:
+    found = doubled.select("name", "other", "bytes").unique().sort("name", "other").head(EXAMPLES)
+    return tuple(f"{name} and {other}, of {size} bytes" for name, other, size in found.iter_rows())
+
+
+def _examples(wrong: pl.DataFrame) -> tuple[Amiss, ...]:
+    return tuple(Amiss(*row) for row in wrong.head(EXAMPLES).select("name", "bytes", "found").iter_rows())

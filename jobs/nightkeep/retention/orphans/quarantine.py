@@ -1,0 +1,212 @@
+"""Files put aside: below the table's folder, found by no engine, brought back byte for byte, purged after a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nightkeep.errors import MissingFile, RefusedTable, UsageError
+from nightkeep.model import Outcome, Run
+from nightkeep.protocol.table_files import DAY_MS, Territory, refuse_changes
+from nightkeep.retention.orphans.classify import own_folder
+from nightkeep.retention.orphans.guards import CLOCK
+from nightkeep.retention.orphans.lease import LEASE_MS, may_be_at_work, wall_ms
+from nightkeep.retention.orphans.quarantine_manifest import (
+    Mark,
+    Part,
+    Planned,
+    folders_of,
+    home_of,
+    iso,
+    parts,
+    quarantines,
+    read_mark,
+    read_plan,
+    read_restoring,
+    write_mark,
+    write_restoring,
+)
+from nightkeep.retention.orphans.reconcile import Where, settled
+from nightkeep.retention.orphans.sets import NO_FILES, Tally
+from nightkeep.retention.orphans.sweep_request import Restored
+from nightkeep.storage import Storage, within
+
+_LOST = "neither at home nor in quarantine any more"
+_PURGED = "the list of these files is gone, and they with it: they were purged"
+
+
+def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[str] = ()) -> Restored:
+    """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
+
+    Files go back to where they were. `told` are folders that the run's documents name, below other homes where the
+    table has moved since. A purge keeps off what is being restored; what an earlier one has deleted is named as lost.
+
+    Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work and for a
+    table that may not be changed, CorruptMetadata for a list of files that is damaged.
+    """
+    refuse_changes(territory)
+    folders = folders_of(territory, run_id, told=told)
+    territory = replace(territory, storage=within(territory.storage, *map(home_of, folders), more=True))
+    storage = territory.storage
+    found = [part for folder in folders for part in parts(storage, folder)]
+    found = [part for part in found if part.planned or Mark.RESTORED not in part.marks]
+    if not any(part.planned for part in found):
+        runs = ", ".join(dict.fromkeys(_run_ids(territory))) or "nothing"
+        raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
+    for part in found:
+        _refuse_busy(territory, part)
+    for folder in dict.fromkeys(part.folder for part in found):
+        write_restoring(storage, folder, now_ms=now_ms)
+    back, conflicts = NO_FILES, list[tuple[str, str]]()
+    for part in found:
+        moved, in_the_way = _restore_part(territory, part, now_ms)
+        back, conflicts = back + moved, conflicts + in_the_way
+    return _restored(back, tuple(conflicts))
+
+
+def purge(territory: Territory, *, now_ms: int, older_than_ms: int) -> Tally:
+    """Delete quarantines whose last file was put aside longer ago, oldest first; never one that was cut short.
+
+    Nor one whose last restore began since, or within a day: it may be at work. What cannot be deleted stays listed,
+    for the next purge.
+    """
+    storage, purged = territory.storage, NO_FILES
+    restored_before_ms = now_ms - max(older_than_ms, DAY_MS)
+    aged = [(since, folder) for folder in quarantines(territory) if (since := _since(storage, folder)) is not None]
+    for since, folder in sorted(aged):
+        if since < now_ms - older_than_ms:
+            purged += _purge_folder(storage, folder, restored_before_ms=restored_before_ms)
+    for stored in storage.list(own_folder(territory)):
+        if stored.name.rpartition("/")[2].startswith(CLOCK) and stored.modified_ms < now_ms - DAY_MS:
+            storage.delete(stored.name)
+    return purged
+
+
+def close(territory: Territory, run: Run) -> tuple[str, ...]:
+    """Settle every quarantine that was cut short, so that each file is in one place; ids of their runs.
+
+    Raises RefusedTable where another process may still be at work on one.
+    """
+    storage = territory.storage
+    open_parts = [part for folder in quarantines(territory) for part in parts(storage, folder) if part.cut_short]
+    for part in open_parts:
+        _refuse_busy(territory, part)
+    closed = {_close_part(territory, part, run.now_ms): None for part in open_parts}
+    return tuple(closed)
+
+
+def _close_part(territory: Territory, part: Part, now_ms: int) -> str:
+    storage, (header, planned) = territory.storage, read_plan(territory, part)
+    left = [file.path for file in planned if settled(storage, file) is Where.HOME]
+    write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
+    return header.run_id
+
+
+def _refuse_busy(territory: Territory, part: Part) -> None:
+    if not part.cut_short:
+        return
+    header, _ = read_plan(territory, part)
+    if may_be_at_work(header.owner, header.planned_ms, now_ms=wall_ms()):
+        who = f"process {header.owner.pid} on {header.owner.host}"
+        since = f"run {header.run_id} putting files aside since {iso(header.planned_ms)} ({who})"
+        raise RefusedTable(territory.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most")
+
+
+def _restore_part(territory: Territory, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
+    storage = territory.storage
+    try:
+        _, planned = read_plan(territory, part)
+        left = read_mark(storage, part, Mark.DONE)[1] if Mark.DONE in part.marks else None
+    except MissingFile:
+        return NO_FILES, [(part.plan, _PURGED)]
+    back, conflicts = NO_FILES, list[tuple[str, str]]()
+    for file in planned:
+        where, moved = _brought_home(storage, file)
+        back += Tally(1, file.bytes) if moved else NO_FILES
+        if why := where if isinstance(where, str) else _conflict(where, file, left):
+            conflicts.append((file.path, why))
+    if not conflicts:
+        write_mark(storage, part, Mark.RESTORED, left=(), now_ms=now_ms)
+    elif left is None:
+        _close_part(territory, part, now_ms)
+    return back, conflicts
+
+
+def _brought_home(storage: Storage, file: Planned) -> tuple[Where | str, bool]:
+    """Where the file is now, or why nobody knows; and whether it was brought there."""
+    try:
+        was = settled(storage, file)
+        if was is not Where.ASIDE:
+            return was, False
+        moved = storage.move(file.to, file.path)
+        return (Where.HOME if moved else Where.IN_THE_WAY), moved
+    except (MissingFile, RefusedTable, OSError) as failure:
+        return str(failure), False
+
+
+def _conflict(where: Where, file: Planned, left: frozenset[str] | None) -> str | None:
+    """Why the file is not back. Where one is that was never moved is not ours to say."""
+    if where is Where.IN_THE_WAY:
+        return f"another file has its name now; its copy is kept as {file.to}"
+    if where is Where.NOWHERE and file.path not in (left or ()):
+        return _LOST
+    return None
+
+
+def _restored(back: Tally, conflicts: tuple[tuple[str, str], ...]) -> Restored:
+    if conflicts:
+        lost = sum(why in (_LOST, _PURGED) for _, why in conflicts)
+        reason = f"{back.files} files brought back, {len(conflicts)} could not be"
+        reason += f", of which {lost} are lost" if lost else ""
+        return Restored(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
+    if not back.files:
+        return Restored(Outcome.UNCHANGED, "every file was at home already")
+    return Restored(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes brought back", *_of(back))
+
+
+def _of(tally: Tally) -> tuple[int, int]:
+    return tally.files, tally.bytes
+
+
+def _run_ids(territory: Territory) -> Iterator[str]:
+    for folder in quarantines(territory):
+        for part in [part for part in parts(territory.storage, folder) if part.planned][:1]:
+            yield read_plan(territory, part)[0].run_id
+
+
+def _since(storage: Storage, folder: str) -> int | None:
+    """When the last of a run's parts was closed or restored; None for one that is not."""
+    found = parts(storage, folder)
+    if any(part.cut_short for part in found):
+        return None
+    marks = [read_mark(storage, part, mark)[0] for part in found for mark in part.marks]
+    # Killed before its first list was whole, or while it was purged: nothing but the store tells its age.
+    return max(marks or [stored.modified_ms for stored in storage.list(folder)], default=None)
+
+
+def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> Tally:
+    """Files of all parts, then lists, then marks: at every moment what is still there, or lost, is told by something.
+
+    Ends where a restore has begun meanwhile.
+    """
+    purged, found = NO_FILES, parts(storage, folder)
+    for part in found:
+        for batch in storage.walk(part.files):
+            if _is_wanted_back(storage, folder, restored_before_ms):
+                return purged
+            failed = {name for name, _ in storage.delete_all([stored.name for stored in batch])}
+            purged += Tally(len(batch) - len(failed), sum(s.bytes for s in batch if s.name not in failed))
+            if failed:
+                return purged
+    if _is_wanted_back(storage, folder, restored_before_ms):
+        return purged
+    for part in found:
+        storage.delete(part.plan)
+    for stored in storage.list(folder):
+        storage.delete(stored.name)
+    return purged
+
+
+def _is_wanted_back(storage: Storage, folder: str, before_ms: int) -> bool:
+    begun_ms = read_restoring(storage, folder)
+    return begun_ms is not None and begun_ms >= before_ms

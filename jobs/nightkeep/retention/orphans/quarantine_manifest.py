@@ -1,0 +1,249 @@
+"""What a quarantine looks like in the store: parts, each a list written before its first file is moved.
+
+<home>/_nightkeep/quarantine/<run>/plan-00000.jsonl       a header, then one JSON object per file
+<home>/_nightkeep/quarantine/<run>/00000/00000.file       the files, under names that no engine reads
+<home>/_nightkeep/quarantine/<run>/done-00000.json        once each file of the part is in one place
+<home>/_nightkeep/quarantine/<run>/restored-00000.json    once all of them are back
+<home>/_nightkeep/quarantine/<run>/restoring.json         when a restore last began
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.model import Run
+from nightkeep.protocol.table_files import Territory
+from nightkeep.retention.orphans.classify import KEPT, below, is_home_for, own_folder
+from nightkeep.retention.orphans.lease import Owner, ourselves
+from nightkeep.storage import Storage, spelled
+
+T = TypeVar("T")
+
+PART: Final = 1_000
+"""Files of one part: so many are settled one by one after a death."""
+
+_FORMAT: Final = 1
+_NAMES = re.compile(r"(plan|done|restored)-(\d{5,})\.jsonl?")
+
+
+class Mark(Enum):
+    """What says how far a part is."""
+
+    DONE = "done"
+    RESTORED = "restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One file: where it was, where it is put, and how it was listed."""
+
+    path: str
+    to: str
+    bytes: int
+    modified_ms: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Who wrote a part's list, and when by its own clock."""
+
+    run_id: str
+    owner: Owner
+    planned_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part as listed: its number, and which of its files exist."""
+
+    folder: str
+    number: int
+    planned: bool
+    marks: frozenset[Mark]
+
+    @property
+    def cut_short(self) -> bool:
+        return self.planned and not self.marks
+
+    @property
+    def files(self) -> str:
+        """The folder of its files."""
+        return f"{self.folder}/{self.number:05d}"
+
+    def file(self, number: int) -> str:
+        """Where a file of the part is put."""
+        return f"{self.files}/{number:05d}.file"
+
+    @property
+    def plan(self) -> str:
+        return f"{self.folder}/plan-{self.number:05d}.jsonl"
+
+    def mark(self, mark: Mark) -> str:
+        return f"{self.folder}/{mark.value}-{self.number:05d}.json"
+
+
+def quarantines(territory: Territory) -> tuple[str, ...]:
+    """Folders of all runs that put files of the table aside."""
+    return territory.storage.folders(below(own_folder(territory), "quarantine"))
+
+
+def folder_of(territory: Territory, run: Run) -> str:
+    """The folder of one run's operation."""
+    return below(own_folder(territory), f"quarantine/{_slug(run.run_id)}-{run.token}")
+
+
+def folders_of(territory: Territory, run_id: str, *, told: Sequence[str] = ()) -> tuple[str, ...]:
+    """Folders of all that ran under an id: one per operation, of earlier releases one for all of them.
+
+    `told` are quarantines below other homes that the table may have had; those of other runs are not among the answer.
+    """
+    named = re.compile(f"(?:.*/)?{re.escape(f'{KEPT}/quarantine/{_slug(run_id)}')}(-[0-9a-f]{{16}})?")
+    return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *told) if named.fullmatch(folder)))
+
+
+def home_of(folder: str) -> str:
+    """The folder of the table that a run's quarantine is kept in."""
+    return folder.rpartition(f"{KEPT}/quarantine/")[0].rstrip("/")
+
+
+def _slug(run_id: str) -> str:
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "-", run_id).strip("-.")[:60]
+    return f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def parts(storage: Storage, folder: str) -> tuple[Part, ...]:
+    """All parts of a folder, in order."""
+    found: dict[int, set[str]] = {}
+    for stored in storage.list(folder):
+        if match := _NAMES.fullmatch(stored.name.rpartition("/")[2]):
+            found.setdefault(int(match[2]), set()).add(match[1])
+    return tuple(
+        Part(folder, number, "plan" in words, frozenset(mark for mark in Mark if mark.value in words))
+        for number, words in sorted(found.items())
+    )
+
+
+def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch, now_ms: int) -> tuple[Planned, ...]:
+    """The list of `files` (ORPHANS) as a part. Raises CorruptMetadata where another process wrote that part."""
+    planned = tuple(
+        Planned(str(row["name"]), part.file(n), row["bytes"], row["modified_ms"], str(row["kind"]))
+        for n, row in enumerate(files.to_pylist())
+    )
+    header = {"quarantine": _FORMAT, "run_id": run.run_id, "attempt": run.attempt, "planned_ms": now_ms}
+    lines = [header | {"why": "nothing needs these files", "owner": asdict(ourselves())}]
+    lines += [asdict(file) | {"modified_at": iso(file.modified_ms)} for file in planned]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    if not storage.put_if_absent(part.plan, text.encode(), temporary=_temporary(part.plan)):
+        raise CorruptMetadata(spelled(storage, part.plan), "none yet", "one of another process of this run")
+    return planned
+
+
+def read_plan(territory: Territory, part: Part) -> tuple[Header, tuple[Planned, ...]]:
+    """What the list of a part says, which anybody may have written who may write to the table's folder.
+
+    Raises CorruptMetadata for a list that is not whole, and for one that names anything but files of this part and
+    places of this table for them.
+    """
+    name = spelled(territory.storage, part.plan)
+    try:
+        head, *rest = [json.loads(line) for line in territory.storage.read(part.plan).splitlines()]
+        header = _header(head)
+        planned = tuple(_planned(line) for line in rest)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
+        found = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(name, "a list of files, one JSON object a line", found) from None
+    if head.get("quarantine") != _FORMAT:
+        raise CorruptMetadata(name, f"format {_FORMAT}", "another one")
+    _require_own(territory, part, planned)
+    return header, planned
+
+
+def _require_own(territory: Territory, part: Part, planned: Sequence[Planned]) -> None:
+    """A list moves files from this part alone, each to a place of the table, no two of them to one."""
+    name = spelled(territory.storage, part.plan)
+    home = home_of(part.folder)
+    for number, file in enumerate(planned):
+        if file.to != part.file(number):
+            raise CorruptMetadata(f"{name}: file {number}", f"at {part.file(number)}", repr(file.to))
+        if not is_home_for(territory, file.path, home):
+            raise CorruptMetadata(f"{name}: file {number}", "a name in the table's own folders", repr(file.path))
+    if len({file.path for file in planned}) != len(planned):
+        raise CorruptMetadata(name, "each file once", "one of them again")
+
+
+def write_mark(storage: Storage, part: Part, mark: Mark, *, left: Sequence[str], now_ms: int) -> None:
+    """Say how far the part is; `left` were not moved. A mark that is there already stays."""
+    text = json.dumps({"at_ms": now_ms, "at": iso(now_ms), "left": list(left)}) + "\n"
+    name = part.mark(mark)
+    storage.put_if_absent(name, text.encode(), temporary=_temporary(name))
+
+
+def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[str]]:
+    """When it was set, in epoch milliseconds, and what was left."""
+    try:
+        found = json.loads(storage.read(part.mark(mark)))
+        return int(found["at_ms"]), frozenset(map(str, found["left"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as failure:
+        found = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(spelled(storage, part.mark(mark)), "a mark as JSON", found) from None
+
+
+def write_restoring(storage: Storage, folder: str, *, now_ms: int) -> None:
+    """Say that a restore of a run is about to move files. Of several the last one is told."""
+    text = json.dumps({"at_ms": now_ms, "at": iso(now_ms)}) + "\n"
+    storage.replace(_restoring(folder), text.encode(), temporary=_temporary(_restoring(folder)))
+
+
+def read_restoring(storage: Storage, folder: str) -> int | None:
+    """When a restore of a run last began, in epoch milliseconds; None where none did."""
+    try:
+        return int(json.loads(storage.read(_restoring(folder)))["at_ms"])
+    except MissingFile:
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError) as failure:
+        found = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(spelled(storage, _restoring(folder)), "a mark as JSON", found) from None
+
+
+def iso(milliseconds: int) -> str:
+    """A time for people."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _restoring(folder: str) -> str:
+    return f"{folder}/restoring.json"
+
+
+def _temporary(name: str) -> str:
+    """A name that no other attempt has, nor this one again: a failed write may leave its file behind."""
+    return f"{name}.{uuid4().hex}"
+
+
+def _header(head: dict[str, Any]) -> Header:
+    """Raises TypeError, as `_planned` does, for values that are of no such kind."""
+    told = head["owner"]
+    owner = Owner(_a(str, told["host"]), _a(int, told["pid"]), _a(str, told["started"]))
+    return Header(_a(str, head["run_id"]), owner, _a(int, head["planned_ms"]))
+
+
+def _planned(line: dict[str, Any]) -> Planned:
+    path, to, kind = (_a(str, line[key]) for key in ("path", "to", "kind"))
+    return Planned(path, to, _a(int, line["bytes"]), _a(int, line["modified_ms"]), kind)
+
+
+def _a(kind: type[T], value: object) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}")
+    return value

@@ -1,0 +1,214 @@
+"""Files that are to go -> gone, or put aside: in bounded parts, each file after one more look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from itertools import count
+from typing import Final, TypeVar
+
+import pyarrow as pa
+
+from nightkeep.errors import MissingFile, NightkeepError
+from nightkeep.model import Run
+from nightkeep.protocol.table_files import Announces, Removal, Territory
+from nightkeep.retention.orphans.lease import LEASE_MS, Clock, wall_ms
+from nightkeep.retention.orphans.quarantine_manifest import (
+    PART,
+    Mark,
+    Part,
+    Planned,
+    folder_of,
+    parts,
+    write_mark,
+    write_plan,
+)
+from nightkeep.retention.orphans.reconcile import Where, settled
+from nightkeep.retention.orphans.sets import NO_FILES, Tally
+from nightkeep.retention.orphans.sweep_request import Acted, Mode
+from nightkeep.storage import LocalStorage, Storage
+
+T = TypeVar("T")
+
+_THREADS: Final = 16
+_ENOUGH: Final = 1_000
+"""So many failures, and the store is not one to try the next million files on."""
+
+
+def remove(
+    territory: Territory,
+    batches: Iterator[pa.RecordBatch],
+    run: Run,
+    *,
+    mode: Mode,
+    total: Tally,
+    older_than_ms: int | None,
+    recheck: bool = True,
+    announce: Announces | None = None,
+) -> Acted:
+    """Remove the files of `batches` (ORPHANS), of which there are `total`, or put them aside.
+
+    With `recheck` a file goes only while it has the size and time that were listed. The table's history tells of it
+    before the first file goes and after the last, and of none where none is to go. Whatever fails on the way is among
+    what failed, and ends it where the next file could not be removed safely either; so does a history that cannot be
+    told of the end. Raises what the announcement before the first file raises, and touches nothing then.
+    """
+    if not total.files:
+        return Acted()
+    work = _Work(territory, run, recheck=recheck, at=_table_folder(territory))
+    if announce is not None:
+        announce.announce(Removal(total.files, total.bytes, older_than_ms), run)
+    act = {Mode.DELETE: work.delete, Mode.QUARANTINE: work.put_aside}[mode]
+    try:
+        for files in _parts_of(batches):
+            work.at = files["name"][0].as_py()
+            act(files)
+            work.at = _table_folder(territory)
+            if len(work.failed) >= _ENOUGH:
+                raise OSError(f"{len(work.failed)} files could not be removed: the rest is left")
+    except (NightkeepError, OSError) as failure:
+        work.failed.append((work.at, str(failure)))
+    finally:
+        if announce is not None:
+            _conclude(announce, work, older_than_ms)
+    return Acted(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
+
+
+def _conclude(announce: Announces, work: _Work, older_than_ms: int | None) -> None:
+    done = Removal(work.gone.files, work.gone.bytes, older_than_ms, failed=len(work.failed))
+    try:
+        announce.conclude(done, work.run)
+    except (NightkeepError, OSError) as failure:
+        # What was done by then must be told.
+        work.failed.append((_table_folder(work.territory), f"the table's history does not tell of the end: {failure}"))
+
+
+def _table_folder(territory: Territory) -> str:
+    """Where a failure is that is of no file: names are those of files."""
+    return territory.home or "."
+
+
+def _parts_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, PART):
+            yield batch.slice(start, PART)
+
+
+class _Fate(Enum):
+    GONE = "gone"
+    LEFT = "left"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """Gone or not, perhaps under both names: its part stays open, for the next to settle."""
+
+
+Became = tuple[Planned, _Fate, str]
+
+
+@dataclass
+class _Work:
+    """What was done so far; `at` is the file that is next, or what tells where that would be."""
+
+    territory: Territory
+    run: Run
+    recheck: bool
+    clock: Clock = wall_ms
+    gone: Tally = NO_FILES
+    left: Tally = NO_FILES
+    unknown: Tally = NO_FILES
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    at: str = ""
+    folder: str | None = None
+    numbers: Iterator[int] = field(default_factory=count)
+
+    @property
+    def _storage(self) -> Storage:
+        return self.territory.storage
+
+    def delete(self, files: pa.RecordBatch) -> None:
+        """Delete one part."""
+        listed = [Planned(row["name"], "", row["bytes"], row["modified_ms"], row["kind"]) for row in files.to_pylist()]
+        same = self._each(self._is_unchanged, listed)
+        going = [file for file, unchanged in zip(listed, same, strict=True) if unchanged]
+        failed = dict(self._storage.delete_all([file.path for file in going])) if going else {}
+        fates = dict(self._looked_after(failed))
+        self.left += _tally([file for file, unchanged in zip(listed, same, strict=True) if not unchanged])
+        self.gone += _tally([file for file in going if fates.get(file.path, _Fate.GONE) is _Fate.GONE])
+        self.unknown += _tally([file for file in going if fates.get(file.path) is _Fate.UNKNOWN])
+        self.failed += [(name, why) for name, why in failed.items() if fates[name] is not _Fate.GONE]
+
+    def _looked_after(self, names: Iterable[str]) -> Iterator[tuple[str, _Fate]]:
+        """What became of files that could not be deleted: a store may fail after it did. One that does not answer
+        this either is asked for no more."""
+        is_silent = False
+        for name in names:
+            fate = _Fate.UNKNOWN
+            if not is_silent:
+                try:
+                    fate = _Fate.GONE if self._storage.stat(name) is None else _Fate.FAILED
+                except OSError:
+                    is_silent = True
+            yield name, fate
+
+    def put_aside(self, files: pa.RecordBatch) -> None:
+        """Move one part to the quarantine, after its list. Raises OSError where nobody knows what became of some."""
+        if self.folder is None:
+            self.folder = folder_of(self.territory, self.run)
+            earlier = parts(self._storage, self.folder)
+            self.numbers = count(earlier[-1].number + 1 if earlier else 0)
+        part, since = Part(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
+        self.at = part.plan
+        planned = write_plan(self._storage, part, self.run, files=files, now_ms=since)
+        fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned)
+        self.gone += _tally([file for file, fate, _ in fates if fate is _Fate.GONE])
+        self.left += _tally([file for file, fate, _ in fates if fate is _Fate.LEFT])
+        self.failed += [(file.path, why) for file, fate, why in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
+        self.unknown += _tally([file for file, fate, _ in fates if fate is _Fate.UNKNOWN])
+        if any(fate is _Fate.UNKNOWN for _, fate, _ in fates):
+            raise OSError(f"{part.plan}: expected each of its files in one place, found some that may be in two")
+        left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
+        write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
+
+    def _each(self, work: Callable[[Planned], T], files: Sequence[Planned]) -> list[T]:
+        """A local disk gains nothing from threads, a bucket is mostly waited for."""
+        if isinstance(self._storage, LocalStorage):
+            return [work(file) for file in files]
+        with ThreadPoolExecutor(_THREADS) as threads:
+            return list(threads.map(work, files))
+
+    def _moved(self, file: Planned, *, until_ms: int) -> Became:
+        """What became of a file. Raises nothing that would hide what became of others."""
+        if self.clock() > until_ms:
+            return file, _Fate.FAILED, "its part took too long: another run may settle it by now"
+        try:
+            if not self._is_unchanged(file):
+                return file, _Fate.LEFT, ""
+            moved = self._storage.move(file.path, file.to, may_go=lambda: self.clock() <= until_ms)
+            return file, _Fate.GONE if moved else _Fate.FAILED, "its place in quarantine is taken"
+        except MissingFile:
+            return file, _Fate.LEFT, ""
+        except (NightkeepError, OSError) as failure:
+            return file, self._settled(file), str(failure)
+
+    def _settled(self, file: Planned) -> _Fate:
+        """What became of a file whose move failed."""
+        try:
+            return _Fate.GONE if settled(self._storage, file) is Where.ASIDE else _Fate.FAILED
+        except (NightkeepError, OSError):
+            return _Fate.UNKNOWN
+
+    def _is_unchanged(self, file: Planned) -> bool:
+        """Whether the file is still what was listed."""
+        if not self.recheck:
+            return True
+        found = self._storage.stat(file.path)
+        # Buckets list times in milliseconds, and tell whole seconds of one file.
+        listed = file.bytes, file.modified_ms // 1000
+        return found is not None and (found.bytes, found.modified_ms // 1000) == listed
+
+
+def _tally(files: Sequence[Planned]) -> Tally:
+    return Tally(len(files), sum(file.bytes for file in files))

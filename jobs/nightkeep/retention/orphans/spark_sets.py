@@ -1,0 +1,294 @@
+"""Sets of names that no process has to hold: listed and read by Spark's tasks, compared part by part.
+
+A name goes to a part by a hash of its last component, so that a part has everything that can decide about its files;
+there names are compared as they are without Spark. Rows are kept as checkpoints on the executors' disks: if one is lost
+the sweep fails, because listing again, after the live names were read, would not be safe.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+from pyspark import Broadcast, StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from nightkeep.errors import NightkeepError
+from nightkeep.protocol.table_files import Reach, Root, Sweeps, Territory
+from nightkeep.retention.orphans.classify import NESTED, kinds, walked
+from nightkeep.retention.orphans.memory_sets import InlineSets, listed_files, live_files
+from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, Counted, Tally, Witness, total
+from nightkeep.spark.session import outcome, pickled, returned
+
+_FIELDS: Final = {
+    "role": pl.String, "name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String,
+    "place": pl.Int32, NESTED: pl.String, "needed": pl.Boolean, "told": pl.Binary,
+}  # fmt: skip
+_ROWS: Final = (
+    f"role string, name string, bytes long, modified_ms long, kind string, place int, {NESTED} string, "
+    "needed boolean, told binary"
+)
+_SETTLED: Final = "name string, bytes long, modified_ms long, kind string, told binary"
+
+_LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
+"""What is known of a name: that the store has it, that something that expires reached it, that it is needed."""
+_NAMELESS, _SOURCE, _FAILED, _HEARD = "nameless", "source", "failed", "heard"
+"""Of none: names that are no text, counted; a source still to be read; what a task ended with; what a root told of
+itself beside files."""
+
+_TOLD: Final = (NightkeepError, OSError)
+"""What a task may end with and the driver raises again: a store's own clients try often enough before they give up."""
+_TASKS_PER_CORE: Final = 4
+_NAMES_PER_PART: Final = 100_000
+"""About 30 MB while they are compared."""
+
+
+class SparkSets:
+    """The Sets of a table with more files than one process should hold."""
+
+    def __init__(self, spark: SparkSession, *, names_per_part: int = _NAMES_PER_PART) -> None:
+        self._spark, self._names_per_part = spark, names_per_part
+        self._cores = spark.sparkContext.defaultParallelism
+        self._territory: Territory | None = None
+        self._rows: list[DataFrame] = []
+        self._settled: DataFrame | None = None
+        self._nested: set[tuple[int, str]] = set()
+        self.close()
+
+    def list(self, territory: Territory) -> None:
+        self._territory, self._complete = territory, True
+        folders = _folders(territory, self._cores * _TASKS_PER_CORE)
+        rows, told = self._each(partial(_listed, territory), folders)
+        self._nameless = sum((Tally(int(row["modified_ms"]), int(row["bytes"])) for row in told), NO_FILES)
+        signs = rows.where(F.col(NESTED).isNotNull()).select("place", NESTED).distinct().collect()
+        self._nested = {(int(row["place"]), str(row[NESTED])) for row in signs}
+        self._keep(rows)
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        self._territory = table.territory()
+        named = partial(_named, role=_WANTED, expected=False)
+        self._keep(*self._read(table, roots, named, seen=set(), witness=Witness()))
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        named = partial(_named, role=_LIVE, expected=expected)
+        self._keep(*self._read(table, roots, named, seen=self._sources, witness=self._witness))
+
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+        rows = reduce(DataFrame.unionByName, self._rows)
+        doubted = self._witness.doubted
+        question = _Question(self._of, frozenset(self._nested), self._complete, cutoff_ms, named, doubted)
+        parts = max(self._cores, -(-self._names // self._names_per_part))
+        part = F.pmod(F.xxhash64(F.substring_index("name", "/", -1)), F.lit(parts))
+        names = rows.where(F.col("role").isin(_LISTED, _WANTED, _LIVE)).withColumn("part", part)
+        compared = names.repartition(parts, "part").groupBy("part").applyInArrow(_comparison(question), _SETTLED)
+        self._drop_settled()
+        self._settled = _checkpoint(compared)
+        told = self._settled.where(F.col("told").isNotNull()).select("told").collect()
+        counted = total([returned(bytes(row["told"])) for row in told])
+        listed, unknown = counted.listed + self._nameless, counted.unknown + self._nameless
+        return replace(counted, listed=listed, unknown=unknown, unproven=self._witness.unproven)
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        if self._settled is None:
+            return
+        found = self._settled.where(F.col("told").isNull()).select(*ORPHANS.names).orderBy("name")
+        for row in found.mapInArrow(_streams, "rows binary").toLocalIterator(prefetchPartitions=True):
+            for batch in pa.ipc.open_stream(bytes(row["rows"])):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=ORPHANS)
+
+    def close(self) -> None:
+        for rows in self._rows:
+            rows.unpersist()
+        self._drop_settled()
+        self._territory = None
+        self._complete = False
+        self._nested = set()
+        self._nameless = NO_FILES
+        self._rows = []
+        self._names = 0
+        self._sources: set[object] = set()
+        self._witness = Witness()
+
+    @property
+    def _of(self) -> Territory:
+        if self._territory is None:
+            raise ValueError("no candidates yet, expected list() or reached() first")
+        return self._territory
+
+    def _read(
+        self, table: Sweeps, roots: Sequence[Root], named: Callable[[pl.DataFrame], pl.DataFrame], *,
+        seen: set[object], witness: Witness,
+    ) -> tuple[DataFrame, DataFrame]:  # fmt: skip
+        """What the roots name, and what those of their sources hold that are not in `seen`, which grows."""
+        reached, told = self._each(partial(_reached, table, named), roots)
+        for row in told:
+            if row["role"] == _HEARD:
+                witness.hear(pickle.loads(bytes(row["told"])))
+        fresh = {pickle.loads(bytes(row["told"])) for row in told if row["role"] == _SOURCE} - seen
+        seen |= fresh
+        return reached, self._each(partial(_lived, table, named), [*fresh])[0]
+
+    def _each(
+        self, work: Callable[[Any], Iterator[pl.DataFrame]], items: Sequence[object]
+    ) -> tuple[DataFrame, Sequence[Row]]:
+        """Rows of all items, in tasks side by side, and those that speak of no name. Raises what a task raised."""
+        sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
+        tasks = max(1, min(len(items), self._cores * _TASKS_PER_CORE))
+        try:
+            rows = _checkpoint(self._spark.range(0, len(items), 1, tasks).mapInArrow(_rows(sent), _ROWS))
+        finally:
+            sent.destroy()
+        nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED, _HEARD)
+        told = rows.where(nameless).select("role", "bytes", "modified_ms", "told").distinct().collect()
+        for row in told:
+            if row["role"] == _FAILED:
+                returned(bytes(row["told"]))
+        return rows, told
+
+    def _keep(self, *rows: DataFrame) -> None:
+        self._rows += rows
+        self._names += sum(each.count() for each in rows)
+
+    def _drop_settled(self) -> None:
+        if self._settled is not None:
+            self._settled.unpersist()
+        self._settled = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What every part is asked; `nested` are folders of other tables, as (place, folder)."""
+
+    territory: Territory
+    nested: frozenset[tuple[int, str]]
+    complete: bool
+    cutoff_ms: int | None
+    named: tuple[str, ...]
+    doubted: frozenset[str]
+
+
+def _checkpoint(rows: DataFrame) -> DataFrame:
+    """Computed now, once and for all."""
+    return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+
+
+def _folders(territory: Territory, enough: int) -> tuple[tuple[str, bool], ...]:
+    """Folders to list side by side, each with all below it or (False) without: every file is in exactly one."""
+    deep, shallow = deque(walked(territory)), deque[str]()
+    for _ in range(enough):
+        if not deep or len(deep) >= enough:
+            break
+        shallow.append(deep.popleft())
+        deep.extend(territory.storage.folders(shallow[-1]))
+    return (*((folder, False) for folder in shallow), *((folder, True) for folder in deep))
+
+
+def _listed(territory: Territory, folder: tuple[str, bool]) -> Iterator[pl.DataFrame]:
+    name, deep = folder
+    for number, batch in enumerate(territory.storage.walk(name) if deep else (territory.storage.list(name),)):
+        files, nameless = listed_files(batch, territory)
+        yield files.with_columns(pl.lit(_LISTED).alias("role"))
+        if nameless.files:
+            # Their number is where times are; the folder keeps two alike apart.
+            yield pl.DataFrame({
+                "role": [_NAMELESS], "bytes": [nameless.bytes], "modified_ms": [nameless.files],
+                "told": [pickled((folder, number))],
+            })  # fmt: skip
+
+
+def _reached(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], root: Root) -> Iterator[pl.DataFrame]:
+    reach = table.reach(root)
+    yield named(live_files(reach.files))
+    told = [pickled(source) for source in reach.sources]
+    yield pl.DataFrame({"told": told}, schema={"told": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
+    if reach.unproven or reach.contents:
+        heard = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
+        yield pl.DataFrame({"role": [_HEARD], "told": [pickled(heard)]})
+
+
+def _lived(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], source: object) -> Iterator[pl.DataFrame]:
+    for batch in table.live(source):
+        yield named(live_files(batch))
+
+
+def _named(files: pl.DataFrame, *, role: str, expected: bool) -> pl.DataFrame:
+    return files.with_columns(pl.col("needed") & pl.lit(expected), pl.lit(role).alias("role"))
+
+
+def _rows(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
+    """The function that Spark runs on numbers of items: their rows, or what one of them failed with."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        work, items = sent.value
+        for number in (number.as_py() for batch in batches for number in batch.column("id")):
+            try:
+                for frame in pickle.loads(work)(pickle.loads(items[number])):
+                    yield from _wired(frame)
+            except _TOLD as failure:
+                yield from _wired(pl.DataFrame({"role": [_FAILED], "told": [_raising(failure)]}))
+
+    return run
+
+
+def _wired(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+    """The frame with every column that a row has, in their order."""
+    missing = [pl.lit(None, kind).alias(name) for name, kind in _FIELDS.items() if name not in frame.columns]
+    full = frame.with_columns(missing).select(pl.col(name).cast(kind) for name, kind in _FIELDS.items())
+    yield from full.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+
+def _raising(failure: Exception) -> bytes:
+    def fail() -> None:
+        raise failure
+
+    return outcome(fail, told=_TOLD)
+
+
+def _comparison(question: _Question) -> Any:
+    """The function that Spark runs on the rows of a part: its orphans, and what was counted in one more row."""
+    asked = pickled(question)
+
+    def run(rows: pa.Table) -> pa.Table:
+        found = pickle.loads(asked)
+        frame = pl.from_arrow(rows)
+        assert isinstance(frame, pl.DataFrame)
+        sets = _part(found, frame)
+        # Asks the store for what was reached, and for what is needed and was not listed.
+        told = outcome(lambda: sets.settle(cutoff_ms=found.cutoff_ms, named=found.named), told=_TOLD)
+        orphans = pa.Table.from_batches(sets.orphans(), ORPHANS)
+        columns = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in orphans.columns]
+        return pa.table([*columns, pa.array([None] * len(orphans) + [told], pa.binary())], [*ORPHANS.names, "told"])
+
+    return run
+
+
+def _part(question: _Question, rows: pl.DataFrame) -> InlineSets:
+    live = pl.col("role") == _LIVE
+    listed = rows.filter(pl.col("role") == _LISTED).with_columns(
+        pl.col("kind").cast(kinds(question.territory)), pl.col("place").cast(pl.UInt16)
+    )
+    return InlineSets.of_part(
+        question.territory,
+        listed=listed.select("name", "bytes", "modified_ms", "kind", "place"),
+        wanted=rows.filter(pl.col("role") == _WANTED).select("name", "bytes", "needed"),
+        live=rows.filter(live).select("name", "bytes", "needed"),
+        nested=question.nested,
+        complete=question.complete,
+        doubted=question.doubted,
+    )
+
+
+def _streams(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as one value: rows on their way to the driver stay columns."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])

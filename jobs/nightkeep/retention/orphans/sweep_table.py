@@ -1,0 +1,136 @@
+"""A table -> what it no longer needs, told, put aside or deleted. In doubt nothing goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from nightkeep.errors import NightkeepError, RefusedTable
+from nightkeep.model import Operation, Outcome, Run, run_token
+from nightkeep.protocol.table_files import Announces, Retention, Sweeps, Territory, refuse_changes
+from nightkeep.retention.orphans.classify import own_folder, vouched
+from nightkeep.retention.orphans.guards import (
+    check_age,
+    check_evidence,
+    clocks_apart,
+    not_proven,
+    store_ahead_ms,
+    too_many,
+)
+from nightkeep.retention.orphans.lease import Clock, wall_ms
+from nightkeep.retention.orphans.look import Look, still_orphans
+from nightkeep.retention.orphans.quarantine import close, purge
+from nightkeep.retention.orphans.removal import remove
+from nightkeep.retention.orphans.sets import NO_FILES, Counted, Sets
+from nightkeep.retention.orphans.sweep_request import Acted, Mode, SweepOrder, Swept
+
+__all__ = ["Mode", "SweepOrder", "Swept", "sweep"]
+
+
+def sweep(
+    table: Sweeps, order: SweepOrder, run: Run, *,
+    sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
+) -> Swept:  # fmt: skip
+    """What was found stays readable through `sets` until it is closed. A dry run writes nothing at all.
+
+    `before` is called once orphans are about to go, before the table's history or any file tells of it, and may raise
+    to keep them.
+
+    Raises UsageError for an age below the format's floor, EvidenceError where metadata and folder contradict each
+    other or cannot be read, RefusedTable for what is not handled and while another run puts files of the table aside;
+    no file of the table was touched then.
+    """
+    whole = table.territory()
+    territory = vouched(whole, outside=order.outside)
+    _require_own_place(whole, territory)
+    check_age(order, territory)
+    closed: tuple[str, ...] = ()
+    if order.mode is not Mode.DRY_RUN:
+        refuse_changes(whole)
+        ahead_ms = store_ahead_ms(territory, run, clock)
+        run = replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
+        if reason := clocks_apart(ahead_ms):
+            return Swept(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
+        closed = close(whole, run)
+    cutoff_ms = run.now_ms - order.older_than_ms
+    look = Look(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
+    look.begin(territory)
+    settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
+    counted = settle()
+    check_evidence(counted, territory)
+    found = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=_unseen(whole, territory))
+    if order.mode is Mode.DRY_RUN:
+        return _told(found, counted, order)
+    if reason := not_proven(counted, order.mode) or too_many(counted, order):
+        return replace(found, outcome=Outcome.REFUSED, reason=reason)
+    acted = Acted()
+    if counted.orphans.files:
+        before()
+        acted = remove(
+            territory,
+            still_orphans(look, sets, settle, order.mode),
+            run,
+            mode=order.mode,
+            total=counted.orphans,
+            older_than_ms=order.older_than_ms,
+            announce=table if isinstance(table, Announces) else None,
+        )
+    return _ended(found, acted, territory, order=order, now_ms=run.now_ms)
+
+
+def _require_own_place(whole: Territory, territory: Territory) -> None:
+    """Raises RefusedTable where all that metadata names may be another table's."""
+    if any(place.kinds for place in whole.places) and not any(place.kinds for place in territory.places):
+        folders = ", ".join(sorted({place.folder for place in whole.places}))
+        feature = f"its metadata says that its files are in {folders}, and its own metadata file is not there"
+        raise RefusedTable(whole.table.name, feature, "set sweep.outside to true if no other table has files there")
+
+
+def _unseen(whole: Territory, territory: Territory) -> tuple[str, ...]:
+    return tuple(place.folder for place in whole.places if place not in territory.places)
+
+
+def _names(run_id: str | None) -> tuple[str, ...]:
+    """What names of files hold that a run of ours wrote, whatever it did."""
+    return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
+
+
+def _told(found: Swept, counted: Counted, order: SweepOrder) -> Swept:
+    if not counted.orphans.files and not counted.doubted.files:
+        return found
+    reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
+    if refusal := too_many(counted, order):
+        reason += f"; acting would be refused: {refusal}"
+    if unproven := not_proven(counted, Mode.DELETE):
+        reason += f"; deleting would be refused: {unproven}"
+    return replace(found, outcome=Outcome.SKIPPED, reason=reason)
+
+
+def _ended(found: Swept, acted: Acted, territory: Territory, *, order: SweepOrder, now_ms: int) -> Swept:
+    purged, failed = NO_FILES, acted.failed
+    try:
+        if order.purge_after_ms is not None:
+            purged = purge(territory, now_ms=now_ms, older_than_ms=order.purge_after_ms)
+    except (NightkeepError, OSError) as failure:
+        # What was done by then must be told.
+        failed += ((own_folder(territory), f"old quarantines could not be purged: {failure}"),)
+    verb = "deleted" if order.mode is Mode.DELETE else "put aside"
+    said = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
+    said += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
+    said += [f"{len(failed)} could not be removed"] if failed else []
+    said += [f"{acted.unknown.files} of them may be gone"] if acted.unknown.files else []
+    said += [f"{purged.files} files purged from quarantine"] if purged.files else []
+    done = acted.gone.files or purged.files
+    outcome = Outcome.FAILED if failed else Outcome.VERIFIED if done else Outcome.UNCHANGED
+    return replace(
+        found,
+        outcome=outcome,
+        reason="; ".join(said) or found.reason,
+        acted=acted.gone,
+        left=acted.left,
+        failed=failed,
+        folder=acted.folder,
+        purged=purged,
+        unknown=acted.unknown,
+    )

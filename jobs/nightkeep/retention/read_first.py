@@ -1,0 +1,42 @@
+"""All the metadata that a sweep or an expiry reads -> read once, for what that does to the process which reads it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from nightkeep.errors import NightkeepError
+from nightkeep.formats import open_table
+from nightkeep.model import Operation
+from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol import MayBeNew
+from nightkeep.protocol.table_files import Expires, Sweeps
+from nightkeep.retention.check_afterwards import retention_of
+from nightkeep.retention.expire import expire_order
+from nightkeep.retention.order import Log, UpkeepOrder
+from nightkeep.retention.orphans.growing_sets import NAMES_HERE
+
+
+def first_look(policy: EffectivePolicy, order: UpkeepOrder) -> None:
+    """Read it, as far as the work itself reads it outside of Spark.
+
+    What is wrong with it is the work's to tell: that reads it again, when it can be another.
+    """
+    with suppress(NightkeepError, OSError):
+        table = open_table(policy.address)
+        if isinstance(table, Sweeps) and not (isinstance(table, MayBeNew) and table.never_written()):
+            _read(table, policy, order)
+
+
+def _read(table: Sweeps, policy: EffectivePolicy, order: UpkeepOrder) -> None:
+    table.territory()
+    if order.operation is Operation.EXPIRE and isinstance(table, Expires):
+        table.expiry(expire_order(Log(policy, order), order.mode_for(policy), order.run().now_ms).request)
+    names, read = 0, set[object]()
+    for root in table.roots(retention_of(policy, order)):
+        for source in table.reach(root).sources:
+            if source not in read:
+                read.add(source)
+                for files in table.live(source):
+                    names += files.num_rows
+                    if names > NAMES_HERE:
+                        return

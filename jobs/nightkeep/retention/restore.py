@@ -1,0 +1,42 @@
+"""What one run put aside -> back where it was -> a document that names what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Operation, Run
+from nightkeep.protocol.table_files import Sweeps
+from nightkeep.report import RunDocument, document_path, load_document, require_writable
+from nightkeep.retention.order import Log
+from nightkeep.retention.orphans.quarantine import restore
+from nightkeep.retention.sweep import failures
+
+
+def restored(log: Log, table: Sweeps, run: Run) -> RunDocument:
+    """Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list that is damaged,
+    EvidenceError, before anything is moved, where a document could not be written."""
+    territory = table.territory()
+    require_writable(log.order.reports, log.policy.address.name)
+    with log.stage("restore"):
+        told = [*_told(log, territory.storage.root)]
+        found = restore(territory, run.run_id, now_ms=run.now_ms, told=told)
+    log.extra |= {
+        "restored_run": run.run_id,
+        "acted": {"files": found.files, "bytes": found.bytes},
+        "failed": failures(found.conflicts, territory.storage.root),
+    }
+    return log.document(found.outcome, found.reason)
+
+
+def _told(log: Log, root: str) -> Iterator[str]:
+    """Quarantines in this store that the run's documents name: they are not where the table is, if that has moved."""
+    prefix = f"{root.rstrip('/')}/"
+    for operation in (Operation.SWEEP, Operation.EXPIRE):
+        path = document_path(log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=operation)
+        # What cannot be read tells nothing; the table may tell all there is.
+        with suppress(CorruptMetadata, FileNotFoundError):
+            folder = load_document(path).extra.get("quarantine")
+            if isinstance(folder, str) and folder.startswith(prefix):
+                yield folder.removeprefix(prefix)

@@ -1,0 +1,68 @@
+"""An attempt that died between its first file and its document, and the one that goes on -> one document of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from nightkeep.model import Outcome, Run
+from nightkeep.protocol.table_files import Territory
+from nightkeep.report import RunDocument
+from nightkeep.retention.order import Log
+from nightkeep.retention.orphan_list import counted
+from nightkeep.retention.orphans.quarantine_manifest import Mark, folder_of, parts, read_mark, read_plan
+from nightkeep.retention.orphans.sets import NO_FILES, Tally
+from nightkeep.retention.orphans.sweep_request import Mode
+
+_LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind", "by_age")
+
+
+def swept_on(log: Log, territory: Territory, run: Run) -> None:
+    """Say what both attempts of a sweep did; with files put aside the quarantine itself tells, else the earlier list.
+
+    Raises CorruptMetadata for a quarantine whose lists are damaged.
+    """
+    earlier = _earlier(log)
+    told = {name: earlier.extra[name] for name in _LIST if name in earlier.extra}
+    if log.extra.get("orphans_file") is None:
+        log.extra |= told
+    else:
+        log.extra["earlier"] = told
+    log.extra |= {"changed": True, "finished": True}
+    if log.order.mode_for(log.policy) is Mode.QUARANTINE:
+        folder = folder_of(territory, run)
+        log.extra |= {
+            "acted": counted(put_aside(territory, folder)),
+            "quarantine": f"{territory.storage.root.rstrip('/')}/{folder}",
+        }
+
+
+def expired_on(log: Log) -> None:
+    """Say which versions both attempts of an expiry let go."""
+    earlier = _earlier(log).extra.get("expired")
+    before = earlier if isinstance(earlier, Sequence) else ()
+    both = dict.fromkeys([*before, *cast(Sequence[object], log.extra["expired"])])
+    log.extra |= {"expired": list(both), "changed": True, "finished": True}
+
+
+def ended_on(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
+    """The document of an attempt that went on where an earlier one had died: of the two something went."""
+    said = "" if reason is None else f"{reason}; "
+    return log.document(Outcome.worst([outcome, Outcome.VERIFIED]), f"{said}went on where an earlier attempt had ended")
+
+
+def put_aside(territory: Territory, folder: str) -> Tally:
+    """All files of a run's quarantine whose parts are closed: those that were not left, wherever they are now."""
+    found = NO_FILES
+    for part in parts(territory.storage, folder):
+        if part.planned and Mark.DONE in part.marks:
+            _, left = read_mark(territory.storage, part, Mark.DONE)
+            moved = [file.bytes for file in read_plan(territory, part)[1] if file.path not in left]
+            found += Tally(len(moved), sum(moved))
+    return found
+
+
+def _earlier(log: Log) -> RunDocument:
+    if log.earlier is None:
+        raise ValueError("no earlier attempt, expected the document of one")
+    return log.earlier

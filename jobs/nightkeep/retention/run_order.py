@@ -1,0 +1,109 @@
+"""An order -> the work it names -> a document. What is expected ends as an outcome, the caller's slips are raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.formats import open_table
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol import MayBeNew
+from nightkeep.protocol.table_files import Expires, Sweeps
+from nightkeep.report import RunDocument, document_path, ending, load_document, store_or_say
+from nightkeep.retention.check_afterwards import awaits_judging, judged
+from nightkeep.retention.expire import expired
+from nightkeep.retention.order import Log, UpkeepOrder
+from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.restore import restored
+from nightkeep.retention.sweep import swept
+from nightkeep.running.run_ids import ASKED, other_options
+from nightkeep.running.skip_reasons import not_now
+from nightkeep.spark.engine import Engine
+
+
+def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:
+    """Do what was ordered and store the document, then again with what was found afterwards."""
+    document = upkeep(policy, order, engine=engine)
+    told, _ = store_or_say(document, order.reports)
+    if order.checked(policy) and awaits_judging(document):
+        told, _ = store_or_say(judged(document, policy, order, engine=engine), order.reports)
+    return told
+
+
+def upkeep(
+    policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine, first: Callable[[], None] = lambda: None
+) -> RunDocument:
+    """Carry out an order on one table. Spark starts when something is about to go, and a look afterwards is wanted.
+    `first` is called before any metadata of it is read; what it raises ends the order as what the work raises.
+
+    Raises UsageError for a request that cannot be understood. Everything else ends in the document.
+    """
+    log = Log(policy, order)
+    try:
+        told = _told(log)
+        if told is not None and told.extra.get("finished"):
+            return told
+        log.earlier = told
+        # What is done is told, and looked at, whatever keeps more from being done.
+        waiting = _waiting(policy, order, log)
+        if waiting is not None:
+            return told or log.document(Outcome.SKIPPED, waiting)
+        first()
+        return _work(log, engine)
+    except UsageError:
+        raise
+    except (NightkeepError, OSError) as failure:
+        return log.document(*ending(failure, policy.address.name))
+
+
+def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocument:
+    """The document of an order that a surprise ended."""
+    log = Log(policy, order)
+    # Stored by this attempt, perhaps, before the first file went; what cannot be read tells nothing.
+    with suppress(NightkeepError, OSError):
+        log.earlier = _told(log)
+    return log.document(Outcome.FAILED, reason)
+
+
+def _waiting(policy: EffectivePolicy, order: UpkeepOrder, log: Log) -> str | None:
+    """Why the policy, or a hold, says to leave the table alone; nothing keeps files from coming back."""
+    if order.operation is Operation.RESTORE:
+        return None
+    if policy.settings.pause is not None:
+        return f"paused: {policy.settings.pause}"
+    return None if order.mode_for(policy) is Mode.DRY_RUN else not_now(policy, order.reports, log.started)
+
+
+def _work(log: Log, engine: Engine) -> RunDocument:
+    order, table = log.order, open_table(log.policy.address)
+    if order.operation is not Operation.RESTORE and isinstance(table, MayBeNew) and table.never_written():
+        return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
+    if order.operation is Operation.EXPIRE and isinstance(table, Expires):
+        return expired(log, table, order.run(), engine)
+    if order.operation is Operation.SWEEP and isinstance(table, Sweeps):
+        return swept(log, table, order.run(), engine)
+    if order.operation is Operation.RESTORE and isinstance(table, Sweeps):
+        return restored(log, table, order.run())
+    missing = f"operation {order.operation} does not exist for {log.policy.address.format} tables"
+    raise RefusedTable(log.policy.address.name, missing, "leave it to its engine")
+
+
+def _told(log: Log) -> RunDocument | None:
+    """What an earlier attempt of this run did: to its end, then it is told again, or not, then this one goes on.
+
+    None for one that changed nothing. Raises UsageError for one that was asked for something else.
+    """
+    order = log.order
+    path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
+    if order.operation is Operation.RESTORE or not path.exists():
+        return None
+    told = load_document(path)
+    if not told.extra.get("changed"):
+        return None
+    # Documents from before options were kept tell the mode.
+    before, now = told.extra.get(ASKED, {"mode": told.extra.get("mode")}), order.asked(log.policy)
+    if before != (now if ASKED in told.extra else {"mode": now["mode"]}):
+        raise UsageError(other_options(order.run_id, before, now))
+    return told

@@ -1,0 +1,119 @@
+"""One table's orphans -> told, put aside or deleted -> a document, with a file of all of them beside it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from nightkeep.model import Outcome, Run
+from nightkeep.protocol.table_files import Sweeps
+from nightkeep.report import RunDocument, document_path
+from nightkeep.retention.check_afterwards import remember
+from nightkeep.retention.order import Log, unchecked_versions
+from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
+from nightkeep.retention.orphans.growing_sets import sets_of
+from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.resume import ended_on, swept_on
+from nightkeep.retention.timed_sets import WatchedSets
+from nightkeep.spark.engine import Engine
+
+UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
+"""What a document says that is stored before the first file goes."""
+
+_UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
+
+
+def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
+    """Raises UsageError for an age below the floor; what else a sweep raises."""
+    mode = log.order.mode_for(log.policy)
+
+    def before() -> None:
+        list_orphans(log, table, watched.sets, run.now_ms)
+        remember(log, engine)
+        log.extra |= {"changed": True, "finished": False}
+        log.stored(Outcome.FAILED, UNFINISHED)
+
+    watched = WatchedSets(sets_of(engine), log.stage)
+    with closing(watched):
+        with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
+            found = sweep(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
+        log.extra |= told(found, root=table.territory().storage.root)
+        if found.counted is not None and found.counted.orphans.files and log.extra.get("orphans_file") is None:
+            list_orphans(log, table, watched.sets, run.now_ms)
+        if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+            remember(log, engine)
+            swept_on(log, table.territory(), run)
+            return ended_on(log, found.outcome, found.reason)
+    return log.document(found.outcome, found.reason)
+
+
+def sweep_order(log: Log, mode: Mode, now_ms: int) -> SweepOrder:
+    """The policy's settings with what was asked on top."""
+    asked, settings = log.order, log.policy.settings.sweep
+    return SweepOrder(
+        mode=mode,
+        older_than_ms=settings.older_than if asked.older_than_ms is None else asked.older_than_ms,
+        below_floor=asked.below_floor,
+        max_share=settings.max_share if asked.max_share is None else asked.max_share,
+        of_run=asked.of_run,
+        keep=unchecked_versions(log.policy, asked.reports, now_ms=now_ms),
+        purge_after_ms=settings.purge_after,
+        outside=settings.outside,
+    )
+
+
+def told(found: Swept, *, root: str) -> dict[str, object]:
+    """What the document says of a sweep beside its outcome."""
+    return {
+        "cutoff": iso(found.cutoff_ms),
+        **looked(found.counted),
+        **evidence(found.counted),
+        "acted": counted(found.acted),
+        "left": counted(found.left),
+        "purged": counted(found.purged),
+        "failed": failures(found.failed, root),
+        "quarantine": full(root, found.folder),
+        "closed": list(found.closed),
+        "notes": [f"{full(root, folder)} {_UNSEEN}" for folder in found.unseen],
+        "changed": found.changed,
+        "finished": found.outcome is Outcome.VERIFIED,
+    }
+
+
+def looked(found: Counted | None) -> dict[str, object]:
+    """Counts of what was listed, None where nothing was."""
+    names = ("listed", "live", "young", "unknown", "doubted")
+    return {f"{name}_files": None if found is None else getattr(found, name).files for name in names}
+
+
+def evidence(found: Counted | None) -> dict[str, object]:
+    """Whether what was read is proven whole by what is told elsewhere, and if not, why; None where nothing was read."""
+    if found is None:
+        return {"evidence": None, "unproven": [], "needed_files": None}
+    why = [str(each) for each in found.unproven[:SHOWN]]
+    return {"evidence": "none" if why else "complete", "unproven": why, "needed_files": found.needed}
+
+
+def failures(failed: tuple[tuple[str, str], ...], root: str) -> list[dict[str, object]]:
+    return [{"path": full(root, name), "reason": why} for name, why in failed]
+
+
+def full(root: str, name: str | None) -> str | None:
+    """A name with its store's root in front."""
+    return None if name is None else f"{root.rstrip('/')}/{name}"
+
+
+def list_orphans(log: Log, table: Sweeps, sets: Sets, now_ms: int) -> None:
+    """Write all that the sets call orphans, and say in the document what they are."""
+    document = document_path(
+        log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
+    )
+    path = Path(f"{document.with_suffix('')}.orphans.jsonl")
+    if log.earlier is not None and path.exists():
+        path = path.with_name(path.name.replace(".orphans.", f".orphans-{now_ms}."))
+    with log.stage("tell"):
+        found = write_orphans(path, sets.orphans(), root=table.territory().storage.root, now_ms=now_ms)
+    log.extra |= {**found.to_json(), "orphans_file": str(path.absolute())}

@@ -1,0 +1,40 @@
+"""Sets whose steps are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+import pyarrow as pa
+
+from nightkeep.protocol.table_files import Root, Sweeps, Territory
+from nightkeep.retention.orphans.sets import Counted, Sets
+
+
+class WatchedSets:
+    """`stage` takes the time of each step by its name."""
+
+    def __init__(self, sets: Sets, stage: Callable[[str], AbstractContextManager[None]]) -> None:
+        self.sets, self._stage = sets, stage
+
+    def list(self, territory: Territory) -> None:
+        with self._stage("list"):
+            self.sets.list(territory)
+
+    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+        with self._stage("list"):
+            self.sets.reached(table, roots)
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        with self._stage("live"):
+            self.sets.live(table, roots, expected=expected)
+
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+        with self._stage("compare"):
+            return self.sets.settle(cutoff_ms=cutoff_ms, named=named)
+
+    def orphans(self) -> Iterator[pa.RecordBatch]:
+        return self.sets.orphans()
+
+    def close(self) -> None:
+        self.sets.close()

@@ -1,0 +1,71 @@
+"""What a run has to know of a table before it works on it, as one value: another process may have read it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nightkeep.model import Committed, Operation, Plan, Request, Run, run_token
+from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol import ChangesRows, Snapshot, Table, Watch
+from nightkeep.running.run_log import Order
+from nightkeep.sql.rows.keys import key_condition
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is to be done to `base`, and what was found in the history up to it. `seconds` is what that took."""
+
+    base: Snapshot[Any]
+    request: Request
+    plan: Plan
+    watch: Watch | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An opened table, and what this run has published of it already: then, and where nobody asked, nothing is planned.
+
+    Nor is anything of a table that nobody ever wrote to.
+    """
+
+    table: Table[Any]
+    published: Sequence[Committed] = ()
+    planned: Planned | None = None
+
+
+class Reader(Protocol):
+    """Reads a table for a run. With `plans` unset it only looks for what the run has published."""
+
+    def __call__(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading: ...
+
+
+def request_of(policy: EffectivePolicy, order: Order, table: Table[Any], base: Snapshot[Any], *, run: Run) -> Request:
+    """The policy's settings for one operation. Raises UsageError for keys that are none."""
+    settings, rows = policy.settings, order.rows
+    if order.keys is not None and isinstance(table, ChangesRows):
+        rows = key_condition(order.keys, table.columns(base))
+    return Request(
+        operation=order.operation, now_ms=run.now_ms, full=settings.full, rows=rows,
+        # The policy's filter is for the night.
+        where=settings.where if rows is None else None,
+        target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
+        # A policy's clustering is for when files are rewritten.
+        clustering=settings.clustering if order.operation is Operation.OPTIMIZE else None,
+        min_bytes=settings.min_file_size,
+        max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
+        wide_bytes=settings.exchange_above, writers=settings.writers,
+    )  # fmt: skip
+
+
+def run_of(order: Order) -> Run:
+    """A new attempt of the run that is ordered."""
+    return Run(order.run_id, run_token(order.run_id, order.operation), new_attempt(), time.time_ns() // 1_000_000)
+
+
+def new_attempt() -> str:
+    return uuid.uuid4().hex[:8]

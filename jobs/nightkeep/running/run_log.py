@@ -1,0 +1,65 @@
+"""One run on one table: what was asked, and the document in the making."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import EffectivePolicy
+from nightkeep.report import Metrics, RunDocument
+from nightkeep.running.run_ids import ASKED
+from nightkeep.running.software_versions import versions
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a caller asks of one table, beyond its policy. `reports` is where holds are kept.
+
+    `rows`, a condition, or `keys`, a file of keys, tell the rows to delete, without which no row is. `asked` are the
+    options that the run id belongs to, as they were said.
+    """
+
+    operation: Operation
+    run_id: str
+    reports: str
+    dry_run: bool = False
+    rows: str | None = None
+    keys: Path | None = None
+    asked: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class RunLog:
+    """The document in the making; stages add to it in the order they run."""
+
+    policy: EffectivePolicy
+    order: Order
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+
+    def document(self, outcome: Outcome, reason: str | None = None, **facts: Any) -> RunDocument:
+        known = {**self.facts, **facts}
+        metrics = replace(known.pop("metrics", Metrics()), seconds=dict(self.seconds))
+        address, asked = self.policy.address, dict(self.order.asked)
+        if asked:
+            known["extra"] = {**known.get("extra", {}), ASKED: asked}
+        return RunDocument(
+            run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
+            outcome=outcome, reason=reason, address=str(address), started_at=self.started,
+            finished_at=datetime.now(UTC), versions=versions(), metrics=metrics, **known,
+        )  # fmt: skip

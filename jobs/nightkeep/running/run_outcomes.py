@@ -1,0 +1,116 @@
+"""What batches became, or what was published before -> the document that a run ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.model import Committed, Conflicted, Mismatch, Operation, Outcome, Run, VersionIdentity
+from nightkeep.protocol import Snapshot, Table
+from nightkeep.report import (
+    CheckStatus,
+    Expectations,
+    Metrics,
+    RunDocument,
+    UnitResult,
+    document_path,
+    hold,
+    load_document,
+)  # fmt: skip
+from nightkeep.running.run_log import RunLog
+from nightkeep.running.run_summary import Batch, commits, mismatched, published, sizes, unit_results, why
+
+
+def mismatch(log: RunLog, ended: Sequence[Batch]) -> RunDocument:
+    *before, last = ended
+    assert isinstance(last.checked, Mismatch)
+    units = (*(unit for batch in before for unit in unit_results(batch)), *mismatched(last.checked))
+    reason, evidence = why(last.checked, last.rewrites), {"evidence": list(last.staged)}
+    return log.document(Outcome.MISMATCH, reason, units=units, extra=evidence)
+
+
+def undermined(
+    log: RunLog, table: Table[Any], done: Sequence[Committed], units: Sequence[UnitResult] = ()
+) -> RunDocument:
+    """Readers see a version that nobody proved on what lies below it now: a person has to look before the next run."""
+    wrong = next(each for each in done if each.undermined)
+    mine = {(key.partition, key.bucket) for key in wrong.units}
+    told = tuple(
+        replace(unit, outcome=Outcome.MISMATCH, reason=wrong.undermined)
+        if (unit.partition, unit.bucket) in mine else unit
+        for unit in units
+    )  # fmt: skip
+    below = (version for version in range(wrong.parent_version, 0, -1) if table.digest(version) is not None)
+    before = next(below, None)
+    document = log.document(
+        Outcome.MISMATCH, f"published version {wrong.version}, but {wrong.undermined}; nothing was deleted; on hold",
+        units=told, go_back=None if before is None else table.go_back(before), **commits(done),
+        expectations=Expectations(CheckStatus.SKIPPED, reason=wrong.undermined),
+    )  # fmt: skip
+    hold(log.order.reports, log.policy.address.name, document)
+    return document
+
+
+def ended(log: RunLog, table: Table[Any], base: Snapshot[Any], ended: Sequence[Batch], run: Run) -> RunDocument:
+    units = tuple(unit for batch in ended for unit in unit_results(batch))
+    lost, done = [unit for unit in units if unit.outcome is Outcome.CONFLICTED], published(ended)
+    if not done:
+        return log.document(Outcome.CONFLICTED, _why_lost(ended), units=units)
+    # Another attempt of this run may be why units are lost: what it published is to be checked, too.
+    told = commits(_with_rivals(done, table.committed(run)) if lost else done)
+    outcome = Outcome.worst(unit.outcome for unit in units)
+    reason = f"{len(lost)} of {len(units)} units lost a race; the next run plans them again" if lost else None
+    try:
+        after = table.snapshot(done[-1].version)
+    except MissingFile:
+        gone = f"published version {done[-1].version} is gone already: expired or rolled back"
+        return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **told)
+    if log.order.operation is Operation.DELETE:
+        told["go_back"] = table.go_back(done[0].parent_version)
+    touched = [key for commit in done for key in commit.units]
+    metrics = sizes(after.sizes, after, log.facts["metrics"])
+    metrics = replace(metrics, extra={**metrics.extra, **table.figures(base, after, touched)})
+    return log.document(outcome, reason, units=units, metrics=metrics, **told)
+
+
+def _with_rivals(done: Sequence[Committed], every: Sequence[Committed]) -> Sequence[Committed]:
+    """All commits of the run, oldest first; those that are gone by now before the others."""
+    mine, there = {each.version: each for each in done}, {each.version for each in every}
+    return [*(each for each in done if each.version not in there), *(mine.get(each.version, each) for each in every)]
+
+
+def _why_lost(ended: Sequence[Batch]) -> str:
+    early = [batch.published for batch in ended if batch.checked is None]
+    reasons = {reason for lost in early if isinstance(lost, Conflicted) for _, reason in lost.units}
+    return "; ".join([*sorted(reasons), "lost a race for every unit; the next run plans again"])
+
+
+def found(log: RunLog, table: Table[Any], earlier: Sequence[Committed]) -> RunDocument:
+    """A retry after a death between commit and report: what was published had been proven before it was."""
+    log.facts.clear()
+    path = document_path(
+        log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
+    )
+    versions = [each.version for each in earlier]
+    # What cannot be read tells nothing; the table itself says what was published.
+    with suppress(FileNotFoundError, CorruptMetadata):
+        told = load_document(path)
+        if {*versions} <= {commit.version for commit in told.commits}:
+            return told
+    base = {"base_version": earlier[0].parent_version, "base_identity": _text(earlier[0].parent)}
+    if any(each.undermined for each in earlier):
+        log.facts |= base
+        return undermined(log, table, earlier)
+    after = table.snapshot(versions[-1])
+    named = f"version {versions[0]} was" if len(versions) == 1 else f"versions {', '.join(map(str, versions))} were"
+    return log.document(
+        Outcome.VERIFIED, f"{named} published by an earlier attempt of this run",
+        metrics=sizes(after.sizes, after, Metrics()), **base, **commits(earlier),
+    )  # fmt: skip
+
+
+def _text(identity: VersionIdentity | None) -> str | None:
+    return None if identity is None else str(identity)

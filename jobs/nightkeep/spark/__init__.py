@@ -1,0 +1,1 @@
+"""Spark: its settings, its session, and how tasks and rows travel through it."""

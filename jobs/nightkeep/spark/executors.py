@@ -1,0 +1,72 @@
+"""A session on a cluster -> a line in the log while no executor comes, and an end to the waiting."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from nightkeep.errors import Unreachable
+from nightkeep.spark.settings import is_local
+
+_log = logging.getLogger(__name__)
+
+PATIENCE_SECONDS: Final = 600.0
+_TOLD_EVERY_SECONDS: Final = 15.0
+_POLL_SECONDS: Final = 0.5
+
+
+@contextmanager
+def executors_within(spark: Any, seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Inside, jobs that no executor takes are cancelled after `seconds`; an executor that came ends the watch.
+
+    Raises Unreachable then. Spark itself waits for ever where others hold the cores, or no worker is large enough.
+    """
+    context = spark.sparkContext
+    if is_local(context.master):
+        yield
+        return
+    ended, gave_up = threading.Event(), threading.Event()
+    watcher = threading.Thread(
+        target=_watch, args=(context, seconds, ended, gave_up), name="nightkeep-executors", daemon=True
+    )
+    watcher.start()
+    try:
+        yield
+    except Exception as failure:
+        if gave_up.is_set():
+            raise Unreachable(context.master, f"an executor within {seconds:.0f} s", _asked(context)) from failure
+        raise
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(context: Any, seconds: float, ended: threading.Event, gave_up: threading.Event) -> None:
+    began = told = time.monotonic()
+    while not ended.wait(_POLL_SECONDS) and not _has_executor(context):
+        now = time.monotonic()
+        if now - told >= _TOLD_EVERY_SECONDS:
+            told = now
+            _log.warning("%s: no executor after %.0f s: %s", context.master, now - began, _asked(context))
+        if now - began >= seconds:
+            gave_up.set()
+            context.cancelAllJobs()
+            return
+
+
+def _has_executor(context: Any) -> bool:
+    # The driver is one of those that have memory for blocks.
+    return bool(context._jsc.sc().getExecutorMemoryStatus().size() > 1)
+
+
+def _asked(context: Any) -> str:
+    conf = context.getConf()
+    cores, memory = conf.get("spark.executor.cores", "all"), conf.get("spark.executor.memory", "1g")
+    return (
+        f"none of {cores} cores and {memory} of memory; other applications hold the cores (spark.cores.max limits "
+        "what one takes), or no worker is that large"
+    )

@@ -1,0 +1,287 @@
+"""Settings -> a SparkSession -> a Mapper that runs each item as one task. Nothing else builds a session."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import os
+import pickle
+import re
+import site
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import uuid
+import zipfile
+import zipimport
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark import Broadcast, SparkConf, SparkContext, StatusTracker, cloudpickle
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import Progress
+
+from nightkeep.errors import NightkeepError
+from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, said_by_deployment
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_SESSION: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Adaptive execution joins small partitions again: enough for a large check, cheap for a small one.
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The formats allow columns whose names differ in case alone.
+    "spark.sql.caseSensitive": "true",
+}
+"""What holds in a session of ours and in one that was already there."""
+
+
+@contextmanager
+def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes: int) -> Iterator[SparkSession]:
+    """The active session or the one spark-submit asks for, if any, else a new one on `master`.
+
+    A session made here is stopped on leaving; of one that was there only the settings in `_SESSION` change, and
+    they stay. `local[*]` runs as many tasks as the machine has cores and memory for, at `task_memory_bytes` each;
+    elsewhere executors are asked for that have as much, in their heap and beside it. What the deployment says of
+    Spark stands: see `spark_conf`. Executors of another master get this package as a zip; their Python is
+    PYSPARK_PYTHON, by default the path of this one.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for name, value in _SESSION.items():
+            active.conf.set(name, value)
+        yield active
+        return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = _build(master, app_name, task_memory_bytes)
+    try:
+        # Executors fetch the package when they get their first task, so the file must last as long as the session.
+        with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
+            if not str(spark.sparkContext.master).startswith("local"):
+                _ship_package(spark, folder)
+            yield spark
+    finally:
+        spark.stop()
+
+
+def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    said = _submitted() if submitted else said_by_deployment(os.environ)
+    # Under spark-submit the master is its argument, and so is the name.
+    settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
+    place = said.get("spark.master", master) if submitted else master
+    if is_local(place) and not submitted:
+        settings |= _package_path()
+    settings |= defaults(place, task_memory_bytes, said, submitted=submitted) | _SESSION
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told, by its arguments and by spark-defaults.conf; its JVM runs already."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _sized(master: str, task_memory_bytes: int) -> str:
+    """`local[n]` with attempts, which local mode ignores otherwise; n for `*` is what the machine has room for."""
+    local = re.fullmatch(r"local\[(\*|\d+)\]", master)
+    if local is None:
+        return master
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    fitting = max(1, min(len(os.sched_getaffinity(0)), memory // task_memory_bytes))
+    return f"local[{fitting if local[1] == '*' else local[1]},{ATTEMPTS}]"
+
+
+def _package_path() -> dict[str, str]:
+    """Where workers on this machine find the package; nothing where their interpreter knows it already."""
+    parent = str(_package().parent)
+    if parent in site.getsitepackages():
+        return {}
+    return {"spark.executorEnv.PYTHONPATH": parent}
+
+
+def _package() -> Path:
+    return Path(__file__).parent
+
+
+def _ship_package(spark: SparkSession, folder: str) -> None:
+    archive = Path(folder, "nightkeep.zip")
+    archive.write_bytes(package_zip())
+    spark.sparkContext.addPyFile(str(archive))
+
+
+def package_zip() -> bytes:
+    """The package as an importable zip of its sources."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(_package().rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                archive.write(path, path.relative_to(_package().parent))
+    return buffer.getvalue()
+
+
+class SparkMapper:
+    """An `execute.Mapper` whose every item is exactly one Spark task.
+
+    Items and results travel pickled. A NightkeepError of a task is raised here as it was raised there, with its
+    traceback as a note, once all tasks have ended; any other failure is tried again by Spark and then raised as
+    Spark's. Progress is drawn on `console` (standard error by default) if that is a terminal.
+    """
+
+    def __init__(self, spark: SparkSession, *, console: Console | None = None) -> None:
+        self._spark = spark
+        self._console = console or Console(stderr=True)
+
+    def __call__(self, work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:
+        if not items:
+            return []
+        sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
+        try:
+            with job(self._spark, label, console=self._console, tasks=len(items)):
+                numbers = self._spark.range(0, len(items), 1, len(items))
+                tasks = numbers.mapInArrow(_task(sent), "id long, result binary")
+                rows = sorted(tasks.collect(), key=lambda row: int(row.id))
+        finally:
+            sent.destroy()
+        return [returned(bytes(row.result)) for row in rows]
+
+
+@contextmanager
+def job(spark: SparkSession, label: str, *, console: Console, tasks: int) -> Iterator[None]:
+    """What Spark runs inside is called `label`, and its progress drawn if `console` is a terminal."""
+    group = f"{label}-{uuid.uuid4().hex}"
+    spark.sparkContext.setJobGroup(group, label)
+    try:
+        with _progress(spark.sparkContext.statusTracker(), group, console=console, tasks=tasks):
+            yield
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _progress(tracker: StatusTracker, group: str, *, console: Console, tasks: int) -> Iterator[None]:
+    if not console.is_terminal:
+        yield
+        return
+    ended = threading.Event()
+    with Progress(console=console, transient=True) as bars:
+        bar = bars.add_task(group.rpartition("-")[0], total=tasks)
+
+        def watch() -> None:
+            while not ended.wait(_POLL_SECONDS):
+                bars.update(bar, completed=_tasks_ended(tracker, group))
+
+        watcher = threading.Thread(target=watch, name="nightkeep-progress", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def warm_up(spark: SparkSession, *, also: Sequence[str] = ()) -> float:
+    """Start a Python worker on every core and import there what tasks need, and the modules `also` named.
+
+    Workers are kept between tasks, so this is worth its second or two before anything that is measured. Returns
+    its seconds.
+    """
+    started = time.perf_counter()
+    cores, modules = spark.sparkContext.defaultParallelism, (*_TASK_MODULES, *also)
+    SparkMapper(spark, console=Console(quiet=True))(_prepare_worker, [modules] * cores, label="warm up")
+    return time.perf_counter() - started
+
+
+_TASK_MODULES: Final = (
+    "numpy",
+    "pyarrow.parquet",
+    "polars",
+    "nightkeep.kernels.lookup",
+    "nightkeep.kernels.merge",
+    "nightkeep.kernels.fingerprint",
+)
+_POLL_SECONDS: Final = 0.2
+
+
+def _prepare_worker(modules: Sequence[str]) -> None:
+    """Import what tasks need, and lift two costs off every task of this worker: most of the 100 ms of an empty one.
+
+    Around each task Spark makes Python read the directories of the archives on its path again, Spark's own zips
+    and a jar (importlib.invalidate_caches), and collect garbage. What is needed of those archives is loaded by
+    now, and modules are no garbage.
+    """
+    for module in modules:
+        importlib.import_module(module)
+    own = os.environ.get("SPARK_HOME")
+    finders = sys.path_importer_cache.items()
+    archives = [path for path, finder in finders if isinstance(finder, zipimport.zipimporter)]
+    for path in archives:
+        if own and path.startswith(own):
+            del sys.path_importer_cache[path]
+            sys.path[:] = [kept for kept in sys.path if kept != path]
+    gc.collect()
+    gc.freeze()
+
+
+def _tasks_ended(tracker: StatusTracker, group: str) -> int:
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def _task(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
+    """The function Spark runs on each partition: one row in, the number of an item; one row out, its result."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers = batch.column("id")
+            results = [outcome(partial(_done, *sent.value, int(number.as_py()))) for number in numbers]
+            yield pa.record_batch([numbers, pa.array(results, pa.binary())], ["id", "result"])
+
+    return run
+
+
+def _done(work: bytes, items: Sequence[bytes], number: int) -> object:
+    return pickle.loads(work)(pickle.loads(items[number]))
+
+
+def outcome(task: Callable[[], object], *, told: tuple[type[Exception], ...] = (NightkeepError,)) -> bytes:
+    """What `returned` turns into the task's result, or into the failure that it ended with, of a kind that is `told`.
+
+    Any other failure is raised.
+    """
+    ended: tuple[object, Exception | None, str]
+    try:
+        ended = (task(), None, "")
+    except told as failure:
+        # Not a failure of the task: Spark would try again what cannot succeed.
+        ended = (None, failure, traceback.format_exc())
+    return pickled(ended)
+
+
+def pickled(value: object) -> bytes:
+    """Functions and classes of an interactive session included."""
+    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+
+
+def returned(ended: bytes) -> Any:
+    """The result of an `outcome`. Raises its failure, with its traceback as a note."""
+    result, failure, trace = pickle.loads(ended)
+    if failure is not None:
+        failure.add_note(f"in a Spark task:\n{trace}")
+        raise failure
+    return result

@@ -1,0 +1,1 @@
+"""Text that people write as SQL: conditions, statements, queries and literals."""

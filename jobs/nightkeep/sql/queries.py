@@ -1,0 +1,201 @@
+"""SQL text of queries -> the ranges of columns that files can be skipped by. What cannot skip a file is left out.
+
+A range is never narrower than what its condition selects: what is said of a query's cost is a lower bound of skipping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nightkeep.errors import UsageError
+from nightkeep.sql.literals import Literal, read_literal
+
+_LAST_CHARACTER = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Values of one column, both ends included; None is no end."""
+
+    low: Literal = None
+    high: Literal = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query: its text, and the ranges all of which its rows lie in, by column."""
+
+    text: str
+    ranges: Mapping[str, Range]
+
+
+def read_queries(text: str, *, subject: str) -> tuple[Query, ...]:
+    """Queries of a file, SELECT statements or bare conditions: separated by semicolons or, without any, one a line.
+
+    Raises UsageError naming `subject` for text that is no SQL, and where there is no query.
+    """
+    is_separated = any(
+        token.token_type is sqlglot.TokenType.SEMICOLON for token in _parsed(text, subject, sqlglot.tokenize)
+    )
+    parts = [text] if is_separated else text.splitlines()
+    parsed = [node for part in parts for node in _parsed(part, subject, sqlglot.parse) if node is not None]
+    found = tuple(_query(node) for node in parsed if not isinstance(node, exp.Semicolon))
+    if not found:
+        raise UsageError(f"{subject}: expected queries, found none")
+    return found
+
+
+def _parsed(text: str, subject: str, read: Callable[..., Iterable[Any]]) -> list[Any]:
+    try:
+        return list(read(text, dialect="spark"))
+    except RecursionError as failure:
+        raise UsageError(f"{subject}: {text!r}: expected fewer conditions within each other") from failure
+    except SqlglotError as failure:
+        reason = str(failure).partition("\n")[0]
+        raise UsageError(f"{subject}: {text!r}: expected a query or a condition, found {reason}") from failure
+
+
+def _query(parsed: exp.Expression) -> Query:
+    where = parsed.args.get("where") if isinstance(parsed, exp.Select) else None
+    condition = where.this if where is not None else parsed
+    return Query(parsed.sql(dialect="spark", comments=False), _ranges(condition))
+
+
+_Ranges = Mapping[str, Range]
+
+
+def _ranges(node: object) -> _Ranges:
+    """Ranges that hold for every row the condition selects."""
+    read = _READ.get(type(node))
+    return {} if read is None else read(node)
+
+
+def _and(node: exp.And) -> _Ranges:
+    left, right = _ranges(node.this), _ranges(node.expression)
+    return {name: _both(left.get(name), right.get(name)) for name in [*left, *(n for n in right if n not in left)]}
+
+
+def _or(node: exp.Or) -> _Ranges:
+    left, right = _ranges(node.this), _ranges(node.expression)
+    spans = {name: _either(left[name], right[name]) for name in left if name in right}
+    return {name: span for name, span in spans.items() if span != Range()}
+
+
+def _both(left: Range | None, right: Range | None) -> Range:
+    """Rows in both ranges: where two ends do not compare, either alone holds."""
+    if left is None or right is None:
+        return left or right or Range()
+    return Range(_end(left.low, right.low, max, left.low), _end(left.high, right.high, min, left.high))
+
+
+def _either(left: Range, right: Range) -> Range:
+    """Rows in one of the ranges: where two ends do not compare, there is none."""
+    low = None if None in (left.low, right.low) else _end(left.low, right.low, min, None)
+    high = None if None in (left.high, right.high) else _end(left.high, right.high, max, None)
+    return Range(low, high)
+
+
+def _end(left: Any, right: Any, choose: Callable[[Any, Any], Any], otherwise: Literal) -> Literal:
+    if left is None or right is None:
+        return right if left is None else left  # type: ignore[no-any-return]
+    try:
+        chosen: Literal = choose(left, right)
+    except TypeError:
+        return otherwise
+    return chosen
+
+
+def _compared(node: exp.Expression) -> _Ranges:
+    column, literal, is_mirrored = _sides(node)
+    if column is None:
+        return {}
+    opens_up = isinstance(node, exp.GT | exp.GTE) != is_mirrored
+    if isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return {column: Range(literal, literal)}
+    return {column: Range(low=literal) if opens_up else Range(high=literal)}
+
+
+def _sides(node: exp.Expression) -> tuple[str | None, Literal, bool]:
+    for column, other, is_mirrored in ((node.this, node.expression, False), (node.expression, node.this, True)):
+        literal = _literal(other)
+        if isinstance(column, exp.Column) and literal is not None:
+            return _name(column), literal, is_mirrored
+    return None, None, False
+
+
+def _between(node: exp.Between) -> _Ranges:
+    low, high = _literal(node.args["low"]), _literal(node.args["high"])
+    if not isinstance(node.this, exp.Column) or low is None or high is None:
+        return {}
+    return {_name(node.this): Range(low, high)}
+
+
+def _in(node: exp.In) -> _Ranges:
+    values = [_literal(item) for item in node.expressions]
+    if not isinstance(node.this, exp.Column) or not values or None in values:
+        return {}
+    spans = [Range(value, value) for value in values]
+    found = spans[0]
+    for span in spans[1:]:
+        found = _either(found, span)
+    return {_name(node.this): found}
+
+
+def _like(node: exp.Like) -> _Ranges:
+    pattern = _literal(node.expression)
+    if not isinstance(node.this, exp.Column) or not isinstance(pattern, str) or node.args.get("negate"):
+        return {}
+    prefix = pattern[: min([pattern.find(c) for c in "%_\\" if c in pattern], default=len(pattern))]
+    return {_name(node.this): Range(prefix, prefix + _LAST_CHARACTER)} if prefix else {}
+
+
+def _paren(node: exp.Paren) -> _Ranges:
+    return _ranges(node.this)
+
+
+def _literal(node: object) -> Literal:
+    try:
+        return read_literal(node)
+    except ValueError:
+        return None
+
+
+def _name(column: exp.Column) -> str:
+    """The column without the table it may be qualified by is not known here: the last part, or a path of fields."""
+    return ".".join(part.name for part in column.parts)
+
+
+_READ: Final[Mapping[type, Callable[[Any], _Ranges]]] = {
+    exp.And: _and,
+    exp.Or: _or,
+    exp.Paren: _paren,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like,
+    **dict.fromkeys((exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
+}
+
+
+def of_columns(queries: Iterable[Query], columns: Iterable[str]) -> tuple[Query, ...]:
+    """The queries with ranges of `columns` alone, each by the name that `columns` has for it.
+
+    A query may qualify a column by its table (`t.a`) and spell it in another case, as Spark allows.
+    """
+    known = list(columns)
+    # A name that is spelled as a column's is that column's, whatever others differ from it by case alone.
+    spelled = {**{name.lower(): name for name in reversed(known)}, **{name: name for name in known}}
+
+    def named(name: str) -> str | None:
+        ends = [name.split(".", i)[i] for i in range(name.count(".") + 1)]
+        return next((spelled[end] for own in ends for end in (own, own.lower()) if end in spelled), None)
+
+    return tuple(
+        replace(query, ranges={found: r for name, r in query.ranges.items() if (found := named(name))})
+        for query in queries
+    )

@@ -1,0 +1,223 @@
+"""--rows-where text and a table's schema -> a test of rows, in Spark's semantics.
+
+Three-valued logic, NaN equal to itself and above every number, zeros of both signs equal. What Spark might understand
+in another way is refused by name before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Final
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nightkeep.errors import UsageError
+from nightkeep.sql.literals import read_literal
+from nightkeep.sql.rows.comparison_types import is_text, shared, typed
+from nightkeep.sql.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql.rows.typed_literals import is_spelled_as
+
+SHORT: Final = 200
+"""Characters of a condition that a line has room for."""
+
+
+@lru_cache(maxsize=4)
+def rows_where(text: str, schema: pa.Schema) -> Test:
+    """The condition `text`, in Spark SQL, over the columns of `schema`.
+
+    Comparisons of columns with literals or columns of one kind, <=>, IN, BETWEEN, LIKE, IS [NOT] NULL, AND, OR, NOT.
+    Raises UsageError for anything else, naming it, and for a literal that is no value of its column's type.
+    """
+    try:
+        return _parsed(text, schema)
+    except RecursionError as failure:
+        raise UsageError(f"condition on rows {text!r}: expected fewer conditions within each other") from failure
+
+
+def _parsed(text: str, schema: pa.Schema) -> Test:
+    try:
+        found = sqlglot.parse(text, dialect="spark")
+    except SqlglotError as failure:
+        reason = str(failure).partition("\n")[0]
+        raise UsageError(f"condition on rows {text!r}: expected one that parses, found {reason}") from failure
+    if len(found) != 1 or not isinstance(found[0], exp.Expression):
+        raise UsageError(f"condition on rows {text!r}: expected one condition, found {len(found)}")
+    return _Condition(text, schema).test(found[0])
+
+
+def shortened(text: str) -> str:
+    """A condition for people to read: one that spells thousands of keys does not fit a line."""
+    return text if len(text) <= SHORT else f"{text[:SHORT]}... ({len(text)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """The whole text and the columns it may name: what every message needs."""
+
+    text: str
+    schema: pa.Schema
+
+    def test(self, node: exp.Expression) -> Test:
+        build = _TESTS.get(type(node))
+        # What the parser keeps beside the operands changes the meaning: ESCAPE, SYMMETRIC, a subquery of IN.
+        if build is None or {name for name, value in node.args.items() if value} - _UNDERSTOOD:
+            expected = "comparisons, <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT of columns and literals"
+            raise self.wrong(node, expected)
+        test = build(self, node)
+        return Not(test) if node.args.get("negate") else test
+
+    def column(self, node: object) -> Column:
+        if not isinstance(node, exp.Column | exp.Dot):
+            raise self.wrong(node, "a column")
+        path = tuple(str(part.name) for part in node.parts)
+        fields = list(self.schema)
+        for place, name in enumerate(path):
+            field = next((field for field in fields if field.name == name), None)
+            if field is None:
+                raise self.wrong(node, f"a column of the table ({', '.join(self.schema.names)})")
+            if place == len(path) - 1:
+                break
+            fields = list(field.type) if pa.types.is_struct(field.type) else []
+        assert field is not None
+        return Column(path, field.type)
+
+    def compare(self, order: Order, left: exp.Expression, right: exp.Expression) -> Compare:
+        one, other = self._operand(left), self._operand(right)
+        if isinstance(one, Column) and isinstance(other, Column):
+            kind = shared(one.type, other.type)
+            if kind is None:
+                raise self.wrong(right, f"a column that compares with one of type {one.type}")
+            return Compare(order, Column(one.path, kind), Column(other.path, kind))
+        if not isinstance(one, Column) and not isinstance(other, Column):
+            raise self.wrong(left, "a column on one side")
+        column, literal = (one, other) if isinstance(one, Column) else (other, one)
+        assert isinstance(column, Column)
+        try:
+            value = typed(literal, column.type)
+        except ValueError as failure:
+            node = right if isinstance(one, Column) else left
+            raise self.wrong(node, f"a literal that compares with type {column.type} ({failure})") from failure
+        column = Column(column.path, value.type)
+        return Compare(order, column, value) if isinstance(one, Column) else Compare(order, value, column)
+
+    def _operand(self, node: exp.Expression) -> object:
+        if isinstance(node, exp.Paren):
+            return self._operand(node.this)
+        if isinstance(node, exp.Column | exp.Dot):
+            return self.column(node)
+        try:
+            return read_literal(node)
+        except ValueError as failure:
+            raise self.wrong(node, "a column or a literal") from failure
+
+    def wrong(self, node: object, expected: str) -> UsageError:
+        found = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
+        return UsageError(f"condition on rows {self.text!r}: expected {expected}, found {found}")
+
+
+def _between(scope: _Condition, node: exp.Expression) -> Test:
+    low, high = node.args["low"], node.args["high"]
+    above = scope.compare(Order.LESS_OR_EQUAL, low, node.this)
+    return And(above, scope.compare(Order.LESS_OR_EQUAL, node.this, high))
+
+
+def _in(scope: _Condition, node: exp.Expression) -> Test:
+    if not node.expressions:
+        raise scope.wrong(node, "IN with a list of literals")
+    if isinstance(node.this, exp.Tuple):
+        return _tuples(scope, node)
+    tests = [scope.compare(Order.EQUAL, node.this, item) for item in node.expressions]
+    sets: dict[Column, list[object]] = {}
+    rest: list[Test] = []
+    for test in tests:
+        if isinstance(test.left, Column) and isinstance(test.right, Value) and test.right.value is not None:
+            sets.setdefault(test.left, []).append(test.right.value)
+        else:
+            rest.append(test)
+    found = [Among((column,), _keys([column], [values])) for column, values in sets.items()]
+    return reduce(Or, [*found, *rest])
+
+
+def _tuples(scope: _Condition, node: exp.Expression) -> Test:
+    """(a, b) IN ((1L, 'x'), ..): Spark compares tuples only of equal types, and takes a null for equal to a null."""
+    columns = [scope.column(each) for each in node.this.expressions]
+    values: list[list[object]] = [[] for _ in columns]
+    for item in node.expressions:
+        literals = item.expressions if isinstance(item, exp.Tuple) else []
+        if len(literals) != len(columns):
+            raise scope.wrong(item, f"{len(columns)} literals")
+        for held, column, literal in zip(values, columns, literals, strict=True):
+            held.append(_exactly(scope, column, literal))
+    return Among(tuple(columns), _keys(columns, values))
+
+
+def _exactly(scope: _Condition, column: Column, node: exp.Expression) -> object:
+    expected = f"a literal of type {column.type} as Spark has it, such as 1L, 1.5D or DATE '..'"
+    if not is_spelled_as(node, column.type):
+        raise scope.wrong(node, expected)
+    try:
+        return typed(read_literal(node), column.type).value
+    except ValueError as failure:
+        raise scope.wrong(node, f"{expected} ({failure})") from failure
+
+
+def _keys(columns: Sequence[Column], values: Sequence[Sequence[object]]) -> pa.Table:
+    arrays = [pa.array(held, column.type) for held, column in zip(values, columns, strict=True)]
+    return pa.table(dict(zip(map(str, range(len(arrays))), arrays, strict=True)))
+
+
+def _is(scope: _Condition, node: exp.Expression) -> Test:
+    if not isinstance(node.expression, exp.Null):
+        raise scope.wrong(node, "IS NULL or IS NOT NULL")
+    return IsNull(scope.column(node.this))
+
+
+def _like(scope: _Condition, node: exp.Expression) -> Test:
+    column, pattern = scope.column(node.this), node.expression
+    plain = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.this
+    if not plain or not is_text(column.type):
+        raise scope.wrong(node, "LIKE of a text column with a text of plain characters, % and _")
+    return Like(column, str(pattern.this))
+
+
+def _flag(scope: _Condition, node: exp.Expression) -> Test:
+    """A boolean column is a condition by itself."""
+    column = scope.column(node)
+    if not pa.types.is_boolean(column.type):
+        raise scope.wrong(node, "a condition, or a boolean column")
+    return Compare(Order.EQUAL, column, Value(value=True, type=pa.bool_()))
+
+
+def _compared(order: Order, *, swapped: bool = False) -> Callable[[_Condition, exp.Expression], Test]:
+    def build(scope: _Condition, node: exp.Expression) -> Test:
+        left, right = (node.expression, node.this) if swapped else (node.this, node.expression)
+        return scope.compare(order, left, right)
+
+    return build
+
+
+_TESTS: Final[Mapping[type, Callable[[_Condition, exp.Expression], Test]]] = {
+    exp.EQ: _compared(Order.EQUAL),
+    exp.NEQ: _compared(Order.DIFFERENT),
+    exp.LT: _compared(Order.LESS),
+    exp.LTE: _compared(Order.LESS_OR_EQUAL),
+    exp.GT: _compared(Order.LESS, swapped=True),
+    exp.GTE: _compared(Order.LESS_OR_EQUAL, swapped=True),
+    exp.NullSafeEQ: _compared(Order.SAME),
+    exp.And: lambda scope, node: And(scope.test(node.this), scope.test(node.expression)),
+    exp.Or: lambda scope, node: Or(scope.test(node.this), scope.test(node.expression)),
+    exp.Not: lambda scope, node: Not(scope.test(node.this)),
+    exp.Paren: lambda scope, node: scope.test(node.this),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Is: _is,
+    exp.Like: _like,
+    exp.Column: _flag,
+    exp.Dot: _flag,
+}
+_UNDERSTOOD: Final = frozenset({"this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"})

@@ -1,0 +1,92 @@
+"""A test of rows on Polars: how the gate tells which rows of the base had to stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+import polars as pl
+import pyarrow as pa
+
+from nightkeep.sql.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+
+
+def staying(test: Test, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows for which the test is not true: false, or unknown."""
+    names = list(dict.fromkeys(_names(test)))
+    frame = cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches([rows]).select(names)))
+    keep = frame.select(stays=(_truth(test).fill_null(value=False)).not_())["stays"]
+    return rows.filter(keep.to_arrow())
+
+
+def _names(test: Test) -> list[str]:
+    match test:
+        case And(left, right) | Or(left, right):
+            return _names(left) + _names(right)
+        case Not(inner):
+            return _names(inner)
+        case Compare(_, left, right):
+            return [side.path[0] for side in (left, right) if isinstance(side, Column)]
+        case Among(columns, _):
+            return [column.path[0] for column in columns]
+        case IsNull(column) | Like(column, _):
+            return [column.path[0]]
+
+
+def _truth(test: Test) -> pl.Expr:
+    match test:
+        case And(left, right):
+            return _truth(left) & _truth(right)
+        case Or(left, right):
+            return _truth(left) | _truth(right)
+        case Not(inner):
+            return ~_truth(inner)
+        case IsNull(column):
+            return _column(column).is_null()
+        case Like(column, pattern):
+            return _column(column).str.contains(_regex(pattern))
+        case Among(columns, keys):
+            return _among(columns, keys)
+        case Compare(order, left, right):
+            return _ORDERS[order](_operand(left), _operand(right))
+
+
+def _among(columns: tuple[Column, ...], keys: pa.Table) -> pl.Expr:
+    known = cast(pl.DataFrame, pl.from_arrow(keys))
+    if len(columns) == 1:
+        return _operand(columns[0]).is_in(known.to_series().implode())
+    names = known.columns
+    values = pl.struct(_operand(column).alias(name) for column, name in zip(columns, names, strict=True))
+    return values.is_in(known.to_struct().implode())
+
+
+# Polars, like Spark, has NaN equal to itself and above every number.
+_ORDERS: Final[Mapping[Order, Callable[[pl.Expr, pl.Expr], pl.Expr]]] = {
+    Order.EQUAL: lambda left, right: left == right,
+    Order.DIFFERENT: lambda left, right: left != right,
+    Order.LESS: lambda left, right: left < right,
+    Order.LESS_OR_EQUAL: lambda left, right: left <= right,
+    Order.SAME: lambda left, right: left.eq_missing(right),
+}
+
+
+def _operand(side: Column | Value) -> pl.Expr:
+    kind = _type(side.type)
+    return _column(side).cast(kind) if isinstance(side, Column) else pl.lit(side.value, dtype=kind)
+
+
+def _column(column: Column) -> pl.Expr:
+    found = pl.col(column.path[0])
+    for name in column.path[1:]:
+        found = found.struct.field(name)
+    return found
+
+
+def _type(kind: pa.DataType) -> pl.DataType:
+    empty = cast(pl.DataFrame, pl.from_arrow(pa.table({"type": pa.array([], kind)})))
+    return empty.schema["type"]
+
+
+def _regex(pattern: str) -> str:
+    return "(?s)^(?:" + "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern) + r")\z"

@@ -1,0 +1,1 @@
+"""The stages of a run: plan, execute, verify, publish. None of them imports another."""

@@ -1,0 +1,77 @@
+"""Snapshot -> Plan. Pure: same snapshot, same request, same rules, same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nightkeep.errors import RefusedTable
+from nightkeep.model import Plan, PlannedUnit, Request
+from nightkeep.protocol import ChangesRows, OperationRules, Reads, Snapshot, U
+from nightkeep.sql.partition_filter import partition_filter
+
+
+def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
+    """The units of `snapshot` that the format's rules want worked on, largest first.
+
+    Raises RefusedTable for an operation or a table feature we do not handle, before anything is read,
+    and UsageError for a `where` that is not a filter on partition columns.
+    """
+    rules = _rules(table, request)
+    for refuse in rules.refuse:
+        refuse(snapshot, request)
+    selects = partition_filter(request.where, snapshot.partition_columns)
+    units = [
+        unit
+        for candidate in snapshot.units
+        if selects(candidate.partition)
+        for unit in _planned(snapshot, candidate, request, rules)
+    ]
+    units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
+    always = () if rules.left_out is None else (rules.left_out,)
+    notes = (note(snapshot) for note in (*(rules.notes if units else ()), *always))
+    told = tuple(filter(None, notes))
+    return Plan(table.address, request.operation, snapshot.identity, tuple(units), told, request.rows)
+
+
+def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:
+    """The plan in parts, each to be committed by itself: units in order, up to `commit_bytes` of input each.
+
+    Neither a unit nor units that go together are divided: what is larger than that is a batch of its own.
+    """
+    blocks: dict[object, list[PlannedUnit]] = {}
+    for unit in found.units:
+        blocks.setdefault(unit.key if unit.together is None else unit.together, []).append(unit)
+    batch: list[PlannedUnit] = []
+    for block in blocks.values():
+        if batch and sum(each.input_bytes for each in (*batch, *block)) > commit_bytes:
+            yield replace(found, units=tuple(batch))
+            batch = []
+        batch += block
+    if batch:
+        yield replace(found, units=tuple(batch))
+
+
+def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
+    operations = table.operations
+    if request.rows is not None:
+        operations = table.row_operations if isinstance(table, ChangesRows) else {}
+    try:
+        return operations[request.operation]
+    except KeyError:
+        known = ", ".join(operations)
+        raise RefusedTable(
+            table.address.name,
+            f"operation {request.operation} does not exist for {table.address.format} tables",
+            f"operations that do: {known}" if known else "use an engine that writes the table",
+        ) from None
+
+
+def _planned(snapshot: Snapshot[U], unit: U, request: Request, rules: OperationRules[U]) -> list[PlannedUnit]:
+    answers = (rule(snapshot, unit, request) for rule in rules.rules)
+    work = next((answer for answer in answers if answer is not None), None)
+    if work is None:
+        return []
+    return [
+        PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks, work.together)
+    ]

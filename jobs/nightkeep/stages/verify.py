@@ -1,0 +1,146 @@
+"""Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes only and shares no kernel with the rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import EvidenceError
+from nightkeep.kernels.fingerprint import fingerprint
+from nightkeep.model import (
+    Candidate,
+    Conflicted,
+    Fingerprint,
+    Mismatch,
+    Plan,
+    Rewrite,
+    TaskCost,
+    UnitKey,
+    UnitProof,
+    Verified,
+    VerifyLevel,
+    View,
+)  # fmt: skip
+from nightkeep.protocol import Positions, Snapshot, Table, U
+from nightkeep.sql.rows.parse import rows_where
+from nightkeep.sql.rows.polars_condition import staying
+from nightkeep.stages.base_version import another
+from nightkeep.tasks import CostMeter, Mapper
+
+
+def verify(
+    table: Table[U], plan: Plan, rewrites: Sequence[Rewrite], candidate: Candidate, *,
+    level: VerifyLevel, mapper: Mapper,
+) -> Verified | Mismatch | Conflicted:  # fmt: skip
+    """Prove every touched unit of the candidate against the planned version, both read from storage.
+
+    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version,
+    raw through its vectors. Conflicted where another version has the planned one's number by now.
+    """
+    try:
+        staged = table.staged(candidate)
+    except EvidenceError as damage:
+        return Mismatch((), (str(damage),))
+    base = table.snapshot(plan.version, read_as=staged)
+    lost = another(plan.base, base.identity)
+    if lost is not None:
+        return Conflicted(tuple((key, lost) for key in candidate.units))
+    pairs = _pairs(base, staged, candidate)
+    faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
+    parts = [part for pair in pairs for part in table.pieces(*pair)]
+    proofs = _joined(mapper(_ProofTask(table, level, plan.rows), parts, label="verify"))
+    if faults or not all(proof.proven for proof in proofs):
+        return Mismatch(proofs, faults)
+    return Verified(plan, candidate, tuple(rewrites), proofs, level)
+
+
+def _identity_faults(plan: Plan, candidate: Candidate, staged: Snapshot[U]) -> Iterator[str]:
+    """Rows of another version may well be equal: what is compared must be what is going to be replaced."""
+    if candidate.parent_version != plan.version:
+        yield f"candidate is on top of version {candidate.parent_version}, expected the planned {plan.version}"
+    elif candidate.parent != plan.base:
+        yield f"candidate is on top of version {candidate.parent}, expected the planned {plan.base}"
+    if staged.version != candidate.version:
+        yield f"candidate says it is version {staged.version}, expected {candidate.version}"
+    if staged.changes_rows is not (plan.rows is not None):
+        yield f"candidate says that its commit changes rows: {staged.changes_rows}, expected {not staged.changes_rows}"
+
+
+def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list[tuple[U, U]]:
+    before = {unit.key: unit for unit in base.units}
+    after = {unit.key: unit for unit in staged.units}
+    lost = [str(key) for key in candidate.units if key not in after]
+    if lost:
+        raise EvidenceError(candidate.metadata, "every unit that was worked on", f"none of {', '.join(lost)}")
+    return [(before[key], after[key]) for key in candidate.units]
+
+
+def _joined(parts: Sequence[UnitProof]) -> tuple[UnitProof, ...]:
+    """One proof for each unit: fingerprints of its parts add up."""
+    found: dict[UnitKey, UnitProof] = {}
+    for part in parts:
+        found[part.key] = part if part.key not in found else _added(found[part.key], part)
+    return tuple(found.values())
+
+
+def _added(left: UnitProof, right: UnitProof) -> UnitProof:
+    cost = TaskCost(
+        left.cost.seconds + right.cost.seconds,
+        left.cost.cpu_seconds + right.cost.cpu_seconds,
+        max(left.cost.peak_bytes, right.cost.peak_bytes),
+        left.cost.executor,
+    )
+    base, candidate = left.base + right.base, left.candidate + right.candidate
+    return UnitProof(left.key, base, candidate, left.faults + right.faults, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class _ProofTask:
+    table: object
+    level: VerifyLevel
+    deleted: str | None
+
+    def __call__(self, pair: tuple[U, U]) -> UnitProof:
+        # Rows that both sides see at the same place may be rows that had to go.
+        level = self.level if self.deleted is None else VerifyLevel.FULL
+        return prove(self.table, *pair, level=level, deleted=self.deleted)  # type: ignore[arg-type]
+
+
+def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None) -> UnitProof:
+    """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
+    meter = CostMeter()
+    truth = table.survivors(base, View.MERGED)
+    try:
+        shown = table.survivors(candidate, View.RAW)
+        common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
+        found = _total(table.rows(candidate, _without(shown, common)))
+        faults = table.unit_faults(base, candidate)
+    except EvidenceError as damage:
+        # The base has been read: what contradicts itself now is of our own making.
+        common, found, faults = {}, Fingerprint(), (str(damage),)
+    kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
+    expected = _total(_staying(table.rows(base, _without(truth, common)), deleted))
+    return UnitProof(base.key, kept + expected, kept + found, faults, meter.cost())
+
+
+def _staying(batches: Iterable[pa.RecordBatch], deleted: str | None) -> Iterator[pa.RecordBatch]:
+    """All rows but those the condition is true for: it may be unknown."""
+    for batch in batches:
+        yield batch if deleted is None else staying(rows_where(deleted, batch.schema), batch)
+
+
+def _total(batches: Iterable[pa.RecordBatch]) -> Fingerprint:
+    return reduce(add, (fingerprint(batch) for batch in batches), Fingerprint())
+
+
+def _intersection(left: Positions, right: Positions) -> Mapping[str, BitMap64]:
+    return {name: left[name] & right[name] for name in left.keys() & right.keys()}
+
+
+def _without(positions: Positions, common: Mapping[str, BitMap64]) -> Positions:
+    return {name: bitmap - common[name] if name in common else bitmap for name, bitmap in positions.items()}

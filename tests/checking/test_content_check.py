@@ -1,0 +1,92 @@
+"""What Spark and Great Expectations say of a table that files were taken from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nightkeep.checking.content_check import Content, KeptRow, content, judge
+from nightkeep.errors import MissingFile
+from nightkeep.model import Fingerprint, Operation, Outcome, View
+from nightkeep.policy import load
+from nightkeep.report import CheckStatus
+from nightkeep.retention import UpkeepOrder, upkept
+from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.spark.engine import Engine
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+TABLES = {
+    "delta": ("delta/shop.db/clicks", "part-00000-left-over.c000.snappy.parquet"),
+    "paimon": ("paimon/shop.db/customers", "bucket-0/data-left-over-0.parquet"),
+}
+BUDGET = 1 << 30
+FILES = KeptRow("table", "3 retained versions")
+
+
+class Running(Engine):
+    """An engine with the session that all tests share."""
+
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(master="local[2]", task_memory_bytes=1 << 30)
+        self._spark = session
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spark: SparkSession) -> None:
+    sample, left_over = TABLES[kind]
+    shutil.copytree(SAMPLES / sample, tmp_path / "table")
+    (tmp_path / "table" / left_over).write_bytes(b"left over")
+    os.utime(tmp_path / "table" / left_over, (time.time() - 40 * 24 * 60 * 60,) * 2)
+    policy = load("none.yaml", text="version: 1").effective(f"{kind}:{tmp_path}/table")
+    order = UpkeepOrder(operation=Operation.SWEEP, run_id="r", reports=str(tmp_path / "reports"), mode=Mode.DELETE)
+    found = upkept(policy, order, Running(spark))
+    assert (found.outcome, found.reason) == (Outcome.VERIFIED, "1 orphans of 9 bytes deleted")
+    assert {result.status for result in found.expectations.results} == {CheckStatus.PASSED}
+    assert found.expectations.status is CheckStatus.PASSED
+    views = [View.RAW, View.MERGED] if kind == "paimon" else [View.RAW]
+    assert [unit.extra["view"] for unit in found.units] == [view.value for view in views]
+    assert all(unit.equal and unit.rows for unit in found.units)
+    with pytest.raises(MissingFile, match="version 99: "):
+        content(policy.address, spark=spark, byte_budget=BUDGET, version=99)
+
+
+HELD = Content(7, {View.RAW: Fingerprint(5, 11, 12)}, "all", {View.RAW: 5})
+
+
+@pytest.mark.parametrize(
+    ("after", "files", "wrong"),
+    [
+        (replace(HELD, views={View.RAW: Fingerprint(5, 11, 13)}), FILES, ["the second sum of row hashes is the same"]),
+        (
+            replace(HELD, views={View.RAW: Fingerprint(0, 0, 0)}), FILES,
+            ["the number of rows is the same", "the first sum of row hashes is the same",
+             "the second sum of row hashes is the same", "metadata counts the rows that are there"],
+        ),
+        (
+            None, replace(FILES, absent=1, resized=2, unreadable=3),
+            ["every file of every retained version is there", "every one has the size that metadata tells",
+             "footers can be read"],
+        ),
+    ],
+    ids=["another hash", "no rows", "files"],
+)  # fmt: skip
+def test_each_expectation_fails_by_itself(
+    after: Content | None, files: KeptRow, wrong: list[str], spark: SparkSession
+) -> None:
+    found = judge(HELD, after, files, spark=spark)
+    assert [each.name for each in found if each.status is CheckStatus.FAILED] == wrong
+    assert {each.status for each in found} <= {CheckStatus.PASSED, CheckStatus.FAILED}
+
+
+def test_a_version_that_looks_as_empty_before_as_after_is_no_proof(spark: SparkSession) -> None:
+    empty = replace(HELD, views={View.RAW: Fingerprint()})
+    found = judge(empty, empty, FILES, spark=spark)
+    assert [each.name for each in found if each.status is CheckStatus.FAILED] == [
+        "metadata counts the rows that are there"
+    ]

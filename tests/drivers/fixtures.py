@@ -1,0 +1,93 @@
+"""Engines as fixtures: one process of each serves a whole session."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from tests.drivers.delta_spark import DeltaSpark
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_rest import IcebergRest
+from tests.drivers.iceberg_spark import IcebergSpark
+from tests.drivers.iceberg_tables import Warehouse
+from tests.drivers.lakes_oracle import Lakes
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.pypaimon_oracle import PyPaimon
+from tests.drivers.s3_server import Bucket, S3Server, serve_s3
+from tests.drivers.toolchain import FEW_ROWS
+
+
+@pytest.fixture(scope="session")
+def delta_spark() -> Iterator[DeltaSpark]:
+    with DeltaSpark(conf=FEW_ROWS) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def iceberg_java() -> Iterator[IcebergJava]:
+    with IcebergJava() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest() -> Iterator[IcebergRest]:
+    with IcebergRest() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def iceberg_spark() -> Iterator[IcebergSpark]:
+    with IcebergSpark() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def lakes() -> Iterator[Lakes]:
+    with Lakes() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def paimon_java() -> Iterator[PaimonJava]:
+    with PaimonJava() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def pypaimon() -> Iterator[PyPaimon]:
+    with PyPaimon() as engine:
+        yield engine
+
+
+_CATALOGS = count()
+
+
+@pytest.fixture
+def iceberg_warehouse(tmp_path: Path) -> Callable[[], Warehouse]:
+    """Makes empty SQLite catalogs, each with a name of its own: engines keep catalogs open by name."""
+
+    def make() -> Warehouse:
+        number = next(_CATALOGS)
+        return Warehouse(f"lake{number}", tmp_path / f"warehouse{number}")
+
+    return make
+
+
+@pytest.fixture
+def iceberg(iceberg_warehouse: Callable[[], Warehouse]) -> Warehouse:
+    """An empty SQLite catalog."""
+    return iceberg_warehouse()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    with serve_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A new bucket, with what a client needs to reach it in the environment."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return s3_server.bucket()

@@ -1,0 +1,289 @@
+"""Seed -> a history: tables that differ in keys, buckets and compaction options, with eventful lives."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from tests.drivers.history import (
+    Alter,
+    Commit,
+    Compact,
+    Expire,
+    History,
+    Key,
+    Ranking,
+    State,
+    Step,
+    Truncate,
+    Values,
+)  # fmt: skip
+from tests.drivers.paimon_values import Layout
+from tests.drivers.random_values import PRIMITIVES, WIDER, nth_value, odd_text, random_value
+
+# Columns of a key. In every shape one of them can tell any two rows apart.
+KEY_SHAPES: tuple[tuple[str, ...], ...] = (
+    ("BIGINT",),
+    ("STRING",),
+    ("INT",),
+    ("DECIMAL(12, 2)",),
+    ("INT", "STRING"),
+    ("STRING", "TIMESTAMP(6)"),
+    ("SMALLINT", "BIGINT"),
+    ("BOOLEAN", "DATE"),
+    ("TIMESTAMP(3)", "VARBINARY(8)"),
+    ("TINYINT", "DECIMAL(25, 3)"),
+    ("DOUBLE",),
+    ("FLOAT", "BYTES"),
+    ("VARCHAR(300)", "INT"),
+)
+PARTITION_SHAPES: tuple[tuple[str, ...], ...] = ((), (), (), ("STRING",), ("INT",), ("DATE", "STRING"))
+SEQUENCE_TYPES = (
+    "INT",
+    "BIGINT",
+    "DATE",
+    "TIMESTAMP(3)",
+    "TIMESTAMP(6)",
+    "TINYINT",
+    "DECIMAL(12, 2)",
+    "DECIMAL(25, 3)",
+    "DOUBLE",
+    "STRING",
+)
+SETTABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("deletion-vectors.bitmap64", ("true",)),
+    ("num-sorted-run.compaction-trigger", ("2", "5")),
+    ("target-file-size", ("1 kb", "8 kb")),
+    ("compaction.size-ratio", ("20",)),
+    ("file.compression", ("zstd", "none")),
+)
+
+# No slash: lookup compaction in Paimon Java names local files after the partition, and fails.
+ODD_PARTITIONS = ("", "a=b:c d%\u00e9", "..")
+ODD_NUMBERS = ("NaN", "-0.0", "Infinity", "-Infinity")
+
+# Each option's values and how often it is set at all. Together they reach every branch of the level picking.
+OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+    ("deletion-vectors.bitmap64", 0.4, ("true",)),
+    ("lookup-compact", 0.2, ("gentle",)),
+    ("lookup-compact.max-interval", 0.3, ("1", "3")),
+    ("num-sorted-run.compaction-trigger", 0.4, ("2", "3", "4")),
+    ("num-levels", 0.15, ("3", "4", "7")),
+    ("compaction.size-ratio", 0.2, ("0", "50")),
+    ("compaction.max-size-amplification-percent", 0.4, ("50", "1000", "1000")),
+    ("compaction.total-size-threshold", 0.08, ("4 kb", "20 kb")),
+    ("compaction.incremental-size-threshold", 0.08, ("2 kb", "8 kb")),
+    ("compaction.optimization-interval", 0.06, ("1 ms", "1 d")),
+    ("compaction.small-file-ratio", 0.1, ("0.3", "1.0")),
+    ("target-file-size", 0.5, ("1 kb", "1 kb", "4 kb", "16 kb")),
+    ("changelog-producer", 0.1, ("input",)),
+    ("file.compression", 0.6, ("none", "none", "snappy")),
+    ("metadata.stats-mode", 0.2, ("none", "counts", "full", "truncate(4)")),
+    ("metadata.stats-dense-store", 0.1, ("false",)),
+    ("fields.v0.stats-mode", 0.1, ("none", "full")),
+    ("index-file-in-data-file-dir", 0.05, ("true",)),
+    ("partition.legacy-name", 0.1, ("false",)),
+    ("write.sequence-number-init-mode", 0.05, ("snapshot",)),
+    ("file.block-size", 0.4, ("1 kb", "4 kb")),
+    ("manifest.merge-min-count", 0.3, ("2", "3")),
+    ("manifest.target-file-size", 0.1, ("1 kb",)),
+    ("manifest.full-compaction-threshold-size", 0.1, ("1 kb",)),
+    ("metadata.stats-keep-first-n-columns", 0.1, ("1",)),
+)
+
+
+def random_history(seed: int) -> History:
+    """The same seed makes the same history, whatever ran before."""
+    random = Random(seed)
+    layout = _layout(random)
+    return History(seed, layout, _steps(layout, random))
+
+
+def _layout(random: Random) -> Layout:
+    partitions = [(f"p{i}", f"{t} NOT NULL") for i, t in enumerate(random.choice(PARTITION_SHAPES))]
+    keys = [(f"k{i}", f"{t} NOT NULL") for i, t in enumerate(random.choice(KEY_SHAPES))]
+    sequence = [(f"s{i}", random.choice(SEQUENCE_TYPES)) for i in range(random.choice((0, 0, 1, 1, 2)))]
+    values = [(f"v{i}", t) for i, t in enumerate(random.choices(PRIMITIVES, k=random.randrange(1, 5)))]
+    columns = [*partitions, *keys, *sequence, *values]
+    random.shuffle(columns)
+    primary = [name for name, _ in (*partitions, *keys)]
+    options = _options(random, [name for name, _ in keys], [name for name, _ in sequence])
+    return Layout(
+        columns=columns,
+        primary_keys=primary,
+        partition_keys=[name for name, _ in partitions],
+        options=options,
+    )
+
+
+def _options(random: Random, keys: Sequence[str], sequence: Sequence[str]) -> dict[str, str]:
+    options = {
+        "bucket": str(random.choice((1, 1, 1, 2, 3))),
+        "deletion-vectors.enabled": "true",
+        "write-only": "true",
+        **{name: random.choice(values) for name, share, values in OPTIONS if random.random() < share},
+    }
+    if len(keys) > 1 and random.random() < 0.3:
+        options["bucket-key"] = keys[0]
+    if sequence:
+        options["sequence.field"] = ",".join(sequence)
+        if random.random() < 0.2:
+            options["sequence.field.sort-order"] = "descending"
+    return options
+
+
+def _steps(layout: Layout, random: Random) -> tuple[Step, ...]:
+    life = _Life(layout, random)
+    life.commit(share_of_keys=random.choice((0.3, 0.9, 0.9)))
+    if random.random() < 0.7:
+        life.compact(full=random.random() < 0.6)
+    share = 0.25
+    for _ in range(random.randrange(2, 8)):
+        if random.random() < 0.55:
+            # Ever smaller batches: a level stays below the next one only while it is the smaller of the two.
+            life.commit(share_of_keys=share)
+            share *= random.choice((0.2, 0.4, 1.0))
+        else:
+            life.happen()
+    if random.random() < 0.9:
+        life.commit(share_of_keys=share)
+    return tuple(life.steps)
+
+
+class _Life:
+    """Makes steps one after the other, with an eye on the state they lead to."""
+
+    def __init__(self, layout: Layout, random: Random) -> None:
+        self._layout = layout
+        self._random = random
+        self.steps: list[Step] = []
+        self._columns = list(self._layout.columns)
+        self._state = State(self._layout)
+        self._ranking = Ranking.of(self._layout)
+        self._forgotten: dict[Key, Values] = {}
+        self._keyspace = self._random.choice((60, 600, 1200, 2400))
+        self._narrow = self._random.random() < 0.4
+        self._spelled = self._random.random() < 0.5
+
+    def happen(self) -> None:
+        """Anything but a commit of random rows."""
+        events = (self._compact_some, self.alter, self.expire, self.empty, self.truncate)
+        (event,) = self._random.choices(events, weights=(66, 18, 8, 4, 4))
+        event()
+
+    def _compact_some(self) -> None:
+        self.compact(full=self._random.random() < 0.15)
+
+    def commit(self, *, share_of_keys: float) -> None:
+        count = max(1, int(self._keyspace * share_of_keys))
+        # A narrow batch leaves most files alone, so that whole files can move up a level.
+        window = max(count, self._keyspace // 6) if self._narrow else self._keyspace
+        start = self._random.randrange(self._keyspace - window + 1)
+        numbers = self._random.choices(range(start, start + window), k=count)
+        # A file without deletes may be lifted as it is.
+        kinds = ("+I", "+U", "-D", "-U") if self._random.random() < 0.6 else ("+I", "+U")
+        self._add(Commit(tuple(row for number in numbers for row in self._rows(number, kinds))))
+
+    def compact(self, *, full: bool) -> None:
+        self._forgotten = self._state.tombstones()
+        self._add(Compact(full))
+
+    def expire(self) -> None:
+        self._add(Expire())
+
+    def empty(self) -> None:
+        """Deletes every row, of one partition or of the table, so that buckets run empty."""
+        rows = list(self._state.rows().values())
+        if self._layout.partition_keys and rows:
+            at = [self._index(name) for name in self._layout.partition_keys]
+            chosen = self._random.choice(rows)
+            rows = [row for row in rows if all(row[i] == chosen[i] for i in at)]
+        if rows:
+            self._add(Commit(tuple(("-D", *row) for row in rows)))
+        self.compact(full=self._random.random() < 0.5)
+
+    def truncate(self) -> None:
+        rows = list(self._state.rows().values())
+        at = [self._index(name) for name in self._layout.partition_keys]
+        whole = not rows or self._random.random() < 0.3
+        self._add(Truncate(() if whole else tuple(self._random.choice(rows)[i] for i in at)))
+
+    def alter(self) -> None:
+        plain = [(name, text) for name, text in self._columns if name.startswith("v")]
+        added = [name for name, _ in plain if name.startswith("va") and not name.endswith("r")]
+        # Java refuses to rename a column that an option names.
+        free = [name for name, _ in plain if f"fields.{name}.stats-mode" not in self._layout.options]
+        widened = [(name, text) for name, text in plain if text in WIDER]
+        kind = self._random.random()
+        if kind < 0.3 and free:
+            old = self._random.choice(free)
+            new = f"{old}r"
+            self._columns = [(new if name == old else name, text) for name, text in self._columns]
+            self._add(Alter(({"change": "rename_column", "name": old, "to": new},)))
+        elif kind < 0.6 and widened:
+            chosen, text = self._random.choice(widened)
+            self._columns = [(name, WIDER[t] if name == chosen else t) for name, t in self._columns]
+            self._add(Alter(({"change": "change_type", "name": chosen, "type": WIDER[text]},)))
+        elif kind < 0.75 and added:
+            # The next column gets the name again, and must not get the old values.
+            self._columns = [(name, text) for name, text in self._columns if name != added[-1]]
+            self._add(Alter(({"change": "drop_column", "name": added[-1]},)))
+        elif kind < 0.85:
+            name, values = self._random.choice(SETTABLE)
+            self._add(Alter(({"change": "set_option", "name": name, "value": self._random.choice(values)},)))
+        else:
+            column = f"va{len(self._columns)}"
+            self._columns.append((column, self._random.choice(PRIMITIVES)))
+            self._add(Alter(({"change": "add_column", "name": column, "type": self._columns[-1][1]},)))
+
+    def _add(self, step: Step) -> None:
+        self._state.apply(step)
+        self.steps.append(step)
+
+    def _rows(self, number: int, kinds: Sequence[str]) -> list[Values]:
+        row = self._row(number)
+        kind = self._random.choices(kinds, weights=(50, 30, 18, 2)[: len(kinds)])[0]
+        return [(kind, *row)] if kind != "+U" else [("-U", *row), ("+U", *row)]
+
+    def _row(self, number: int) -> Values:
+        row = tuple(self._value(name, text, number) for name, text in self._columns)
+        key = tuple(row[self._index(name)] for name in self._layout.primary_keys)
+        forgotten = self._forgotten.get(key)
+        if forgotten is None or self._ranking.rank(row) >= self._ranking.rank(forgotten):
+            return row
+        # A compaction forgets deletes, so a later row that is older than one would live or not by its timing.
+        fields = {position for position, _ in self._ranking.fields}
+        return tuple(forgotten[i] if i in fields else value for i, value in enumerate(row))
+
+    def _index(self, name: str) -> int:
+        return [column for column, _ in self._columns].index(name)
+
+    def _value(self, name: str, type_text: str, number: int) -> Any:
+        bare = type_text.removesuffix(" NOT NULL")
+        if name.startswith("p"):
+            count = number % 3 if name == "p0" else number % 2
+            return ODD_PARTITIONS[count] if self._spelled and bare == "STRING" else nth_value(bare, count)
+        if name.startswith("k"):
+            return self._key(bare, number)
+        if name.startswith("s"):
+            return None if self._random.random() < 0.1 else self._sequence(bare)
+        return None if self._random.random() < 0.15 else random_value(bare, self._random)
+
+    def _sequence(self, bare: str) -> Any:
+        if bare in ("DOUBLE", "STRING"):
+            return random_value(bare, self._random)
+        return nth_value(bare, self._random.randrange(100) - 40 * (bare in ("INT", "TINYINT")))
+
+    def _key(self, bare: str, number: int) -> Any:
+        match bare:
+            case "BOOLEAN":
+                return number % 2 == 0
+            case "TINYINT" | "SMALLINT":
+                return number % 5 - 2
+            case "INT" | "BIGINT":
+                return number - 300
+            case "FLOAT" | "DOUBLE":
+                return ODD_NUMBERS[number] if number < len(ODD_NUMBERS) else (number - 300) / 8
+            case "STRING" | "VARCHAR(300)" if self._spelled:
+                return odd_text(number)
+            case _:
+                return nth_value(bare, number)

@@ -1,0 +1,136 @@
+"""An S3 server as a process: versitygw over a folder, on a loopback port. Objects are plain files below it.
+
+Its conditional writes are atomic, which those of in-memory imitations are not; the tests prove it.
+"""
+
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from tests.drivers.toolchain import alone, cache_dir, program
+
+ACCESS_KEY = "nightkeep-tests"
+SECRET_KEY = "no-secret-at-all"
+REGION = "us-east-1"
+
+_MODULE = "github.com/versity/versitygw/cmd/versitygw"
+_VERSION = "v1.8.0"
+_BUILD_SECONDS = 900
+_START_SECONDS = 60.0
+_LOOKS_PER_SECOND = 20
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A bucket of a test: `uri` without a slash at its end, and the folder that its objects are files of."""
+
+    name: str
+    folder: Path
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.name}"
+
+
+class S3Server:
+    """A running server; `log` is what it says, which matters when it fails."""
+
+    def __init__(self, endpoint: str, folder: Path, log: Path) -> None:
+        self.endpoint = endpoint
+        self.log = log
+        self._folder = folder
+        self._numbers = count(1)
+
+    def bucket(self) -> Bucket:
+        """A new one."""
+        name = f"bucket-{next(self._numbers)}"
+        bucket = Bucket(name, self._folder / name)
+        bucket.folder.mkdir()
+        return bucket
+
+    def environment(self, endpoint: str | None = None) -> Mapping[str, str]:
+        """What a client finds in its environment; `endpoint` is that of a proxy, if any."""
+        return {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
+        }
+
+
+@contextmanager
+def serve_s3() -> Iterator[S3Server]:
+    """A server with a folder of its own, ended with the context."""
+    program_file = _built()
+    with tempfile.TemporaryDirectory(prefix="nightkeep-s3-") as scratch:
+        folder, log = Path(scratch, "buckets"), Path(scratch, "log")
+        folder.mkdir()
+        port = _free_port()
+        command = [str(program_file), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder)]
+        keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+        with log.open("w") as sink:
+            process = subprocess.Popen(command, env={**os.environ, **keys}, stdout=sink, stderr=subprocess.STDOUT)
+        try:
+            _wait_until_it_listens(process, port, log)
+            yield S3Server(f"http://127.0.0.1:{port}", folder, log)
+        finally:
+            process.terminate()
+            process.wait(_START_SECONDS)
+
+
+def _built() -> Path:
+    """The server's program in the cache, built from its sources by Go if it is not there."""
+    built = cache_dir() / "go" / f"versitygw-{_VERSION}"
+    with alone("versitygw"):
+        if built.exists():
+            return built
+        built.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=built.parent) as scratch:
+            _build(Path(scratch))
+            Path(scratch, "versitygw").rename(built)
+    return built
+
+
+def _build(scratch: Path) -> None:
+    places = {name: str(scratch / name.lower()) for name in ("GOPATH", "GOMODCACHE", "GOCACHE")}
+    # A module cache that can be deleted, and no other Go than the one that is installed. Sums are checked as ever.
+    settings = {"GOBIN": str(scratch), "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    done = subprocess.run(
+        [program("go", "golang-go"), "install", "-trimpath", "-ldflags=-s -w", f"{_MODULE}@{_VERSION}"],
+        env={**os.environ, **places, **settings},
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        timeout=_BUILD_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"Go could not build {_MODULE} {_VERSION}:\n{(done.stdout + done.stderr)[-4000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    for _ in range(int(_START_SECONDS * _LOOKS_PER_SECOND)):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=_START_SECONDS).close()
+            return
+        except ConnectionRefusedError:
+            pass
+        try:
+            process.wait(1 / _LOOKS_PER_SECOND)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    said = log.read_text(errors="replace")[-4000:]
+    raise RuntimeError(f"versitygw: expected it to listen on port {port}, found status {process.poll()}:\n{said}")

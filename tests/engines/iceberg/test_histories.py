@@ -1,0 +1,27 @@
+"""Random lives of tables: whatever was done to one, and whenever we cared for it, Java reads the rows it should have.
+
+NIGHTKEEP_ICEBERG_SEEDS=first:last (last excluded) chooses other histories than the first eight.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_tables import Warehouse
+from tests.formats.iceberg import runs
+from tests.formats.iceberg.histories import check_history
+from tests.formats.iceberg.nights import Nights
+
+FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_ICEBERG_SEEDS", "0:8").split(":"))
+
+
+@pytest.fixture
+def lake(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Nights]:
+    with runs.configured(iceberg):
+        yield Nights(iceberg_java, iceberg.table())
+
+
+@pytest.mark.parametrize("seed", range(FIRST, LAST))
+def test_rows_are_what_was_done_to_them(seed: int, lake: Nights) -> None:
+    check_history(lake, seed)

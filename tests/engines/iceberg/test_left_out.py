@@ -1,0 +1,69 @@
+"""Tables with a partition that we do not read: it stays as it is, is named, and the others are cared for."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.drivers.iceberg_java import IcebergJava, Layout
+from tests.drivers.iceberg_tables import Table, Warehouse
+from tests.formats.iceberg.runs import COLUMNS, DAYS, address, care_for, configured, opened, row
+
+from nightkeep.checking.check import CheckRequest, check
+from nightkeep.model import Operation, Outcome
+from nightkeep.report.document import CheckStatus
+
+FORMAT = "write.format.default"
+NAMES = {"orc": "ORC", "avro": "Avro"}
+
+
+@pytest.fixture
+def table(iceberg: Warehouse) -> Iterator[Table]:
+    with configured(iceberg):
+        yield iceberg.table()
+
+
+def made(java: IcebergJava, table: Table, version: int, kind: str) -> None:
+    """An old day in another format, and two since in small Parquet files with deletes."""
+    java.create(table, COLUMNS, Layout((("day", "identity"),), version, {FORMAT: kind}))
+    for start in (0, 20):
+        java.append(table, [row(DAYS[0], n) for n in range(start, start + 20)])
+    java.alter(table, {"change": "set_properties", "properties": {FORMAT: "parquet"}})
+    for start in (0, 20, 40):
+        java.append(table, [row(day, n) for day in DAYS[1:] for n in range(start, start + 20)])
+    java.cdc(table, [("+U", row(day, n, "updated")) for day in DAYS[1:] for n in range(10, 30)], keys=["id", "day"])
+
+
+def old_files(table: Table) -> list[object]:
+    return [unit.files for unit in opened(table).snapshot().units if unit.left_out]
+
+
+@pytest.mark.parametrize(("version", "kind"), [(2, "orc"), (3, "avro")])
+@pytest.mark.parametrize("operation", [Operation.PERSIST_DELETES, Operation.OPTIMIZE])
+def test_other_partitions_are_cared_for(
+    iceberg_java: IcebergJava, spark: SparkSession, table: Table, version: int, kind: str, operation: Operation
+) -> None:
+    made(iceberg_java, table, version, kind)
+    truth, before = iceberg_java.read(table), old_files(table)
+
+    document = care_for(table, operation=operation, full=True)
+    report = check(CheckRequest(address(table)), spark=spark)
+    again = care_for(table, operation=operation, run_id="again")
+
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    assert [unit.partition for unit in document.units] == [f"day={day}" for day in DAYS[1:]]
+    (note,) = [note for note in document.plan.notes if "left out" in note]
+    assert note.startswith(
+        f"1 of 3 partitions are left out, day={DAYS[0]}: {kind.upper() if kind == 'orc' else 'Avro'} files"
+    )
+    assert old_files(table) == before and len(before) == 1
+    assert iceberg_java.read(table) == truth
+    assert report.status is CheckStatus.PASSED, report
+    assert again.outcome is Outcome.UNCHANGED and "1 of 3 partitions are left out" in str(again.reason)
+
+
+def test_a_table_of_nothing_else_is_refused(iceberg_java: IcebergJava, table: Table) -> None:
+    iceberg_java.create(table, COLUMNS, Layout((("day", "identity"),), 2, {FORMAT: "orc"}))
+    iceberg_java.append(table, [row(day, 1) for day in DAYS])
+    document = care_for(table, operation=Operation.OPTIMIZE)
+    assert document.outcome is Outcome.REFUSED
+    assert "ORC files" in str(document.reason)

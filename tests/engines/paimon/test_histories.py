@@ -1,0 +1,18 @@
+"""Random lives of tables: whatever Java would have made of a bucket, Nightkeep makes of it too.
+
+NIGHTKEEP_SEEDS=first:last (last excluded) chooses other histories than the first fifty.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.drivers.paimon_java import PaimonJava
+from tests.formats.paimon.two_engines import check_history
+
+FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_SEEDS", "0:50").split(":"))
+
+
+@pytest.mark.parametrize("seed", range(FIRST, LAST))
+def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path)

@@ -1,0 +1,153 @@
+"""Which files are clustered again: by their tags, by size, by what they skip; and what a plan says of it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.formats.delta.lake import request
+from tests.formats.delta.layouts import KEY, a_file, a_snapshot
+
+from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.sizing import Sizes
+from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.rewrite.cluster import ClusterTask
+from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
+from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED, cluster_tag, cube_of
+from nightkeep.formats.delta.rewrite.optimize import PackTask
+from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey
+
+BY_ID = Clustering(("id",), Curve.Z)
+SIZES = Sizes(1000, 500, 0.05)
+
+
+def tag(cube: str, clustering: Clustering = BY_ID) -> dict[str, str]:
+    return dict(cluster_tag(clustering, cube * 16, UnitKey("")))
+
+
+def layout_of(files: list[DataFile]) -> Layout[DataFile]:
+    return Layout.of(files, SIZES, lambda file: cube_of(file, BY_ID))
+
+
+def with_bounds(file: DataFile, low: int, high: int) -> DataFile:
+    told = {"numRecords": file.rows, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": 0}}
+    return replace(file, stats=json.dumps(told))
+
+
+def cube(name: str, files: int, size: int = 1000) -> list[DataFile]:
+    """Files whose ids follow each other."""
+    return [with_bounds(a_file(f"{name}{n:03}", size, **tag(name)), n * 10, n * 10 + 9) for n in range(files)]
+
+
+def loose(files: int, size: int = 1000) -> list[DataFile]:
+    return [with_bounds(a_file(f"new{n:03}", size), 0, 1000) for n in range(files)]
+
+
+def planned(files: list[DataFile], **asked: Any) -> PlannedUnit | None:
+    snapshot = a_snapshot(*files)
+    wanted = request(**{"target_bytes": 1000, "clustering": BY_ID, **asked})
+    work = cluster_files(snapshot, snapshot.units[0], wanted)
+    if work is None:
+        return None
+    return PlannedUnit(KEY, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks)
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "expected"),
+    [
+        (
+            loose(3),
+            {},
+            "day=2026-11-01: z-order by id: 3 files not clustered so; files that may hold a value, before: id 3.0; in "
+            "one task, as 3,000 live bytes are at most 8,589,934,592; 3 files, 3,000 bytes in; about 3,000 bytes out "
+            "in 3 files; filters on id skip files, 3 files become 3",
+        ),
+        (
+            [*cube("a", 100), *loose(5)],
+            {},
+            "day=2026-11-01: z-order by id: 5 files not clustered so and 0 of 1 cubes; files that may hold a value, "
+            "before: id 6.0; in one task, as 5,000 live bytes are at most 8,589,934,592; 5 files, 5,000 bytes in; "
+            "about 5,000 bytes out in 5 files; filters on id skip files, 5 files become 5",
+        ),
+        (
+            [*cube("a", 100), *cube("b", 9), *loose(5)],
+            {"wide_bytes": 1},
+            "day=2026-11-01: z-order by id: 5 files not clustered so and 1 of 2 cubes; files that may hold a value, "
+            "before: id 6.2; through Spark's exchange, as 14,000 live bytes are more than 1; 14 files, 14,000 bytes "
+            "in; about 14,000 bytes out in 14 files; filters on id skip files, 14 files become 14",
+        ),
+        (
+            cube("a", 2),
+            {"full": True},
+            "day=2026-11-01: z-order by id: 0 files not clustered so and 1 of 1 cubes; all were asked for; files that "
+            "may hold a value, before: id 1.0; in one task, as 2,000 live bytes are at most 8,589,934,592; 2 files, "
+            "2,000 bytes in; about 2,000 bytes out in 2 files; filters on id skip files, 2 files become 2",
+        ),
+        (
+            [*cube("a", 2), a_file("gone", 9, rows=1, deleted=1)],
+            {},
+            "day=2026-11-01: 1 file without rows, only removed; 1 files, 9 bytes in; about 0 bytes out in 0 files; "
+            "files without rows go",
+        ),
+        (cube("a", 3), {}, "None"),
+        (cube("a", 1, size=10), {}, "None"),
+        (loose(3), {"clustering": None}, "None"),
+        ([], {"full": True}, "None"),
+    ],
+)
+def test_plans_read_as_they_did(files: list[DataFile], asked: dict[str, Any], expected: str) -> None:
+    assert str(planned(files, **asked)) == expected
+
+
+def test_files_without_rows_are_no_work_for_a_curve() -> None:
+    found = planned([*cube("a", 2), a_file("gone", 9, rows=1, deleted=1)])
+    assert found is not None and isinstance(found.tasks[0], PackTask)
+    found = planned([*loose(2), a_file("gone", 9, rows=1, deleted=1)])
+    assert found is not None and isinstance(found.tasks[0], ClusterTask)
+    assert found.input_files == ("gone", "new000", "new001")
+
+
+def test_what_skips_too_little_beside_a_new_cube_is_merged() -> None:
+    """Along four columns a handful of files skips next to nothing: by size alone the cube would stay."""
+    by_size = [*cube("a", 7), *loose(3)]
+    assert merging(layout_of(by_size)) == 0
+    found = planned(by_size)
+    assert found is not None and len(found.input_files) == 10
+    assert "and 1 of 1 cubes; apart they would skip too little" in found.reason
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", '{"columns": ["id"]}', '{"columns": ["id"], "curve": "z-order", "cube": 1}']
+)
+def test_a_tag_that_is_not_ours_means_nothing(text: str) -> None:
+    assert cube_of(a_file("a", 1, **{CLUSTERED: text}), BY_ID) is None
+
+
+def test_a_cube_is_of_its_columns_and_its_curve() -> None:
+    two, other = Clustering(("a", "b"), Curve.Z), Clustering(("b", "a"), Curve.Z)
+    hilbert = replace(two, curve=Curve.HILBERT)
+    file = a_file("a", 1, **tag("c", two))
+    assert cube_of(file, two) == cube_of(file, replace(two, noise=True, range_ids=7)) is not None
+    assert cube_of(file, other) is None and cube_of(file, hilbert) is None
+    assert cube_of(a_file("a", 1, **tag("c")), replace(BY_ID, curve=Curve.HILBERT)) is not None
+
+
+def test_a_file_of_which_much_was_deleted_leaves_its_cube() -> None:
+    worn, fresh = a_file("a", 100, deleted=6, **tag("c")), a_file("b", 100, deleted=5, **tag("c"))
+    found = layout_of([worn, fresh])
+    assert (found.cubes, found.loose, found.gone) == (((fresh,),), (worn,), ())
+
+
+@given(st.lists(st.integers(1, 2000), min_size=1, max_size=8), st.integers(1, 2000))
+def test_cubes_are_merged_from_the_smallest_while_they_are_not_much_larger(cubes: list[int], new: int) -> None:
+    files = [a_file(f"f{n}", size, **tag("abcdefgh"[n])) for n, size in enumerate(cubes)]
+    layout = layout_of([*files, a_file("new", new)])
+    total, taken = new, 0
+    for size in sorted(cubes):
+        if size > 2 * total:
+            break
+        total, taken = total + size, taken + 1
+    assert merging(layout) == taken
+    assert [cube[0].bytes for cube in layout.cubes] == sorted(cubes)

@@ -1,0 +1,169 @@
+"""Damage between staging and proof: the gate catches each by what is wrong with it, at both of its levels."""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_tables import Warehouse
+from tests.formats.iceberg import sabotage as sabotage
+from tests.formats.iceberg.runs import DAYS, Kept, configured, opened
+from tests.formats.iceberg.sabotage import Act, Staged, converted, filled
+
+from nightkeep.formats.iceberg.format import IcebergTable
+from nightkeep.model import Candidate, Mismatch, Plan, UnitKey, Verified, VerifyLevel
+from nightkeep.stages.verify import verify
+from nightkeep.tasks import inline
+
+TOUCHED = [UnitKey(f"day={day}") for day in DAYS[:2]]
+_NUMBERS = count()
+
+REWRITTEN: dict[Act, str] = {
+    sabotage.drop_a_row: "rows differ",
+    sabotage.repeat_a_row: "rows differ",
+    sabotage.repeat_one_row_and_drop_another: "rows differ",
+    sabotage.change_a_value: "rows differ",
+    sabotage.swap_values_of_two_rows: "rows differ",
+    sabotage.swap_null_and_empty: "rows differ",
+    sabotage.give_a_column_another_id: "rows differ",
+    sabotage.write_rows_of_another_partition: "rows differ",
+    sabotage.miscount_rows: "expected [0-9]+ rows as its manifest says, found",
+    sabotage.miscount_bytes: "the manifest says [0-9]+ bytes",
+    sabotage.raise_a_minimum: "id has 0, below its lower bound, 1",
+    sabotage.lower_a_maximum: "note has .*, above its upper bound, note 1",
+    sabotage.miscount_nulls: "note has 1 nulls, its manifest says 2",
+    sabotage.miscount_values: "values, its manifest says",
+    sabotage.drop_a_new_file: "rows differ",
+    sabotage.keep_an_old_file: "rows differ",
+    sabotage.claim_an_older_number: "rows differ",
+    sabotage.claim_a_newer_number: "newer than deletes that its rows may miss",
+    sabotage.remove_deletes_of_everything: "equality deletes are gone",
+    sabotage.drop_a_manifest: "total-data-files 6, expected 4",
+    sabotage.overestimate_the_least_number: "least sequence number",
+    sabotage.miscount_the_total: "total-records",
+    sabotage.say_that_rows_changed: "says that its commit changes rows: True, expected False",
+    sabotage.cut_the_snapshot: "expected JSON",
+    sabotage.remove_a_file: "no such file",
+}
+TRACKED: dict[Act, str] = {
+    sabotage.lose_row_ids: "rows differ",
+    sabotage.swap_row_ids: "rows differ",
+    sabotage.lose_numbers_of_the_last_change: "rows differ",
+}
+CONVERTED: dict[Act, str] = {
+    sabotage.hide_other_rows: "rows differ",
+    sabotage.show_a_deleted_row: "rows differ",
+    sabotage.hide_one_more_row: "rows differ",
+    sabotage.lose_positions: "rows differ",
+    sabotage.put_deletes_before_their_rows: "sequence number 0, expected the commit's|found 0",
+    sabotage.miscount_deleted_rows: "total-position-deletes [0-9]+, expected [0-9]+",
+    sabotage.give_deletes_another_partition: "the partition of .*2026-12-24",
+    sabotage.cut_deletes: "footer|expected [0-9]+ bytes as its manifest says",
+    sabotage.keep_deletes_by_keys: "total-equality-deletes 0, expected",
+}
+VECTORS: dict[Act, str] = {
+    sabotage.aim_at_another_file: r"type, length, codec, data file and cardinality|-0000[0-9].parquet', '[0-9]+'\)",
+    sabotage.shorten_a_vector: r"type, length, codec, data file and cardinality|-0000[0-9].parquet', '[0-9]+'\)",
+    sabotage.flip_a_bit_of_a_vector: "expected crc",
+    sabotage.add_a_second_vector: "one deletion vector",
+}
+
+
+def kept_table(java: IcebergJava, folder: pytest.TempPathFactory, *, version: int) -> Iterator[Kept]:
+    warehouse = Warehouse(f"sabotaged{next(_NUMBERS)}", folder.mktemp("sabotage"))
+    with configured(warehouse):
+        table = warehouse.table("shop.events")
+        filled(java, table, DAYS, version=version)
+        yield Kept.of(table)
+
+
+@pytest.fixture(scope="module")
+def plain(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    yield from kept_table(iceberg_java, tmp_path_factory, version=2)
+
+
+@pytest.fixture(scope="module")
+def tracked(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    yield from kept_table(iceberg_java, tmp_path_factory, version=3)
+
+
+@pytest.fixture(params=["plain", "tracked"])
+def table(request: pytest.FixtureRequest) -> IcebergTable:
+    """Of both versions of the format."""
+    kept: Kept = request.getfixturevalue(request.param)
+    return opened(kept.put_back())
+
+
+@pytest.fixture
+def newest(tracked: Kept) -> IcebergTable:
+    return opened(tracked.put_back())
+
+
+def rewritten(table: IcebergTable) -> tuple[Plan, Candidate]:
+    """All but one day, so that deletes of all days are still needed."""
+    return sabotage.rewritten(table, TOUCHED)
+
+
+def judged(table: IcebergTable, made: tuple[Plan, Candidate], level: VerifyLevel) -> Verified | Mismatch:
+    return verify(table, made[0], (), made[1], level=level, mapper=inline)
+
+
+def assert_caught(checked: Verified | Mismatch, reason: str) -> None:
+    assert isinstance(checked, Mismatch)
+    said = [*checked.faults, *(fault for proof in checked.proofs for fault in proof.faults)]
+    said += [f"{proof.key}: rows differ" for proof in checked.proofs if proof.base != proof.candidate]
+    assert re.search(reason, "\n".join(said), re.S), said
+
+
+every_level = pytest.mark.parametrize("level", VerifyLevel)
+
+
+def named(act: Act) -> str:
+    return act.__name__
+
+
+@every_level
+def test_what_nobody_damaged_is_proven(table: IcebergTable, level: VerifyLevel) -> None:
+    for made in (rewritten(table), converted(table), converted(table, f"day = '{DAYS[0]}'")):
+        checked = judged(table, made, level)
+        assert isinstance(checked, Verified), checked
+
+
+@every_level
+@pytest.mark.parametrize("act", REWRITTEN, ids=named)
+def test_the_gate_catches(act: Act, level: VerifyLevel, table: IcebergTable) -> None:
+    made = rewritten(table)
+    act(Staged(table, made[1], TOUCHED[0]))
+    assert_caught(judged(table, made, level), REWRITTEN[act])
+
+
+@every_level
+@pytest.mark.parametrize("act", TRACKED, ids=named)
+def test_the_gate_catches_of_row_ids(act: Act, level: VerifyLevel, newest: IcebergTable) -> None:
+    made = rewritten(newest)
+    act(Staged(newest, made[1], TOUCHED[0]))
+    assert_caught(judged(newest, made, level), TRACKED[act])
+
+
+@every_level
+@pytest.mark.parametrize("act", CONVERTED, ids=named)
+def test_the_gate_catches_of_deletes(act: Act, level: VerifyLevel, table: IcebergTable) -> None:
+    made = converted(table)
+    act(Staged(table, made[1], TOUCHED[0]))
+    assert_caught(judged(table, made, level), CONVERTED[act])
+
+
+@every_level
+@pytest.mark.parametrize("act", VECTORS, ids=named)
+def test_the_gate_catches_of_vectors(act: Act, level: VerifyLevel, newest: IcebergTable) -> None:
+    made = converted(newest)
+    act(Staged(newest, made[1], TOUCHED[0]))
+    assert_caught(judged(newest, made, level), VECTORS[act])
+
+
+@every_level
+def test_the_gate_catches_deletes_of_everything_that_go_with_one_day(table: IcebergTable, level: VerifyLevel) -> None:
+    made = converted(table, f"day = '{DAYS[0]}'")
+    sabotage.remove_deletes_of_everything(Staged(table, made[1], TOUCHED[0]))
+    assert_caught(judged(table, made, level), "equality deletes are gone")

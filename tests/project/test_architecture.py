@@ -1,0 +1,338 @@
+"""The shape of the code, read from its sources: who may import whom, and what must not appear at all."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+JOBS = ROOT / "jobs"
+NIGHT = JOBS / "nightkeep"
+
+# Room of the package -> the rooms it may import, besides itself and the package's version. Read it from the bottom:
+# commands run groups of tables, a group runs operations, an operation runs stages, stages call a format.
+EDGES = {
+    "redaction": "",
+    "errors": "redaction",
+    "limits": "errors",
+    "model": "",
+    "tasks": "model",
+    "storage": "errors limits",
+    "protocol": "errors model storage",
+    "policy": "errors model",
+    "report": "errors model redaction",
+    "sql": "errors model policy",
+    "kernels": "model",
+    "encodings": "errors kernels limits",
+    "clustering": "errors kernels model protocol sql",
+    "gate": "",
+    "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql storage",
+    "spark": "errors formats model storage tasks",
+    "stages": "errors kernels model protocol sql tasks",
+    "running": "errors formats model policy protocol report sql stages tasks",
+    "checking": "errors formats model policy report spark",
+    "retention": "errors formats model policy protocol report running spark storage",
+    "groups": "checking errors formats limits model policy redaction report retention running spark",
+    "commands": "clustering errors formats groups model policy redaction report retention running spark sql tasks",
+    "__main__": "commands",
+}
+
+# Room of a format -> the rooms of the same format it may import. Every format has its files in rooms of these names.
+FORMAT_EDGES = {
+    "metadata": "",
+    "data": "metadata",
+    "deletes": "metadata",
+    "rewrite": "data deletes metadata",
+    "catalog": "metadata",
+    "commit": "catalog data metadata",
+    "gate": "data deletes metadata",
+    "spark": "catalog deletes metadata",
+    "retention": "catalog deletes metadata",
+    "format": "catalog commit gate metadata retention rewrite",
+    "upsert": "commit data deletes format metadata",
+}
+
+# What rooms of a format use of the rest of the package where that is less than the format may.
+FORMAT_USES = {
+    "gate": "encodings errors gate kernels model protocol storage",
+    "spark": "encodings errors model spark storage",
+    "retention": "encodings errors limits model protocol storage",
+}
+
+STAGES = {"plan", "execute", "verify", "publish"}
+OUTSIDE = {
+    "jobs": {"commands", "model"},
+    "dags": {"model", "policy"},
+    "plugins": {"errors", "model", "policy", "redaction", "report", "spark"},
+}
+"""What job scripts, DAGs and the plugin may import of the package."""
+
+SHARED_WITH_THE_REWRITE = {
+    "encodings.*": "Bytes are decoded by one code; golden files of the engines hold it to what they wrote.",
+    "formats.*.metadata.*": "The candidate's metadata is decoded from its staged bytes, as a reader would.",
+    "formats.*.data.columns": "Data files are read by one code; Spark's own Parquet reader is the second opinion.",
+    "formats.*.data.conform": "As `columns`: types widened and nested fields found for both sides.",
+    "formats.delta.data.bounds": "Statistics are parsed, not computed: the audit computes its own from the rows.",
+    "formats.*.deletes.*": "Vectors and position deletes are decoded by one code; the gate calls no encoder.",
+    "kernels.arrow_buffers": "Views of Arrow memory; nothing is decided there.",
+    "kernels.bitmap": "Roaring bitmaps from positions and back.",
+    "kernels.int96": "One Parquet encoding of times.",
+    "kernels.parquet_footer": "Footers that Arrow would refuse, made readable.",
+    "kernels.row_hash": "Iceberg's rewrite finds candidates of equality deletes by it, and values decide; a hash that "
+    "made rows equal would show in the check, which hashes by Spark's xxhash64.",
+    "sql.literals": "Text of literals -> values.",
+    "sql.rows.*": "A condition is parsed once; the gate evaluates it on Polars, the rewrite on Arrow.",
+}
+"""What the gate and a rewrite or a commit both import, above errors and stores, each with the reason."""
+
+SHARED_WITH_THE_CHECK = {
+    "encodings.*": "Bytes of metadata are decoded by one code.",
+    "formats.*.deletes.vectors": "Spark has no decoder of deletion vectors; it anti-joins what ours decodes.",
+    "formats.*.deletes.z85": "The text of Delta's vector descriptors.",
+    "formats.iceberg.catalog.*": "Where a table's metadata is, its catalog says.",
+}
+"""What the check after publishing imports of formats beyond their metadata, each with the reason. No kernel is."""
+
+ON_SPARK = re.compile(
+    r"nightkeep\.(spark\.(session|exchange|view)|retention\.orphans\.spark_sets"
+    r"|checking\.(check|content_check|diff|expectations|unit_fingerprints)"
+    r"|formats\.\w+\.spark\.\w+)"
+)
+HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
+GATE = re.compile(r"nightkeep\.(stages\.verify|gate(\.\w+)?|formats\.\w+\.gate(\.\w+)?)")
+WRITES = re.compile(r"nightkeep\.(clustering(\.\w+)?|formats\.\w+\.(rewrite|commit|upsert)(\.\w+)?)")
+
+BASES = {
+    "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple",
+    "Protocol", "SparkSubmitOperator", "StrEnum",
+}  # fmt: skip
+TREES = {"errors.py", "operators.py", "protocol/__init__.py", "settings.py", "table_files.py"}
+"""Modules whose classes may inherit from each other."""
+RIMS = {"run_group.py", "check.py", "child_process.py"}
+"""Where a surprise must not end more than it is of: a night, what is known of a version that is published, and the
+process that reads for a group."""
+MANY_VERBS = {
+    "Reads", "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable",
+    "Relation", "PaimonRelation", "DeltaRelation", "IcebergRelation", "ObjectStorage",
+}  # fmt: skip
+"""Protocols that have more verbs than a class should have methods, and what implements them."""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(JOBS).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+PACKAGE = {module_name(path): path for path in sources("jobs/nightkeep")}
+CODE = sources("jobs", "plugins", "dags")
+each_module = pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Names of modules; `from package import module` is an import of both."""
+    found = {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+def reached(*starts: str) -> frozenset[str]:
+    """Everything that importing these modules imports, packages on the way included."""
+    pending, seen = list(starts), set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += [name.rpartition(".")[0]] if "." in name else []
+            pending += imports(PACKAGE[name]) if name in PACKAGE else []
+    return frozenset(seen)
+
+
+def rooms(path: Path) -> set[str]:
+    """Rooms of the package that `path` imports."""
+    return {name.split(".")[1] for name in imports(path) if name.startswith("nightkeep.")} & EDGES.keys()
+
+
+def format_room(name: str) -> tuple[str, str] | None:
+    """The format and the room of a module of a format; None for any other module, and for a format's package."""
+    parts = name.split(".")
+    return (parts[2], parts[3]) if parts[:2] == ["nightkeep", "formats"] and len(parts) > 3 else None
+
+
+def is_tree(path: Path) -> bool:
+    return any(path.as_posix().endswith(f"/{name}") for name in TREES)
+
+
+def is_package(name: str) -> bool:
+    return PACKAGE[name].name == "__init__.py"
+
+
+def is_low(name: str) -> bool:
+    """Whether a module decides nothing about rows: values, failures, stores."""
+    return name.split(".")[1] in ("errors", "limits", "model", "protocol", "redaction", "storage", "tasks", "policy")
+
+
+def is_listed(name: str, shared: Mapping[str, str]) -> bool:
+    return any(fnmatchcase(name, f"nightkeep.{pattern}") for pattern in shared)
+
+
+def classes(path: Path) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef))
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {name.split(".")[1] for name in PACKAGE if "." in name} == EDGES.keys()
+    assert {room for name in PACKAGE if (found := format_room(name)) for room in found[1:]} == FORMAT_EDGES.keys()
+
+
+@pytest.mark.parametrize("name", PACKAGE)
+def test_a_module_imports_what_its_room_may(name: str) -> None:
+    if "." in name:
+        own = name.split(".")[1]
+        assert rooms(PACKAGE[name]) <= {own, *EDGES[own].split()}
+
+
+@pytest.mark.parametrize("name", [name for name in PACKAGE if format_room(name)])
+def test_a_room_of_a_format_imports_what_it_may(name: str) -> None:
+    own = format_room(name)
+    assert own is not None
+    reached_rooms = {found for other in imports(PACKAGE[name]) if other in PACKAGE and (found := format_room(other))}
+    assert reached_rooms <= {(own[0], room) for room in (own[1], *FORMAT_EDGES[own[1]].split())}
+    if own[1] in FORMAT_USES:
+        assert rooms(PACKAGE[name]) <= {"formats", *FORMAT_USES[own[1]].split()}
+
+
+@pytest.mark.parametrize("edges", [EDGES, FORMAT_EDGES], ids=["package", "format"])
+def test_rooms_have_no_cycle(edges: Mapping[str, str]) -> None:
+    # Spark's engine names formats that are loaded, and formats have views on Spark.
+    left = {name: set(allowed.split()) - ({"formats"} if name == "spark" else set()) for name, allowed in edges.items()}
+    while left:
+        free = {name for name, needs in left.items() if not needs & left.keys()}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
+def test_modules_have_no_cycle() -> None:
+    left = {name: (imports(path) & PACKAGE.keys()) - {name} for name, path in PACKAGE.items()}
+    # A package whose __init__ names its modules is imported on the way to each of them.
+    left = {name: {other for other in needs if not name.startswith(f"{other}.")} for name, needs in left.items()}
+    while left:
+        free = {name for name, needs in left.items() if not needs & left.keys()}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_no_stage_imports_another(stage: str) -> None:
+    others = {f"nightkeep.stages.{other}" for other in STAGES - {stage}}
+    assert not reached(f"nightkeep.stages.{stage}") & others
+
+
+@pytest.mark.parametrize("folder", OUTSIDE)
+def test_what_surrounds_the_package_imports_little_of_it(folder: str) -> None:
+    for path in (ROOT / folder).glob("*.py") if folder == "jobs" else sources(folder):
+        assert rooms(path) <= OUTSIDE[folder], path
+
+
+def test_nothing_under_jobs_knows_airflow() -> None:
+    assert not [path for path in sources("jobs") if any(name.startswith("airflow") for name in imports(path))]
+
+
+def test_spark_is_imported_where_it_runs() -> None:
+    on_spark = [name for name, path in PACKAGE.items() if "pyspark" in {i.split(".")[0] for i in imports(path)}]
+    assert on_spark and not [name for name in on_spark if not ON_SPARK.fullmatch(name)]
+    assert not [
+        name for name in reached("nightkeep.commands.app", "nightkeep.commands.job") if ON_SPARK.fullmatch(name)
+    ]
+
+
+def test_what_dags_parse_is_light() -> None:
+    assert not reached("nightkeep.policy", "nightkeep.model", "nightkeep.report") & HEAVY
+
+
+def test_the_gate_reaches_no_rewrite_and_no_commit() -> None:
+    starts = [name for name in PACKAGE if GATE.fullmatch(name)]
+    assert {room[0] for name in starts if (room := format_room(name))} == {"delta", "iceberg", "paimon"}
+    assert not [name for name in reached(*starts) if WRITES.fullmatch(name)]
+
+
+def test_what_the_gate_shares_with_a_rewrite_is_listed() -> None:
+    gate = reached(*(name for name in PACKAGE if GATE.fullmatch(name)))
+    rewrite = reached(*(name for name in PACKAGE if WRITES.fullmatch(name) and ".upsert" not in name))
+    shared = {name for name in gate & rewrite & PACKAGE.keys() if not is_package(name) and not is_low(name)}
+    assert not [name for name in shared if not is_listed(name, SHARED_WITH_THE_REWRITE)]
+    unused = [each for each in SHARED_WITH_THE_REWRITE if not any(is_listed(name, {each: ""}) for name in shared)]
+    assert not unused
+
+
+def test_the_check_shares_no_kernel_and_little_else() -> None:
+    starts = [name for name in PACKAGE if ON_SPARK.fullmatch(name)]
+    found = {name for name in reached(*starts) & PACKAGE.keys() if not is_package(name)}
+    assert not [name for name in found if name.startswith("nightkeep.kernels.") or WRITES.fullmatch(name)]
+    rooms_of_formats = {name for name in found if (room := format_room(name)) and room[1] not in ("metadata", "spark")}
+    encodings = {name for name in found if name.startswith("nightkeep.encodings.")}
+    assert not [name for name in rooms_of_formats | encodings if not is_listed(name, SHARED_WITH_THE_CHECK)]
+
+
+@each_module
+def test_a_module_and_its_functions_stay_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 300
+    functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)]
+    assert not [f.name for f in functions if (f.end_lineno or 0) - f.lineno >= 50]
+
+
+@each_module
+def test_names_say_what_a_thing_is(path: Path) -> None:
+    assert not re.fullmatch(r"_?(utils?|common|helpers?|base|misc|core|managers?|handlers?)", path.stem)
+    assert not [c.name for c in classes(path) if re.search(r"(Manager|Handler|Helper|Utils?|Impl|Base)$", c.name)]
+
+
+@each_module
+def test_classes_inherit_little_and_do_little(path: Path) -> None:
+    bases = {ast.unparse(base).split("[")[0] for c in classes(path) for base in c.bases}
+    own = {c.name for c in classes(path)} if is_tree(path) else set()
+    assert bases <= BASES | own
+    for c in classes(path):
+        verbs = [f.name for f in c.body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")]
+        assert len(verbs) <= 7 or c.name in MANY_VERBS, c.name
+
+
+@each_module
+def test_only_the_rim_catches_everything(path: Path) -> None:
+    """A handler that raises again is cleaning up, not catching."""
+    handlers = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler)]
+    broad = [h for h in handlers if h.type is None or ast.unparse(h.type) in ("Exception", "BaseException")]
+    assert path.name in RIMS or all(isinstance(h.body[-1], ast.Raise) for h in broad)
+
+
+def test_kernels_never_walk_rows() -> None:
+    walks = {"to_pylist", "iterrows", "itertuples", "iter_rows", "map_elements", "apply", "udf", "vectorize"}
+    for path in sources("jobs/nightkeep/kernels"):
+        found = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+        assert not found & walks, path
+
+
+def test_what_is_written_is_ascii_and_names_no_machine() -> None:
+    written = sources("jobs", "plugins", "dags", "tests", "samples", "benches")
+    written += [
+        path for glob in ("*.*", "Makefile", "dags/*", "docs/**/*.md", "samples/*.md") for path in ROOT.glob(glob)
+    ]
+    for path in (path for path in written if path.is_file() and not path.name.startswith(".")):
+        text = path.read_bytes()
+        assert text.isascii(), path
+        assert not re.search(rb"/(work|root|home|Users)/", text), path

@@ -1,0 +1,905 @@
+"""Documents, their files, and what people see of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nightkeep.report
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import (
+    Address,
+    Clustering,
+    Curve,
+    Estimate,
+    Fingerprint,
+    Operation,
+    Outcome,
+    Plan,
+    PlannedUnit,
+    TaskCost,
+    UnitKey,
+    UnitProof,
+    VerifyLevel,
+    VersionIdentity,
+)
+from nightkeep.report import (
+    AGES,
+    CheckStatus,
+    CommitResult,
+    ExpectationResult,
+    Expectations,
+    Metrics,
+    PlanSection,
+    PlanUnit,
+    RunDocument,
+    UnitEstimate,
+    UnitResult,
+    Verification,
+    held,
+    hold,
+    load_document,
+    load_history,
+    plan_text,
+    release,
+    render_index,
+    render_run,
+    slug,
+    store,
+    summary_text,
+    write_page,
+)
+from nightkeep.report.bars import levels, show_bytes, show_seconds, size_bins, stages
+from nightkeep.report.column_metrics import Change, ColumnChange, column_changes, delete_files
+
+NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
+PROOF = UnitProof(UnitKey("dt=1", 0), Fingerprint(9, 1, 2), Fingerprint(9, 1, 2), (), TaskCost(1.0, 1.0, 1, "e"))
+
+
+def document(table: str = "shop.orders", outcome: Outcome = Outcome.VERIFIED) -> RunDocument:
+    """A document in which every field is filled."""
+    return RunDocument(
+        run_id="nightly-1",
+        table=table,
+        format="paimon",
+        operation=Operation.UPGRADE,
+        outcome=outcome,
+        reason="because",
+        base_version=41,
+        parent_version=42,
+        committed_version=43,
+        commits=(CommitResult(43, 42, (UnitKey("dt=1", 0), UnitKey("", None)), "43:0a:1b"),),
+        plan=PlanSection(
+            41,
+            (PlanUnit("dt=1", 0, "2 L0 files", ("a.parquet", "b.parquet"), 2048, UnitEstimate(2048, 1024, 1, "less")),),
+            ("key-only lookup",),
+        ),
+        units=(
+            UnitResult.of(PROOF, Outcome.VERIFIED),
+            UnitResult("dt=1", 1, Outcome.CONFLICTED, "snapshot 42 compacted it"),
+        ),
+        verification=Verification(VerifyLevel.FULL, 0.5),
+        metrics=Metrics(
+            files_before=14,
+            files_after=9,
+            bytes_before=3 << 20,
+            bytes_after=2 << 20,
+            rows=9,
+            deleted_rows_marked=3,
+            deletion_vectors=1,
+            peak_task_memory=300 << 20,
+            seconds={"rewrite": 2.0, "plan": 0.05, "check": 1.0},
+            extra={
+                "file_sizes_before": [10, 5000, 5000],
+                "file_sizes_after": [10010],
+                "levels_before": {"0": 2, "5": 1},
+                "levels_after": {"5": 1},
+                "lookup": "key columns",
+            },
+        ),
+        expectations=Expectations(
+            CheckStatus.ERRORED,
+            (
+                ExpectationResult("rows are as many", CheckStatus.PASSED, "9"),
+                ExpectationResult("sums agree", CheckStatus.FAILED, "1 of 2 units"),
+                ExpectationResult("no key twice", CheckStatus.ERRORED, "no such column"),
+            ),
+            docs="docs/index.html",
+            coverage="1 of 2 touched units",
+        ),
+        versions={"nightkeep": "0.1.0"},
+        address="paimon:/w/shop.db/orders",
+        started_at=NIGHT,
+        finished_at=NIGHT + timedelta(seconds=9),
+        go_back="CALL sys.rollback_to('shop.orders', 41)",
+    )
+
+
+BARE = RunDocument(
+    run_id="r",
+    table="t",
+    format="paimon",
+    operation=Operation.UPGRADE,
+    outcome=Outcome.UNCHANGED,
+    started_at=NIGHT,
+    finished_at=NIGHT,
+)
+
+
+def swept(table: str = "shop.orders", **changes: object) -> RunDocument:
+    """A sweep that put files aside; `changes` are keys of `extra`, None takes one away."""
+    extra = {
+        "mode": "quarantine",
+        "orphans": [
+            {"path": "s3://b/t/bucket-0/data-1.parquet", "bytes": 3 << 20, "modified_at": "2026-10-01T10:00:00+00:00",
+             "kind": "data"},
+            {"path": "s3://b/t/manifest/manifest-2", "bytes": 1024, "modified_at": "2026-11-12T11:00:00.5+00:00",
+             "kind": "manifest"},
+        ],
+        "orphans_total": 1202, "orphans_bytes": 4 << 20, "orphans_file": "reports/orphans-1.jsonl",
+        "live_files": 48211, "young_files": 17, "unknown_files": 3, "cutoff": "2026-11-14T02:00:04+00:00",
+        "by_kind": {"data": {"files": 1200, "bytes": 3 << 20}, "manifest": {"files": 2, "bytes": 1 << 20}},
+        "by_age": {"7 to 30 days": {"files": 1, "bytes": 1 << 20}, "30 to 90 days": {"files": 1201, "bytes": 3 << 20}},
+        "acted": {"files": 1201, "bytes": 4 << 20}, "left": {"files": 1, "bytes": 12},
+        "purged": {"files": 0, "bytes": 0},
+        "quarantine": "t/_nightkeep/quarantine/weekly-1", "closed": ["weekly-0"],
+        "failed": [{"path": "t/bucket-0/busy.parquet", "reason": "403 Forbidden"}],
+    }  # fmt: skip
+    known = {key: found for key, found in (extra | changes).items() if found is not None}
+    return replace(
+        BARE, table=table, run_id="weekly 1", operation=Operation.SWEEP, outcome=Outcome.VERIFIED,
+        metrics=Metrics(seconds={"list": 2.0, "live": 1.0}), extra=known,
+    )  # fmt: skip
+
+
+EXPIRED = replace(
+    swept(),
+    operation=Operation.EXPIRE,
+    extra={
+        "mode": "delete",
+        "expired": [*range(11, 40)],
+        "orphans_total": 7,
+        "orphans_bytes": 700,
+        "notes": ["consumer c reads from 40"],
+        "not_compared": "the table's reader has no time travel",
+        "kept": [{"version": "41", "reason": "tag end-of-month"}, {"version": 42, "reason": "the latest"}],
+        "by_kind": {"data": {"files": 7, "bytes": 700}},
+        "acted": {"files": 7, "bytes": 700},
+    },
+)
+RESTORED = replace(
+    swept(),
+    operation=Operation.RESTORE,
+    extra={
+        "restored_run": "weekly-0",
+        "acted": {"files": 5, "bytes": 50},
+        "failed": [{"path": "t/x.parquet", "reason": "another file is there"}],
+    },
+)
+UPKEEP = (swept(), EXPIRED, RESTORED)
+
+
+def clustered(table: str = "events") -> RunDocument:
+    """An optimize in two commits that helped two columns, cost another, and left one alone."""
+    skipping = {
+        "lat": {"before": 0.12, "after": 0.82}, "s.lon": {"before": 0.1, "after": 0.8},
+        "ts": {"before": 0.9, "after": 0.3}, "note": {"before": 0.0, "after": 0.0},
+    }  # fmt: skip
+    overlap = {"lat": {"before": 90.0, "after": 12.25}, "ts": {"before": 2.0, "after": 60.0}, "kind": {"after": 3}}
+    whole = document(table)
+    return replace(
+        whole,
+        operation=Operation.OPTIMIZE,
+        reason=None,
+        commits=(CommitResult(43, 42, (UnitKey("dt=1"),)), CommitResult(45, 44, (UnitKey("dt=2"),))),
+        committed_version=45,
+        plan=replace(whole.plan, clustering=Clustering(("lat", "s.lon"), Curve.HILBERT, 64, noise=True)),
+        metrics=replace(whole.metrics, extra={**whole.metrics.extra, "skipping": skipping, "overlap": overlap}),
+    )
+
+
+class TestDocument:
+    @pytest.mark.parametrize("value", [document(), BARE, clustered()])
+    def test_json_and_back(self, value: RunDocument) -> None:
+        assert RunDocument.from_json(json.loads(json.dumps(value.to_json()))) == value
+
+    def test_the_contract_names_come_first_and_in_order(self) -> None:
+        found = document().to_json()
+        assert list(found)[:15] == [
+            "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
+            "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations",
+        ]  # fmt: skip
+        assert found["commits"] == [
+            {
+                "version": 43,
+                "parent_version": 42,
+                "units": [{"partition": "dt=1", "bucket": 0}, {"partition": "", "bucket": None}],
+                "identity": "43:0a:1b",
+                "parent_identity": None,
+            }
+        ]
+        plain = json.loads(json.dumps(found))
+        assert list(plain["plan"]["units"][0]) == [
+            "partition", "bucket", "reason", "input_files", "input_bytes", "estimate",
+        ]  # fmt: skip
+        assert list(plain["units"][0])[:8] == [
+            "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",
+        ]  # fmt: skip
+        assert list(plain["verification"]) == ["level", "share_of_rewrite"]
+        assert list(plain["expectations"])[:3] == ["status", "results", "docs"]
+
+    def test_what_an_operation_measures_stands_beside_the_other_metrics(self) -> None:
+        found = document().to_json()["metrics"]
+        assert isinstance(found, dict)
+        assert found["lookup"] == "key columns"
+        assert "extra" not in found
+
+    @pytest.mark.parametrize(
+        "path",
+        [(), ("plan",), ("plan", "units", 0), ("plan", "units", 0, "estimate"), ("units", 0), ("commits", 0),
+         ("verification",), ("metrics",), ("expectations",), ("expectations", "results", 0)],
+    )  # fmt: skip
+    def test_unknown_keys_survive_at_every_place(self, path: tuple[str | int, ...]) -> None:
+        text = json.loads(json.dumps(document().to_json()))
+        place = text
+        for part in path:
+            place = place[part]
+        place["from_the_future"] = {"deep": [1, None, "x"]}
+        assert json.loads(json.dumps(RunDocument.from_json(text).to_json())) == text
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"outcome": "fine"}, "report.outcome: expected unchanged, skipped, verified"),
+            ({"started_at": "yesterday"}, "report.started_at: expected an ISO 8601 time, found 'yesterday'"),
+            ({"started_at": "2026-11-21T02:00:00"}, "started_at: expected a time with a zone"),
+            ({"base_version": "41"}, "report.base_version: expected int, found str '41'"),
+            ({"base_version": True}, "report.base_version: expected int, found bool True"),
+            ({"units": {}}, "report.units: expected list, found dict {}"),
+            ({"units": [{}]}, "report.units[0]: expected the keys partition, bucket, outcome, found none"),
+            ({"metrics": {"seconds": {"plan": "1"}}}, "report.metrics.seconds.plan: expected float, found str"),
+            ({"metrics": {"seconds": {"plan": True}}}, "report.metrics.seconds.plan: expected int, found bool"),
+            ({"table": None}, "report.table: expected str, found NoneType"),
+        ],
+    )
+    def test_what_is_no_report_is_named(self, change: dict[str, object], message: str) -> None:
+        with pytest.raises(CorruptMetadata) as caught:
+            RunDocument.from_json(document().to_json() | change)
+        assert message in str(caught.value)
+
+    def test_whole_numbers_are_seconds_too(self) -> None:
+        text = BARE.to_json() | {"metrics": {"seconds": {"plan": 1}}}
+        assert RunDocument.from_json(text).metrics.seconds == {"plan": 1.0}
+
+    def test_times_without_a_zone_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="finished_at: expected a time with a zone"):
+            replace(BARE, finished_at=datetime(2026, 1, 1))
+
+    def test_rows_are_proven_only_where_nothing_is_at_fault(self) -> None:
+        wrong = UnitResult.of(replace(PROOF, candidate=Fingerprint(9, 1, 3)), Outcome.MISMATCH)
+        faulty = UnitResult.of(replace(PROOF, faults=("max of price is too small",)), Outcome.MISMATCH)
+        good = UnitResult.of(PROOF, Outcome.VERIFIED)
+        assert (wrong.equal, faulty.equal, good.equal) == (False, True, True)
+        assert replace(BARE, units=(wrong, faulty, good)).rows_proven == 9
+
+    def test_a_plan_becomes_its_section(self) -> None:
+        unit = PlannedUnit(UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible"), tasks=(object(),))
+        plan = Plan(Address("paimon", "/w", "t"), Operation.UPGRADE, VersionIdentity(4, "0a"), (unit,), ("a note",))
+        estimate = UnitEstimate(7, 5, 1, "visible")
+        assert PlanSection.of(plan) == PlanSection(
+            4, (PlanUnit("dt=1", 2, "3 L0 files", ("a",), 7, estimate),), ("a note",)
+        )
+
+
+class TestStore:
+    def test_storing_twice_leaves_one_file(self, tmp_path: Path) -> None:
+        first = store(document(), tmp_path)
+        assert store(document(), tmp_path) == first
+        assert first == tmp_path / "shop.orders" / "nightly-1-upgrade.json"
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == [first]
+        assert load_document(first) == document()
+
+    def test_a_later_word_replaces_an_earlier_one(self, tmp_path: Path) -> None:
+        store(document(), tmp_path)
+        store(document(outcome=Outcome.MISMATCH), tmp_path)
+        assert [d.outcome for d in load_history(tmp_path)] == [Outcome.MISMATCH]
+
+    def test_a_failed_write_leaves_the_old_document_and_nothing_else(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = store(document(), tmp_path)
+
+        def no_space(descriptor: int) -> None:
+            raise OSError("No space left on device")
+
+        monkeypatch.setattr(os, "fsync", no_space)
+        with pytest.raises(OSError, match="No space"):
+            store(document(outcome=Outcome.FAILED), tmp_path)
+        assert load_document(path) == document()
+        assert list(path.parent.iterdir()) == [path]
+
+    def test_history_is_sorted_by_time_and_filtered_by_table(self, tmp_path: Path) -> None:
+        late = replace(document("b"), run_id="x", started_at=NIGHT.astimezone(timezone(timedelta(hours=9))))
+        early = replace(document("b"), run_id="y", started_at=NIGHT - timedelta(seconds=1))
+        other = replace(document("a"), started_at=NIGHT + timedelta(seconds=1))
+        for found in (late, other, early):
+            store(found, tmp_path)
+        hold(tmp_path, "b", late)
+        write_page(tmp_path, "x", "<p>")
+        assert load_history(tmp_path) == (early, late, other)
+        assert load_history(tmp_path, "b") == (early, late)
+        assert load_history(tmp_path, "nobody") == ()
+        assert load_history(tmp_path / "nowhere") == ()
+
+    def test_a_damaged_document_is_named(self, tmp_path: Path) -> None:
+        path = store(document(), tmp_path)
+        path.write_text(path.read_text()[:100])
+        with pytest.raises(CorruptMetadata, match=r"nightly-1-upgrade\.json: expected JSON"):
+            load_history(tmp_path)
+
+    @pytest.mark.parametrize(
+        "table", ["holds", "pages", "Holds", "../../etc", ".", "..", "", "a/b", "a\udcffb", "x" * 4000]
+    )
+    def test_every_table_has_a_folder_of_its_own(self, tmp_path: Path, table: str) -> None:
+        path = store(document(table), tmp_path)
+        assert path.parent.parent == tmp_path
+        assert load_history(tmp_path, table) == load_history(tmp_path) == (document(table),)
+        assert hold(tmp_path, table, document(table)) == held(tmp_path, table)
+
+    def test_pages_are_files_too(self, tmp_path: Path) -> None:
+        assert write_page(tmp_path, "Night 1", "<p>\u00e9\udcff</p>").read_bytes() == b"<p>\xc3\xa9\\udcff</p>"
+
+
+class TestHolds:
+    def test_a_hold_stays_until_it_is_released(self, tmp_path: Path) -> None:
+        assert held(tmp_path, "shop.orders") is None
+        placed = hold(tmp_path, "shop.orders", document(outcome=Outcome.MISMATCH))
+        assert held(tmp_path, "shop.orders") == placed
+        assert (placed.base_version, placed.committed_version) == (41, 43)
+        assert placed.go_back == "CALL sys.rollback_to('shop.orders', 41)"
+        assert held(tmp_path, "shop.order") is None
+        assert release(tmp_path, "shop.orders") == placed
+        assert held(tmp_path, "shop.orders") is None
+        assert release(tmp_path, "shop.orders") is None
+
+    def test_an_unreadable_marker_still_holds(self, tmp_path: Path) -> None:
+        hold(tmp_path, "t", document("t"))
+        (tmp_path / "holds" / "t.json").write_text("{")
+        with pytest.raises(CorruptMetadata):
+            held(tmp_path, "t")
+
+
+class TestSlugs:
+    names = st.text(alphabet=st.characters(), max_size=40) | st.text(alphabet="aA~.%/ -5f", max_size=200)
+
+    @given(names, names)
+    def test_two_texts_never_share_a_file_even_where_case_is_folded(self, one: str, other: str) -> None:
+        assert (slug(one).casefold() == slug(other).casefold()) == (one == other)
+
+    @given(names)
+    def test_names_are_safe_everywhere(self, text: str) -> None:
+        assert re.fullmatch(r"[a-z0-9_~-][a-z0-9._~-]{0,159}", slug(text))
+
+    def test_plain_names_stay_readable(self) -> None:
+        assert slug("shop.events_input") == "shop.events_input"
+        assert slug("a B/\u00e9%") == "a~20~42~2f~c3~a9~25"
+
+
+class TestFigures:
+    @given(st.lists(st.integers(0, 1 << 50), min_size=1), st.lists(st.integers(0, 1 << 50)))
+    def test_bins_count_every_file_once_below_their_bound(self, before: list[int], after: list[int]) -> None:
+        pair = size_bins(before, after)
+        assert pair is not None
+        assert (sum(pair.before), sum(pair.after)) == (len(before), len(after))
+        assert (pair.before[0] or pair.after[0]) and (pair.before[-1] or pair.after[-1])
+        bounds = [1024 * 4**i for i in range(24)]
+        first = next(i for i, bound in enumerate(bounds) if min(before + after) <= bound)
+        for i, count in enumerate(pair.before, first):
+            low = bounds[i - 1] if i else -1
+            assert count == sum(low < size <= bounds[i] for size in before)
+
+    def test_bins_are_labelled_by_their_upper_bound(self) -> None:
+        pair = size_bins([1024, 1025, 100_000], [5 << 20])
+        assert pair is not None
+        assert pair.labels == ("1 KB", "4 KB", "16 KB", "64 KB", "256 KB", "1 MB", "4 MB", "16 MB")
+        assert pair.sentence(pair.before) == "1 at 1 KB, 1 at 4 KB, 1 at 256 KB"
+        assert size_bins([], []) is None
+
+    def test_levels_are_in_numeric_order(self) -> None:
+        pair = levels({"10": 1, "9": 2}, {"0": 3})
+        assert pair is not None
+        assert (pair.labels, pair.before, pair.after) == (("L0", "L9", "L10"), (0, 2, 1), (3, 0, 0))
+        assert levels({}, {}) is None
+
+    @given(st.dictionaries(st.text(), st.floats(0, 1e6), min_size=1))
+    def test_stages_lie_end_to_end(self, seconds: dict[str, float]) -> None:
+        bars = stages(seconds)
+        assert [bar.label for bar in bars] == list(seconds)
+        for one, following in itertools.pairwise(bars):
+            assert following.start == pytest.approx(one.start + one.size)
+        assert sum(bar.size for bar in bars) == pytest.approx(1.0 if sum(seconds.values()) else 0.0)
+
+    def test_numbers_are_short(self) -> None:
+        sizes = [0, 999, 1000, 1023, 1024, 102_200, 999_999, 1 << 20, 1 << 60]
+        assert [show_bytes(size) for size in sizes] == [
+            "0 B", "999 B", "1.0 KB", "1.0 KB", "1.0 KB", "99.8 KB", "977 KB", "1.0 MB", "1024 PB",
+        ]  # fmt: skip
+        assert [show_seconds(s) for s in (0, 0.04, 0.1, 75.25)] == ["0.0 s", "40 ms", "0.1 s", "75.2 s"]
+
+
+class Page(HTMLParser):
+    """A page as a browser's parser sees it: elements with their attributes, nesting checked on the way."""
+
+    VOID = frozenset({"meta", "link", "br", "path", "rect", "circle", "line"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> Iterator[dict[str, str | None]]:
+        return (attrs for found, attrs in self.elements if found == tag)
+
+
+def run_page(*documents: RunDocument) -> str:
+    return render_run(documents, title="Nightly run", generated_at=NIGHT)
+
+
+def index_page(*history: RunDocument) -> str:
+    return render_index(history, title="History", generated_at=NIGHT, page_of=lambda d: f"pages/{d.run_id}.html")
+
+
+EVERYTHING = [document(f"t-{outcome}", outcome) for outcome in Outcome]
+HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}"
+
+
+def hostile() -> RunDocument:
+    """A document in which every text comes from somebody who means ill."""
+    text = json.dumps(replace(clustered(), outcome=Outcome.MISMATCH).to_json())
+    known = {
+        *Operation,
+        *Outcome,
+        *VerifyLevel,
+        *CheckStatus,
+        *Curve,
+        NIGHT.isoformat(),
+        document().finished_at.isoformat(),
+    }
+
+    def poisoned(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: poisoned(found) for key, found in value.items()} | {HOSTILE: HOSTILE}
+        if isinstance(value, list):
+            return [poisoned(found) for found in value]
+        return HOSTILE if isinstance(value, str) and value not in known else value
+
+    found = poisoned(json.loads(text))
+    assert isinstance(found, dict)
+    found["metrics"]["seconds"].pop(HOSTILE)
+    found["metrics"]["seconds"][HOSTILE] = 1.0
+    found["metrics"]["skipping"][HOSTILE] = {"before": 0.9, "after": 0.1}
+    found["plan"]["clustering"]["columns"] = [HOSTILE]
+    return RunDocument.from_json(found)
+
+
+def hostile_sweep() -> RunDocument:
+    def poisoned(value: object) -> object:
+        if isinstance(value, dict):
+            return {**{key: poisoned(found) for key, found in value.items()}, HOSTILE: {"files": 1, "bytes": 1}}
+        if isinstance(value, list):
+            return [poisoned(found) for found in value]
+        return HOSTILE if isinstance(value, str) else value
+
+    found = poisoned(dict(swept().extra))
+    assert isinstance(found, dict)
+    return replace(swept(HOSTILE), run_id=HOSTILE, extra=found)
+
+
+def schemeless(extra: Mapping[str, object]) -> dict[str, object]:
+    """Paths of stores look like what a page must not load."""
+    found = json.loads(json.dumps(extra).replace("s3://", ""))
+    assert isinstance(found, dict)
+    return found
+
+
+class TestPages:
+    @pytest.mark.parametrize(
+        "html",
+        [
+            run_page(*EVERYTHING, clustered(), BARE, *(replace(d, extra=schemeless(d.extra)) for d in UPKEEP)),
+            index_page(*EVERYTHING, BARE, *UPKEEP),
+            run_page(),
+            index_page(),
+        ],
+    )
+    def test_a_page_asks_nobody_for_anything(self, html: str) -> None:
+        assert not re.search(r"(?i)https?:|//[a-z]|@import|url\(|<script|<iframe|<img|<object|<embed|srcset", html)
+        links = [attrs["href"] for attrs in Page(html).all("link")]
+        assert links == ["data:,"]
+        policy = next(attrs["content"] for attrs in Page(html).all("meta") if "http-equiv" in attrs)
+        assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+    @pytest.mark.parametrize("html", [run_page(hostile()), index_page(hostile()), run_page(hostile_sweep())])
+    def test_every_text_is_escaped(self, html: str) -> None:
+        page = Page(html)
+        assert "<script" not in html
+        assert "alert(1)" in page.text
+        assert "49" not in page.text.replace("{{ 7 * 7 }}", "")
+        allowed = {"html", "head", "meta", "link", "title", "style", "body", "header", "p", "h1", "main", "span", "svg",
+                   "path", "circle", "rect", "line", "text", "div", "table", "caption", "thead", "tbody", "tfoot", "tr",
+                   "th", "td", "a", "section", "h2", "h3", "strong", "code", "pre", "dl", "dt", "dd", "figure", "ul",
+                   "li", "b", "br", "mark", "details", "summary", "footer"}  # fmt: skip
+        assert {tag for tag, _ in page.elements} <= allowed
+        assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
+
+    @pytest.mark.parametrize("html", [run_page(*EVERYTHING, clustered(), *UPKEEP), index_page(*EVERYTHING, *UPKEEP)])
+    def test_a_page_can_be_read_without_seeing_it(self, html: str) -> None:
+        page = Page(html)
+        assert next(page.all("html"))["lang"] == "en"
+        assert all("scope" in attrs for attrs in page.all("th"))
+        for attrs in page.all("svg"):
+            assert attrs.get("aria-hidden") == "true" or (attrs["role"] == "img" and attrs["aria-label"])
+        assert all(attrs.get("aria-label") for _, attrs in page.elements if attrs.get("role") == "region")
+        for outcome in Outcome:
+            assert outcome in page.text
+
+    def test_a_page_fits_phones_dark_rooms_and_paper(self) -> None:
+        html = run_page(document())
+        assert any(attrs.get("name") == "viewport" for attrs in Page(html).all("meta"))
+        for media in ("(prefers-color-scheme: dark)", "(max-width: 40rem)", "print"):
+            assert f"@media {media}" in html
+
+    def test_links_lead_to_parts_of_the_page(self) -> None:
+        page = Page(run_page(*EVERYTHING))
+        ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+        assert len(ids) == len(set(ids))
+        assert {f"#{found}" for found in ids} >= {attrs["href"] for attrs in page.all("a")}
+
+    def test_a_run_shows_plan_proof_check_and_versions(self) -> None:
+        text = Page(run_page(document())).text
+        for expected in (
+            "1 table: 1 verified. 9 rows proven.",
+            "Base version 41 Parent version 42 Committed version 43",
+            "14 \u2192 9",
+            "3.0 MB \u2192 2.0 MB",
+            "dt=1/bucket-0 2 L0 files 2 2.0 KB 1.0 KB less",
+            "key-only lookup",
+            "a.parquet b.parquet",
+            "base 9:0000000000000001:0000000000000002 candidate 9:0000000000000001:0000000000000002",
+            "snapshot 42 compacted it",
+            "not compared",
+            "for 50% of the rewrite's cost",
+            "rows are as many passed 9",
+            "sums agree failed 1 of 2 units",
+            "no key twice errored no such column",
+            "Coverage: 1 of 2 touched units.",
+            "plan 50 ms rewrite 2.0 s check 1.0 s total 3.0 s",
+            "Lookup key columns",
+            "nightkeep 0.1.0",
+        ):
+            assert expected in text
+
+    def test_a_drawing_says_its_numbers(self) -> None:
+        labels = [attrs.get("aria-label") for attrs in Page(run_page(document())).all("svg")]
+        assert "Files by size. Before: 1 at 1 KB, 2 at 16 KB. After: 1 at 16 KB." in labels
+        assert "Files by level. Before: 2 at L0, 1 at L5. After: 1 at L5." in labels
+        assert "Seconds per stage: plan 50 ms, rewrite 2.0 s, check 1.0 s" in labels
+
+    def test_a_published_mismatch_says_how_to_go_back(self) -> None:
+        whole = document("a b", Outcome.MISMATCH)
+        checked = replace(whole, expectations=replace(whole.expectations, status=CheckStatus.FAILED))
+        text = Page(run_page(checked)).text
+        assert "Version 43 is published and failed its check." in text
+        assert "nightkeep release 'a b'" in text
+        assert "CALL sys.rollback_to('shop.orders', 41)" in text
+
+    def test_several_published_versions_that_failed_are_told_together(self) -> None:
+        checked = replace(clustered(), outcome=Outcome.MISMATCH, expectations=Expectations(CheckStatus.FAILED))
+        assert "Versions 43 to 45 are published and failed their check." in Page(run_page(checked)).text
+
+    def test_a_mismatch_caught_after_a_first_commit_says_what_readers_see(self) -> None:
+        text = Page(run_page(document(outcome=Outcome.MISMATCH))).text
+        assert "No unit that differs was published." in text
+        assert "readers see version 43" in text
+        assert "nightkeep release" not in text
+
+    def test_several_commits_are_counted_and_each_is_told(self) -> None:
+        text = Page(run_page(clustered())).text
+        assert "Committed versions 43 to 45, in 2 commits" in text
+        assert "Commit 43 1 units, on top of 42 Commit 45 1 units, on top of 44" in text
+
+    def test_clustering_and_what_each_column_got_from_it_are_shown(self) -> None:
+        text = Page(run_page(clustered())).text
+        assert "Clustering hilbert by lat, s.lon" in text
+        assert "skip fewer files than before: ts." in text
+        for row in (
+            "lat 12% \u2192 82% 90.0 \u2192 12.2",
+            "ts 90% \u2192 30% 2.0 \u2192 60.0 loses",
+            "note 0% -",
+            "kind - 3.0",
+        ):
+            assert row in text
+        assert "Files that queries skip" not in Page(run_page(document())).text
+
+    def test_a_caught_mismatch_says_that_nothing_happened(self) -> None:
+        caught = replace(document(outcome=Outcome.MISMATCH), committed_version=None, commits=(), go_back=None)
+        assert "Nothing was published. Readers still see version 41." in Page(run_page(caught)).text
+
+    def test_the_worst_unit_comes_first_and_the_rest_is_counted(self) -> None:
+        many = tuple(replace(UnitResult.of(PROOF, Outcome.VERIFIED), bucket=i) for i in range(250))
+        bad = replace(many[0], bucket=777, outcome=Outcome.MISMATCH, equal=False)
+        text = Page(run_page(replace(BARE, units=(*many, bad)))).text
+        assert text.index("bucket-777") < text.index("bucket-0")
+        assert "51 more units are in the document." in text
+
+    def test_odd_figures_of_columns_are_not_shown(self) -> None:
+        for odd in ("much", [1], {"a": 3}, {"a": {"before": "x", "after": True}}, {"a": {}}, None):
+            assert column_changes({"skipping": odd, "overlap": odd}) == ()
+            assert "skip" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"skipping": odd})))).text
+
+    def test_delete_files_are_told_by_kind_where_there_are_any(self) -> None:
+        found = {
+            "before": {"equality": 1200, "position": 32, "vectors": 0},
+            "after": {"equality": 0, "position": 40, "vectors": 0},
+        }
+        told = replace(document(), metrics=Metrics(extra={"delete_files": found}))
+        assert "Delete files equality 1,200 -> 0, position 32 -> 40" in Page(run_page(told)).text
+        assert "orders: delete files: equality 1,200 -> 0, position 32 -> 40" in summary_text((told,))
+        for odd in ("many", {"before": found["before"]}, {"before": 1, "after": 2}, None):
+            assert delete_files({"delete_files": odd}) == ""
+            assert (
+                "Delete files" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"delete_files": odd})))).text
+            )
+
+    def test_odd_measurements_are_no_reason_to_fail(self) -> None:
+        odd = {"file_sizes_before": "many", "file_sizes_after": [1, -1, None, True], "levels_before": [1], "lag": None}
+        html = run_page(replace(BARE, metrics=Metrics(extra=odd)))
+        assert "Files by size. Before: none. After: 1 at 1 KB." in html
+        assert "Files by level" not in html
+
+    def test_the_index_has_a_row_per_table_and_the_newest_run_first(self) -> None:
+        old = document("a")
+        new = replace(document("a", Outcome.CONFLICTED), run_id="nightly-2", started_at=NIGHT + timedelta(days=1))
+        html = index_page(old, BARE, new)
+        page = Page(html)
+        assert "3 runs on 2 tables: 1 conflicted, 1 verified, 1 unchanged." in page.text
+        assert [attrs["href"] for attrs in page.all("a")] == [
+            f"pages/{run}.html" for run in ("nightly-2", "r", "nightly-1")
+        ]
+        assert 'aria-label="verified, conflicted"' in html
+        assert "No run has left a report yet." in index_page()
+
+
+class TestLeftovers:
+    def test_orphans_are_shown_by_kind_by_age_and_one_by_one(self) -> None:
+        text = Page(run_page(swept())).text
+        for expected in (
+            "1 table: 1 verified. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, gone.",
+            "Mode quarantine Orphans 1,202 files, 4.0 MB",
+            "Gone 1,201 files, 4.0 MB Left, as they had changed 1 file, 12 B",
+            "Purged from older quarantines 0 files, 0 B",
+            "Live files 48,211 files Too young to be judged 17 files Of no kind we know, left alone 3 files",
+            "Modified before 2026-11-14 02:00:04 UTC Finished what was cut short in weekly-0",
+            "By kind Kind Files Bytes Share of bytes data 1,200 3.0 MB manifest 2 1.0 MB",
+            "By age Age Files Bytes Share of bytes 7 to 30 days 1 1.0 MB 30 to 90 days 1,201 3.0 MB",
+            "Could not be removed File Why t/bucket-0/busy.parquet 403 Forbidden",
+            "The first 2 of 1,202. All are listed in reports/orphans-1.jsonl .",
+            "s3://b/t/bucket-0/data-1.parquet data 3.0 MB 2026-10-01 10:00:00 UTC",
+            "list 2.0 s live 1.0 s total 3.0 s",
+        ):
+            assert expected in text
+        labels = [attrs.get("aria-label") for attrs in Page(run_page(swept())).all("svg")]
+        assert "data: 75% of the bytes" in labels
+        for absent in ("Rows proven 0", "Base version", "Deletion vectors", "Check of what was published"):
+            assert absent not in text
+
+    def test_what_was_put_aside_names_the_command_that_brings_it_back(self) -> None:
+        text = Page(run_page(swept("a b"))).text
+        assert "1,201 files, 4.0 MB, put aside in t/_nightkeep/quarantine/weekly-1 ." in text
+        assert "nightkeep restore 'a b' 'weekly 1'" in text
+        assert "to bring back: nightkeep restore 'a b' 'weekly 1'" in summary_text([swept("a b")])
+
+    @pytest.mark.parametrize(
+        "found",
+        [swept(quarantine=None), swept(acted=None), swept(acted={"files": 0, "bytes": 0}), EXPIRED, RESTORED],
+        ids=["deleted", "told", "none", "expired", "restored"],
+    )
+    def test_what_is_not_away_is_not_to_be_brought_back(self, found: RunDocument) -> None:
+        assert "nightkeep restore" not in Page(run_page(found)).text + summary_text([found])
+
+    def test_an_expiry_says_what_went_and_why_the_rest_stays(self) -> None:
+        text = Page(run_page(EXPIRED)).text
+        for expected in (
+            "1 table: 1 verified. 7 files, 700 B, gone.",
+            "consumer c reads from 40 the table's reader has no time travel",
+            "Files only these needed 7 files, 700 B Versions expired 29: 11 to 39",
+            "41 tag end-of-month",
+            "42 the latest",
+        ):
+            assert expected in text
+
+    def test_what_readers_saw_before_and_after_is_shown_by_view(self) -> None:
+        unit = replace(UnitResult.of(PROOF, Outcome.VERIFIED), partition="", bucket=None, extra={"view": "merged"})
+        text = Page(run_page(replace(swept(), units=(unit,)))).text
+        assert "What readers see, before and after" in text
+        assert "merged verified 9 equal before 9:0000000000000001:0000000000000002 after 9:" in text
+
+    def test_a_restore_says_what_came_back_and_what_is_in_the_way(self) -> None:
+        text = Page(run_page(RESTORED)).text
+        for expected in (
+            "5 files, 50 B, brought back.",
+            "Brought back 5 files, 50 B Of run weekly-0",
+            "In the way of coming back, so left where they are File Why t/x.parquet another file is there",
+        ):
+            assert expected in text
+
+    def test_rows_that_were_not_compared_are_not_counted_as_none(self) -> None:
+        html = run_page(swept(), EXPIRED)
+        assert "Rows proven" not in Page(html).text
+        assert "Table Outcome Found Bytes Gone list, s" in Page(html).text
+        assert "shop.orders sweep verified 1,202 4.0 MB 1,201 2.0" in Page(html).text
+        assert 'data-label="Rows proven">0' not in html + index_page(swept(), EXPIRED)
+        assert "rows proven." not in Page(html).text
+        line = next(line for line in summary_text([swept()]).splitlines() if line.startswith("shop.orders"))
+        assert line.split() == ["shop.orders", "sweep", "verified", "-", "-", "-", "2.0", "1.0", "3.0"]
+
+    @pytest.mark.parametrize("status", CheckStatus)
+    def test_what_nobody_looked_at_is_not_said_to_be_there(self, status: CheckStatus) -> None:
+        text = Page(run_page(replace(swept(), expectations=Expectations(status)))).text
+        looked = status in (CheckStatus.PASSED, CheckStatus.FAILED)
+        assert ("every file of every retained version was found" in text) is looked
+        assert ("Nobody has looked since" in text) is not looked
+
+    def test_a_night_of_both_says_both(self) -> None:
+        text = Page(run_page(document(), swept())).text
+        assert "shop.orders upgrade verified 14 \u2192 9 3.0 MB \u2192 2.0 MB 9 - - - 0.1" in text
+        assert "shop.orders sweep verified - - - 1,202 4.0 MB 1,201 -" in text
+        assert "2 verified. 9 rows proven. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, gone." in text
+
+    def test_the_index_keeps_when_rows_were_last_proven(self) -> None:
+        later = NIGHT + timedelta(days=2)
+        text = Page(index_page(document(), replace(swept(), started_at=later))).text
+        row = "shop.orders verified sweep 2026-11-23 02:00:04 UTC 2026-11-21 02:00:04 UTC 14 \u2192 9 9"
+        assert row in text
+        assert "shop.orders sweep verified - - - 3.0" in text
+        assert "never - -" in Page(index_page(swept())).text
+
+    @pytest.mark.parametrize("odd", ["much", 3, [1], {"a": 3}, [{"path": 3}], {"files": "x"}, True, -1, 0.5])
+    def test_odd_findings_are_no_reason_to_fail(self, odd: object) -> None:
+        keys = [*swept().extra, "expired", "kept", "restored_run"]
+        found = [replace(base, extra={**base.extra, key: odd}) for base in UPKEEP for key in keys]
+        assert Page(run_page(*found)).text.count("By kind") >= len(UPKEEP)
+        assert len(summary_text(found).splitlines()) > len(found)
+
+    def test_a_refusal_that_looked_at_nothing_shows_no_zeros(self) -> None:
+        refused = replace(swept(), outcome=Outcome.REFUSED, reason="clocks differ by 2 hours", extra={"mode": "delete"})
+        text = Page(run_page(refused)).text
+        assert "1 table: 1 refused. " in text
+        assert "clocks differ by 2 hours" in text
+        assert "shop.orders sweep refused - - - 2.0" in text
+        assert "0 files" not in text
+
+    def test_a_table_that_reads_otherwise_is_held(self) -> None:
+        text = Page(run_page(replace(swept(), outcome=Outcome.MISMATCH))).text
+        assert "Readers do not see the rows they saw before." in text
+        assert "nightkeep release shop.orders" in text
+
+    def test_ages_are_in_order_and_the_last_has_no_end(self) -> None:
+        ends = [end for _, end in AGES]
+        assert ends[-1] is None
+        known = [end for end in ends if end is not None]
+        assert known == sorted(set(known))
+        assert len(known) == len(ends) - 1
+
+
+def test_the_summary_is_plain_aligned_text() -> None:
+    conflicted = replace(document("lab", Outcome.CONFLICTED), reason="snapshot 43\n\x1b[31mappended")
+    unchanged = replace(BARE, metrics=Metrics(files_before=1204, files_after=1204, seconds={"plan": 0.04}))
+    verified = replace(document(), reason=None)
+    assert summary_text((verified, conflicted, unchanged)) == dedent(
+        """\
+        table        operation  outcome       files             bytes  rows proven  plan s  rewrite s  check s  total s
+        -----------  ---------  ----------  -------  ----------------  -----------  ------  ---------  -------  -------
+        shop.orders  upgrade    verified    14 -> 9  3.0 MB -> 2.0 MB            9     0.1        2.0      1.0      3.0
+        lab          upgrade    conflicted  14 -> 9  3.0 MB -> 2.0 MB            9     0.1        2.0      1.0      3.0
+        t            upgrade    unchanged     1,204                 -            0     0.0          -        -      0.0
+
+        lab: conflicted: snapshot 43??[31mappended
+
+        3 tables: 1 conflicted, 1 verified, 1 unchanged. 18 rows proven."""
+    )
+
+
+def test_the_summary_tells_of_commits_and_of_columns() -> None:
+    lines = summary_text((clustered(), replace(clustered("quiet"), commits=(), committed_version=None))).splitlines()
+    notes = [line for line in lines if line.startswith(("events:", "quiet:"))]
+    assert notes == [
+        "events: 2 commits, versions 43 to 45",
+        "events: hilbert by lat, s.lon; files skipped: lat 12% -> 82%, s.lon 10% -> 80%, ts 90% -> 30%, "
+        "note 0% -> 0%; fewer than before on ts",
+    ]
+
+
+def test_the_dry_run_tells_the_order_of_rows() -> None:
+    assert plan_text(clustered()).splitlines()[0] == "events: optimize of version 41, hilbert by lat, s.lon, 1 unit"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"outcome": Outcome.REFUSED, "reason": "no vectors", "base_version": None}, "upgrade refused: no vectors"),
+        ({"outcome": Outcome.SKIPPED, "reason": "paused: wait", "base_version": None}, "upgrade skipped: paused: wait"),
+        ({"outcome": Outcome.UNCHANGED, "reason": "nothing to do"}, "upgrade of version 41: unchanged: nothing to do"),
+    ],
+)
+def test_the_dry_run_of_a_table_without_work_is_one_sentence(changes: dict[str, Any], text: str) -> None:
+    assert plan_text(replace(document(), plan=PlanSection(), **changes)) == f"shop.orders: {text}"
+
+
+def test_the_summary_of_a_delete_says_how_many_rows_it_hid_and_how_to_undo_it() -> None:
+    deleted = replace(document(), operation=Operation.DELETE, go_back="RESTORE TABLE t TO VERSION AS OF 42")
+    lines = summary_text((deleted,)).splitlines()
+    assert "shop.orders: 3 rows hidden in deletion vectors" in lines
+    assert "shop.orders: to undo this commit and every later one: RESTORE TABLE t TO VERSION AS OF 42" in lines
+
+
+class TestColumns:
+    @pytest.mark.parametrize(
+        ("skipping", "overlap", "loses"),
+        [
+            ((0.5, 0.4), None, True),
+            ((0.5, 0.5), None, False),
+            ((0.5, 0.499), None, False),
+            ((0.5, 0.6), (1, 9), False),
+            (None, (1, 9), True),
+            (None, (9, 1), False),
+            (None, (1.0, 1.04), False),
+            ((None, 0.4), None, False),
+            (None, None, False),
+        ],
+    )
+    def test_a_column_loses_when_its_queries_read_more(
+        self, skipping: tuple[float, float] | None, overlap: tuple[float, float] | None, loses: bool
+    ) -> None:
+        found = ColumnChange("a", Change(*skipping) if skipping else None, Change(*overlap) if overlap else None)
+        assert found.loses is loses
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert all(hasattr(nightkeep.report, name) for name in nightkeep.report.__all__)

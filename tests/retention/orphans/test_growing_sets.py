@@ -1,0 +1,63 @@
+"""Sets that outgrow the process begin anew elsewhere, in the order that keeps live files safe."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.retention.toy_table import NOW, Toy
+
+from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps, Territory
+from nightkeep.retention.orphans.growing_sets import GrowingSets
+from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.sets import Counted, Sets
+
+RETENTION = Retention(NOW, 7 * DAY_MS)
+
+
+class Watched(InlineSets):
+    """Sets without a limit that note what they were asked, and when."""
+
+    def __init__(self, asked: list[str]) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def list(self, territory: Territory) -> None:
+        self.asked.append("list")
+        super().list(territory)
+
+    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+        self.asked += [f"{root.id} {expected}" for root in roots]
+        super().live(table, roots, expected=expected)
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Toy:
+    toy = Toy.at(tmp_path / "toy")
+    toy.write(*(f"data/{number}.dat" for number in range(10)), "data/old.dat")
+    toy.commit(1, *(f"data/{number}.dat" for number in range(5)))
+    toy.commit(2, *(f"data/{number}.dat" for number in range(10)))
+    return toy
+
+
+def looked(sets: Sets, toy: Toy) -> tuple[Counted, list[object]]:
+    first, second = toy.roots(RETENTION)
+    sets.list(toy.territory())
+    sets.live(toy, (first,), expected=True)
+    sets.live(toy, (second,), expected=False)
+    counted = sets.settle(cutoff_ms=NOW - 7 * DAY_MS)
+    return counted, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
+
+
+@pytest.mark.parametrize("limit", [5, 16, 25])
+def test_what_is_found_is_the_same(toy: Toy, limit: int) -> None:
+    """Too many to list, too many at the first root, too many at the second."""
+    asked: list[str] = []
+    assert looked(GrowingSets(lambda: Watched(asked), limit=limit), toy) == looked(InlineSets(), toy)
+    assert asked == ["list", "meta/s-1.json True", "meta/s-2.json False"]
+
+
+def test_what_one_process_holds_stays_in_it(toy: Toy) -> None:
+    def never() -> Sets:
+        raise AssertionError("not needed")
+
+    assert looked(GrowingSets(never, limit=1000), toy)[1] == ["data/old.dat"]

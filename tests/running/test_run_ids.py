@@ -1,0 +1,61 @@
+"""A run id that comes again: with the same options a retry, with others a slip of the caller."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.formats.paimon.contents import SAMPLES
+from tests.formats.paimon.upgrade import policy
+
+from nightkeep.errors import BeingCreated, UsageError
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import Overrides
+from nightkeep.report import RunDocument, ending, store
+from nightkeep.running.run_operation import Order, care
+from nightkeep.tasks import inline
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SAMPLES / "events_input", tmp_path / "events_input"))
+
+
+def run(table: Path, asked: Mapping[str, object], run_id: str = "run/1") -> RunDocument:
+    order = Order(Operation.UPGRADE, run_id, str(table.parent / "reports"), asked=asked)
+    document = care(policy(table), order, mapper=lambda: inline)
+    store(document, order.reports)
+    return document
+
+
+def test_a_retry_with_the_same_options_tells_the_same_commit(table: Path) -> None:
+    first, again = (run(table, {"full": True}) for _ in range(2))
+    assert (first.outcome, again.outcome) == (Outcome.VERIFIED, Outcome.VERIFIED)
+    assert again.to_json() == first.to_json()
+    assert first.to_json()["asked"] == {"full": True}
+
+
+@pytest.mark.parametrize("asked", [{}, {"full": True, "where": "dt = 1"}, {"full": "True"}])
+def test_other_options_are_no_retry(table: Path, asked: dict[str, object]) -> None:
+    first = run(table, {"full": True})
+    with pytest.raises(UsageError, match="run id 'run/1': expected the options of its first attempt, full = True"):
+        run(table, asked)
+    assert run(table, {"full": True}).to_json() == first.to_json()
+    assert run(table, asked, "run/2").outcome is Outcome.UNCHANGED
+
+
+def test_a_run_that_published_nothing_may_be_asked_otherwise(table: Path) -> None:
+    run(table, {}, "run/1")
+    assert run(table, {}, "run/2").outcome is Outcome.UNCHANGED
+    assert run(table, {"full": True}, "run/2").outcome is Outcome.UNCHANGED
+
+
+def test_options_of_the_work_belong_to_a_run_and_others_do_not() -> None:
+    said = Overrides(where="a = 1", full=True, zorder="a,b", target_size="1MB", task_memory="2GB")
+    assert said.asked() == {"where": "a = 1", "full": True, "zorder": "a,b", "target_size": "1MB"}
+    assert Overrides().asked() == {}
+
+
+def test_what_is_being_created_is_looked_for_again() -> None:
+    failure = BeingCreated("t/branch/branch-dev/schema", "schema-<n> files of a branch", "none")
+    assert ending(failure, "t") == (Outcome.CONFLICTED, f"{failure}; run again")

@@ -1,0 +1,153 @@
+"""Items -> Spark tasks -> results, on a real session."""
+
+import io
+import os
+import re
+import sys
+import zipimport
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
+from nightkeep.spark.session import SparkMapper, package_zip, spark_session, warm_up
+
+
+def test_results_come_back_in_the_order_of_the_items(spark: SparkSession) -> None:
+    items = [{"n": n} for n in (5, 3, 8, 1, 9, 2)]
+    assert SparkMapper(spark)(lambda item: item["n"] ** 2, items, label="square") == [25, 9, 64, 1, 81, 4]
+
+
+def test_no_items_start_no_job(spark: SparkSession) -> None:
+    assert SparkMapper(spark)(lambda item: item, [], label="nothing") == []
+
+
+def test_every_item_is_a_task_of_its_own(spark: SparkSession) -> None:
+    def task(item: int) -> tuple[int, int]:
+        from pyspark import TaskContext  # noqa: PLC0415
+
+        context = TaskContext.get()
+        return context.partitionId(), context.taskAttemptId()
+
+    found = SparkMapper(spark)(task, list(range(7)), label="where")
+    assert [partition for partition, _ in found] == list(range(7))
+    assert len({attempt for _, attempt in found}) == 7
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        UsageError("t: expected a, found b"),
+        CorruptMetadata("f", "x", "y"),
+        RefusedTable("t", "a feature", "do this"),
+    ],
+)
+def test_a_failure_of_ours_is_raised_as_it_was_and_tried_once(
+    spark: SparkSession, tmp_path: Path, failure: NightkeepError
+) -> None:
+    tries = str(tmp_path / "tries")
+
+    def task(item: int) -> int:
+        if item == 1:
+            with open(tries, "a") as file:
+                file.write("x")
+            raise failure
+        return item
+
+    with pytest.raises(type(failure), match=str(failure)) as raised:
+        SparkMapper(spark)(task, [0, 1, 2], label="fail")
+    assert vars(raised.value) | {"__notes__": []} == vars(failure) | {"__notes__": []}
+    assert "in task" in raised.value.__notes__[0]
+    assert Path(tries).read_text() == "x"
+
+
+def test_any_other_failure_is_tried_again(tmp_path: Path, spark: SparkSession) -> None:
+    assert SparkMapper(spark)(_failing_once(tmp_path), [0, 1], label="flaky") == [0, 1]
+
+
+def _failing_once(folder: Path) -> Callable[[int], int]:
+    marker = str(folder / "tried")
+
+    def task(item: int) -> int:
+        if item == 1 and not os.path.exists(marker):
+            open(marker, "x").close()
+            raise RuntimeError("a lost connection")
+        return item
+
+    return task
+
+
+def test_a_failure_that_stays_is_raised_as_sparks(spark: SparkSession) -> None:
+    def task(item: int) -> int:
+        raise RuntimeError("no such luck")
+
+    with pytest.raises(PythonException, match="no such luck"):
+        SparkMapper(spark)(task, [0], label="fail")
+
+
+class _Watched(io.StringIO):
+    """A terminal that leaves a file where it is told once it has shown that some tasks, but not all, have ended."""
+
+    def __init__(self, seen: Path) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def write(self, text: str, /) -> int:
+        if re.search(r" (25|50|75)%", text):
+            self._seen.touch()
+        return super().write(text)
+
+
+def test_progress_is_drawn_on_a_terminal_only(spark: SparkSession, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+
+    def task(item: int) -> int:
+        import time  # noqa: PLC0415
+
+        # The last task ends when its forerunners' ends have been drawn, or far too late.
+        deadline = time.monotonic() + 30
+        while item == 3 and not seen.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return item
+
+    drawn, plain = _Watched(seen), io.StringIO()
+    SparkMapper(spark, console=Console(file=drawn, force_terminal=True))(task, [0, 1, 2, 3], label="counting")
+    SparkMapper(spark, console=Console(file=plain))(task, [0], label="counting")
+    assert "counting" in drawn.getvalue()
+    assert seen.exists()
+    assert plain.getvalue() == ""
+
+
+def test_workers_know_the_package_and_run_kernels_on_one_thread(spark: SparkSession) -> None:
+    def task(item: int) -> tuple[str, str, str, str]:
+        import nightkeep.tasks  # noqa: PLC0415
+
+        meter = nightkeep.tasks.CostMeter()
+        names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS")
+        return (meter.cost().executor, sys.executable, *(os.environ[name] for name in names))
+
+    warm_up(spark)
+    found = SparkMapper(spark)(task, [0, 1, 2, 3], label="look")
+    assert {threads for _, _, *threads_ in found for threads in threads_} == {"1"}
+    assert {python for _, python, *_ in found} == {sys.executable}
+    assert len({executor for executor, *_ in found}) == 1
+
+
+def test_a_session_that_is_there_is_used_and_stays(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    with spark_session(app_name="other", task_memory_bytes=1 << 30) as session:
+        assert session is spark
+        assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.range(3).count() == 3
+
+
+def test_the_zip_for_executors_holds_an_importable_package(tmp_path: Path) -> None:
+    archive = tmp_path / "nightkeep.zip"
+    archive.write_bytes(package_zip())
+    importer = zipimport.zipimporter(str(archive))
+    assert importer.find_spec("nightkeep") is not None
+    assert "class SparkMapper" in (importer.get_source("nightkeep/session") or "")

@@ -1,0 +1,42 @@
+"""One Spark session for all tests: starting one takes seconds, and a process can hold only one."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.drivers import class_archive
+from tests.drivers.toolchain import FEW_ROWS
+
+from nightkeep.spark import session
+from nightkeep.spark.session import spark_session
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sessions of this process are of small tables; what is submitted from it runs as Spark's defaults have it."""
+    for java in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+        os.environ[java] = " ".join(class_archive.options())
+    settings = " ".join(f"--conf {name}={value}" for name, value in FEW_ROWS.items())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
+    if not hasattr(config, "workerinput") and (process := class_archive.building()):
+        config.add_cleanup(lambda: _end(process))
+    # PySpark leaves the socket that a result came through to the garbage collector.
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
+    # Great Expectations 1.24 imports them.
+    config.addinivalue_line("filterwarnings", "ignore:module 'sre_:DeprecationWarning")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = {name: FEW_ROWS.get(name, value) for name, value in session._SESSION.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        # They are set once more on a session that is found running.
+        patch.setattr(session, "_SESSION", settings)
+        with spark_session(master="local[2]", app_name="nightkeep-tests", task_memory_bytes=1 << 30) as started:
+            yield started
