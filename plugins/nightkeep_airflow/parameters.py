@@ -1,29 +1,15 @@
-"""A request to start one of our DAGs -> 400 where it names a parameter that the DAG does not know; Airflow takes any.
-
-Every other request passes as it came. This module is in every process of Airflow's: it imports nothing slow.
-"""
+"""Parameters of a DAG run -> what is wrong with them. Imports nothing slow: every process of Airflow's loads it."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any, Final
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Receive, Send], Awaitable[None]]
-
-MAX_BODY_BYTES: Final = 1 << 20
-"""Of a request that is looked at. A larger one passes: what it starts refuses unknown parameters itself."""
 REFUSED: Final = "nightkeep.refused"
 """Key of a request's scope: why it is refused."""
-_TRIGGER: Final = re.compile(r"/api/v2/dags/([^/]+)/dagRuns")
 _LONGEST, _MOST = 80, 10
-"""Characters of a name that are told, and names."""
+"""Characters of a name that a message shows, and names."""
 
 
 def unknown(conf: Mapping[str, Any] | None, known: Collection[str]) -> str | None:
@@ -35,65 +21,6 @@ def unknown(conf: Mapping[str, Any] | None, known: Collection[str]) -> str | Non
     shown = [repr(name[:_LONGEST]) for name in found[:_MOST]]
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return f"parameters: expected {expected}; found {', '.join(shown)}{more}{_meant(found[:_MOST], known)}"
-
-
-class KnownParameters:
-    """ASGI middleware around all of the API server."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        found = _triggered(scope)
-        if found is None:
-            await self._app(scope, receive, send)
-            return
-        read = await _begun(receive)
-        conf = _conf(b"".join(message.get("body", b"") for message in read))
-        why = await import_module("nightkeep_airflow.triggers").wrong(scope["app"], found, conf) if conf else None
-        app = self._app if why is None else import_module("nightkeep_airflow.triggers").app
-        await app({**scope, REFUSED: why} if why else scope, _again(read, receive), send)
-
-
-def _triggered(scope: Any) -> str | None:
-    """The DAG that a request is to start, None for any other request."""
-    if scope["type"] != "http" or scope["method"] != "POST":
-        return None
-    found = _TRIGGER.fullmatch(scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")))
-    return found and found[1]
-
-
-async def _begun(receive: Receive) -> list[Message]:
-    """All of a request's body, or as much as is looked at."""
-    read, size, more = list[Message](), 0, True
-    while more and size <= MAX_BODY_BYTES:
-        message = await receive()
-        read.append(message)
-        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
-    return read
-
-
-def _conf(body: bytes) -> Mapping[str, Any] | None:
-    """The parameters in a request's body; None where there are none, and where Airflow says what is wrong with it."""
-    if len(body) > MAX_BODY_BYTES:
-        return None
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    conf = found.get("conf") if isinstance(found, dict) else None
-    return conf if isinstance(conf, dict) else None
-
-
-def _again(read: Collection[Message], receive: Receive) -> Receive:
-    """What was received already, and then whatever comes."""
-    before = iter(read)
-
-    async def received() -> Message:
-        message = next(before, None)
-        return await receive() if message is None else message
-
-    return received
 
 
 def _meant(unknown: Collection[str], known: Collection[str]) -> str:

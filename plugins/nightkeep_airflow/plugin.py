@@ -8,7 +8,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from nightkeep_airflow.links import URL_PREFIX
-from nightkeep_airflow.parameters import KnownParameters
+from nightkeep_airflow.request_filter import KnownParameters
 
 
 class ReportPages:

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from tests.support.airflow_home import Airflow, airflow_home, with_database
 
-from nightkeep_airflow.parameters import MAX_BODY_BYTES, unknown
+from nightkeep_airflow.parameters import unknown
+from nightkeep_airflow.request_filter import MAX_BODY_BYTES
 
 SECONDS = 240
 OTHERS = """

@@ -237,6 +237,15 @@ def test_modules_have_no_cycle() -> None:
         left = {name: needs for name, needs in left.items() if name not in free}
 
 
+def test_modules_of_the_plugin_have_no_cycle() -> None:
+    paths = {f"nightkeep_airflow.{path.stem}": path for path in sources("plugins")}
+    left = {name: imports(path) & paths.keys() for name, path in paths.items()}
+    while left:
+        free = {name for name, needs in left.items() if not needs & left.keys()}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
 @pytest.mark.parametrize("stage", sorted(STAGES))
 def test_no_stage_imports_another(stage: str) -> None:
     others = {f"nightkeep.stages.{other}" for other in STAGES - {stage}}
