@@ -28,7 +28,7 @@ from nightkeep.formats import open_table
 from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.spark.engine import Engine
 

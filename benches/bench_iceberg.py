@@ -32,7 +32,7 @@ from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.spark.engine import Engine
 

@@ -22,7 +22,7 @@ from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRow
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.spark.engine import Engine
 

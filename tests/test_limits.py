@@ -47,8 +47,8 @@ from nightkeep.formats.paimon.metadata.schema import option_bytes, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot_files import hinted, latest_id, numbered, parse_snapshot
 from nightkeep.model import Address
 from nightkeep.policy.yaml_source import parse
-from nightkeep.sql.partition_filter import partition_filter
-from nightkeep.sql.rows.parse import rows_where
+from nightkeep.sql_text.partition_filter import partition_filter
+from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.storage import LocalStorage
 
 SYNC = bytes(range(16))

@@ -12,7 +12,7 @@ from typing import Any
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
-from nightkeep.report import RunDocument, load_document
+from nightkeep.reports import RunDocument, load_document
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import PolicyFile, format_of, suited
-from nightkeep.report import (
+from nightkeep.reports import (
     RunDocument,
     load_document,
     read_history,

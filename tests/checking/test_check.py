@@ -27,7 +27,7 @@ from nightkeep.checking.unit_fingerprints import Difference
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.formats.paimon.spark.view import PaimonRelation
 from nightkeep.model import Address, UnitKey, VersionIdentity
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import UnitState, Version
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"

@@ -15,7 +15,7 @@ from nightkeep.checking.content_check import Content, KeptRow, content, judge
 from nightkeep.errors import MissingFile
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.policy import load
-from nightkeep.report import CheckStatus
+from nightkeep.reports import CheckStatus
 from nightkeep.retention import UpkeepOrder, upkept
 from nightkeep.retention.orphans.sweep_request import Mode
 from nightkeep.spark.engine import Engine

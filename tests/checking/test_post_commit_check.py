@@ -17,7 +17,7 @@ from nightkeep.checking.post_commit_check import second_opinion
 from nightkeep.checking.unit_fingerprints import Difference
 from nightkeep.model import Operation, Outcome, UnitKey
 from nightkeep.policy import Check, EffectivePolicy, Settings
-from nightkeep.report import CheckStatus, CommitResult, RunDocument, UnitResult, held
+from nightkeep.reports import CheckStatus, CommitResult, RunDocument, UnitResult, held
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 ONE, TWO = UnitKey("day=1"), UnitKey("day=2")

@@ -14,7 +14,7 @@ from nightkeep.clustering.layout import Layout
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Address, Curve
-from nightkeep.sql.queries import Query, Range, of_columns, read_queries
+from nightkeep.sql_text.queries import Query, Range, of_columns, read_queries
 
 MEGABYTE = 1 << 20
 ADDRESS = Address("memory", "laid", "laid")

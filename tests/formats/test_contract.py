@@ -56,7 +56,7 @@ from nightkeep.model import (
 )
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import Positions, Snapshot, Table
-from nightkeep.report import CommitResult, RunDocument
+from nightkeep.reports import CommitResult, RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan

@@ -23,7 +23,7 @@ from nightkeep.commands.job import check_job, run_job, sweep_job
 from nightkeep.errors import CorruptMetadata, ReaderEnded, RefusedTable
 from nightkeep.groups.child_process import Apart
 from nightkeep.redaction import HIDDEN, learn, redact
-from nightkeep.report import load_document
+from nightkeep.reports import load_document
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 

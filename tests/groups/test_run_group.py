@@ -18,8 +18,8 @@ from nightkeep.groups.crashed_table import DIED
 from nightkeep.groups.run_group import Group, Reported, care_for_group, check_group
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.policy import Overrides, load
-from nightkeep.report import CheckStatus, Expectations, load_document, load_history
-from nightkeep.report.document import to_text
+from nightkeep.reports import CheckStatus, Expectations, load_document, load_history
+from nightkeep.reports.document import to_text
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import Exchange, Mapper, inline, inline_exchange
 

@@ -15,7 +15,7 @@ import yaml
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.policy import load
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline

@@ -9,7 +9,7 @@ from tests.object_store.bucket_tables import SAMPLES, upload
 
 from nightkeep.checking.check import CheckRequest, check
 from nightkeep.model import Address
-from nightkeep.report import CheckStatus
+from nightkeep.reports import CheckStatus
 from nightkeep.storage import LocalStorage, ObjectStorage, clients, open_storage
 from nightkeep.storage.hadoop import hadoop_root, hadoop_settings
 

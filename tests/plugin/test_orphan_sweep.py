@@ -14,7 +14,7 @@ from samples.leftovers import YOUNG, Leftover, plant
 from tests.support.airflow_home import ROOT, Airflow, airflow_home, finished, with_database
 
 from nightkeep.policy import load
-from nightkeep.report import RunDocument, load_history
+from nightkeep.reports import RunDocument, load_history
 
 TABLES = {
     "paimon/shop.db/orders": "shop.orders",

@@ -11,7 +11,7 @@ import pytest
 from tests.support.airflow_home import ROOT, Airflow, airflow_home, with_database
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.report import CheckStatus, Expectations, RunDocument, load_document, store
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, load_document, store
 from nightkeep_airflow.results import Reported, Settled, awaits_check, reported, retold, settled
 from nightkeep_airflow.runs import run_prefix
 

@@ -10,7 +10,7 @@ from tests.retention.test_run_order import Looking
 
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.report import CheckStatus, RunDocument, held, load_document
+from nightkeep.reports import CheckStatus, RunDocument, held, load_document
 from nightkeep.retention import UpkeepOrder, run_order, upkept
 from nightkeep.retention.orphans.sweep_request import Mode
 

@@ -20,7 +20,7 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.groups.run_group import Group, sweep_group
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.policy import EffectivePolicy, load, parse_window
-from nightkeep.report import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
 from nightkeep.retention import UpkeepOrder, run_order, upkeep, upkept
 from nightkeep.retention.order import unchecked_versions
 from nightkeep.retention.orphans.sweep_request import Mode

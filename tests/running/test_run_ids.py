@@ -11,7 +11,7 @@ from tests.formats.paimon.upgrade import policy
 from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
-from nightkeep.report import RunDocument, ending, store
+from nightkeep.reports import RunDocument, ending, store
 from nightkeep.running.run_operation import Order, care
 from nightkeep.tasks import inline
 

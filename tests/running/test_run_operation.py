@@ -32,7 +32,7 @@ from nightkeep.model import (
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy, Settings, Window
 from nightkeep.protocol import OperationRules, Snapshot, Table
-from nightkeep.report import RunDocument, hold, release, store
+from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
 from nightkeep.running.run_operation import Order, care, failed
 from nightkeep.tasks import Mapper, inline

@@ -150,4 +150,4 @@ def test_the_zip_for_executors_holds_an_importable_package(tmp_path: Path) -> No
     archive.write_bytes(package_zip())
     importer = zipimport.zipimporter(str(archive))
     assert importer.find_spec("nightkeep") is not None
-    assert "class SparkMapper" in (importer.get_source("nightkeep/session") or "")
+    assert "class SparkMapper" in (importer.get_source("nightkeep/spark/session") or "")

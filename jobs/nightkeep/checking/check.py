@@ -18,8 +18,8 @@ from nightkeep.checking.expectations import ExpectationResult, FactRow, expect
 from nightkeep.checking.unit_fingerprints import Difference, Facts, compare_rows, measure
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import Address, UnitKey, VersionIdentity, View
-from nightkeep.report.codec import encode
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.codec import encode
+from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Relation, Side, UnitState, Version, gone_meanwhile, open_relation, replaced
 
 

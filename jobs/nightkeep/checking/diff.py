@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from nightkeep.checking.unit_fingerprints import Difference, compare_rows, measure
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.report.codec import encode
+from nightkeep.reports.codec import encode
 from nightkeep.spark.view import Relation, Side, Version, open_relation
 
 

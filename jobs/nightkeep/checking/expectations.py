@@ -22,7 +22,7 @@ from great_expectations.expectations.core.expect_column_values_to_be_in_set impo
 from great_expectations.expectations.expectation import Expectation
 from pyspark.sql import SparkSession
 
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 
 
 @dataclass(frozen=True, slots=True)

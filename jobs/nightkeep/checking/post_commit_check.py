@@ -9,7 +9,7 @@ from typing import Any
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
+from nightkeep.reports import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
 from nightkeep.spark.engine import Engine
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}

@@ -21,8 +21,8 @@ from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
 from nightkeep.protocol import Snapshot
-from nightkeep.sql.literals import Literal
-from nightkeep.sql.queries import Query, Range, of_columns
+from nightkeep.sql_text.literals import Literal
+from nightkeep.sql_text.queries import Query, Range, of_columns
 
 SAMPLE_ROWS = 100_000
 """A thousand rows for each of a hundred files: bounds of simulated files are then within 1 % of real ones."""

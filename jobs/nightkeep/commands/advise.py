@@ -16,7 +16,7 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Request
 from nightkeep.policy import EffectivePolicy, Overrides
-from nightkeep.sql.queries import Query, read_queries
+from nightkeep.sql_text.queries import Query, read_queries
 
 
 def advise(

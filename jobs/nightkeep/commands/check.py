@@ -14,7 +14,7 @@ from nightkeep.errors import EvidenceError, RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import CheckStatus
+from nightkeep.reports import CheckStatus
 from nightkeep.spark.engine import Engine
 
 _STATUS = {CheckStatus.FAILED: Outcome.MISMATCH.exit_status, CheckStatus.ERRORED: Outcome.FAILED.exit_status}

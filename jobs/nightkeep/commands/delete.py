@@ -16,7 +16,7 @@ from nightkeep.commands.run import run_one
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import Overrides
-from nightkeep.report import plan_text, summary_text
+from nightkeep.reports import plan_text, summary_text
 from nightkeep.running.run_operation import Order, care
 from nightkeep.spark.engine import Engine
 

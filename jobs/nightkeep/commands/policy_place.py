@@ -15,7 +15,7 @@ import typer
 
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 
 POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
 

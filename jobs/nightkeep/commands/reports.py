@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from nightkeep import report as reporting
+from nightkeep import reports as reporting
 from nightkeep.commands import options
 from nightkeep.commands.policy_place import find_place, put
 from nightkeep.errors import UsageError
 from nightkeep.policy import explain_text
-from nightkeep.report import (
+from nightkeep.reports import (
     History,
     RunDocument,
     Unreadable,

@@ -16,7 +16,7 @@ from nightkeep.commands.policy_place import Place, find_place, show
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import parse_duration
-from nightkeep.report import RunDocument, leftovers, summary_text
+from nightkeep.reports import RunDocument, leftovers, summary_text
 from nightkeep.retention import UpkeepOrder, upkept
 from nightkeep.retention.orphans.sweep_request import Mode
 from nightkeep.spark.engine import Engine

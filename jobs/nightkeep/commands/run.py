@@ -16,10 +16,10 @@ from nightkeep.errors import UsageError
 from nightkeep.groups.run_group import care_for_table, check_table
 from nightkeep.model import Clustering, Curve, Operation
 from nightkeep.policy import EffectivePolicy, Overrides
-from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, store_or_say, summary_text
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, plan_text, store_or_say, summary_text
 from nightkeep.running.run_operation import Order, care
 from nightkeep.spark.engine import Engine
-from nightkeep.sql.statement import Statement, parse_statement
+from nightkeep.sql_text.statement import Statement, parse_statement
 
 
 def plan(

@@ -9,7 +9,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata
 from nightkeep.groups.table_group import UNFINISHED
 from nightkeep.model import Operation, Outcome
-from nightkeep.report import RunDocument, document_path, load_document
+from nightkeep.reports import RunDocument, document_path, load_document
 
 DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
 

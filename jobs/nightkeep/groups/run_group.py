@@ -25,7 +25,7 @@ from nightkeep.groups.crashed_table import DIED, ended_at_death
 from nightkeep.groups.table_group import UNFINISHED, Group, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, format_of, suited
-from nightkeep.report import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
 from nightkeep.retention import UpkeepOrder, awaits_judging, first_look, judged, upkeep
 from nightkeep.retention import failed as upkeep_failed
 from nightkeep.retention.orphans.sweep_request import Mode

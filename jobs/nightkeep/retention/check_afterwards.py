@@ -14,7 +14,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import Retention, Sweeps
-from nightkeep.report import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold_or_say
+from nightkeep.reports import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold_or_say
 from nightkeep.retention.file_check import Presence, presence
 from nightkeep.retention.order import Log, UpkeepOrder, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of

@@ -9,7 +9,7 @@ from functools import partial
 
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Expires, Expiry, Retention
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.retention.check_afterwards import remember
 from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
 from nightkeep.retention.order import Log, unchecked_versions

@@ -13,7 +13,7 @@ from typing import Any, Final
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import DAY_MS
-from nightkeep.report import Metrics, RunDocument, read_history, secure
+from nightkeep.reports import Metrics, RunDocument, read_history, secure
 from nightkeep.retention.orphans.sweep_request import Mode
 from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from nightkeep.report import AGES
+from nightkeep.reports import AGES
 from nightkeep.retention.orphans.sets import NO_FILES, Tally
 
 SHOWN: Final = 1000

@@ -7,7 +7,7 @@ from typing import cast
 
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import Territory
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.retention.order import Log
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.quarantine_manifest import Mark, folder_of, parts, read_mark, read_plan

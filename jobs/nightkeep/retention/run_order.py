@@ -11,7 +11,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
 from nightkeep.protocol.table_files import Expires, Sweeps
-from nightkeep.report import RunDocument, document_path, ending, load_document, store_or_say
+from nightkeep.reports import RunDocument, document_path, ending, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_judging, judged
 from nightkeep.retention.expire import expired
 from nightkeep.retention.order import Log, UpkeepOrder

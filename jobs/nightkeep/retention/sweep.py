@@ -8,7 +8,7 @@ from typing import Final
 
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import Sweeps
-from nightkeep.report import RunDocument, document_path
+from nightkeep.reports import RunDocument, document_path
 from nightkeep.retention.check_afterwards import remember
 from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans

@@ -12,7 +12,7 @@ from nightkeep.model import Committed, Operation, Plan, Request, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import ChangesRows, Snapshot, Table, Watch
 from nightkeep.running.run_log import Order
-from nightkeep.sql.rows.keys import key_condition
+from nightkeep.sql_text.rows.keys import key_condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
-from nightkeep.report import document_path, load_document
+from nightkeep.reports import document_path, load_document
 
 ASKED: Final = "asked"
 """The key of a document that keeps the options."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import Metrics, RunDocument
+from nightkeep.reports import Metrics, RunDocument
 from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions
 

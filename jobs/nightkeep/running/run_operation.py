@@ -25,7 +25,7 @@ from nightkeep.model import (
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import ChangesRows, MayBeNew, Outlines, Snapshot, Table, Watch
-from nightkeep.report import (
+from nightkeep.reports import (
     Metrics,
     PlanSection,
     RunDocument,
@@ -51,7 +51,7 @@ from nightkeep.running.run_summary import (
 from nightkeep.running.skip_reasons import not_now
 from nightkeep.running.undone_deletes import facts, look_back, settle
 from nightkeep.running.unpublished_files import removing_unpublished
-from nightkeep.sql.rows.parse import shortened
+from nightkeep.sql_text.rows.parse import shortened
 from nightkeep.stages.base_version import replaced
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import batches, plan

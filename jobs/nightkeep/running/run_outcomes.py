@@ -10,7 +10,7 @@ from typing import Any
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Committed, Conflicted, Mismatch, Operation, Outcome, Run, VersionIdentity
 from nightkeep.protocol import Snapshot, Table
-from nightkeep.report import (
+from nightkeep.reports import (
     CheckStatus,
     Expectations,
     Metrics,

@@ -20,7 +20,7 @@ from nightkeep.model import (
     Verified,
 )  # fmt: skip
 from nightkeep.protocol import Snapshot
-from nightkeep.report import CommitResult, Metrics, UnitResult
+from nightkeep.reports import CommitResult, Metrics, UnitResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.policy import EffectivePolicy
-from nightkeep.report import held
+from nightkeep.reports import held
 
 
 def not_now(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:

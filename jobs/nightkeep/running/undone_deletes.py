@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from nightkeep.model import Outcome
 from nightkeep.protocol import Seen, Snapshot, Table, Undone, Watch, Watched
-from nightkeep.report import Look, RunDocument, hold, keep_look, last_look
+from nightkeep.reports import Look, RunDocument, hold, keep_look, last_look
 
 _TOLD: Final = 100
 """Commits that are remembered as told: for tables whose last look is no version of theirs any more."""

@@ -114,7 +114,7 @@ def _package_path() -> dict[str, str]:
 
 
 def _package() -> Path:
-    return Path(__file__).parent
+    return Path(__file__).parents[1]
 
 
 def _ship_package(spark: SparkSession, folder: str) -> None:

@@ -179,7 +179,7 @@ def told(uri: str) -> str:
     return re.sub("^file:/+", "file:/", uri)
 
 
-_FORMATS = {name: f"nightkeep.formats.{name}.relation" for name in ("delta", "iceberg", "paimon")}
+_FORMATS = {name: f"nightkeep.formats.{name}.spark.view" for name in ("delta", "iceberg", "paimon")}
 
 
 def open_relation(address: Address, spark: SparkSession) -> Relation:

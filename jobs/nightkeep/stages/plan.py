@@ -8,7 +8,7 @@ from dataclasses import replace
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Plan, PlannedUnit, Request
 from nightkeep.protocol import ChangesRows, OperationRules, Reads, Snapshot, U
-from nightkeep.sql.partition_filter import partition_filter
+from nightkeep.sql_text.partition_filter import partition_filter
 
 
 def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:

@@ -27,8 +27,8 @@ from nightkeep.model import (
     View,
 )  # fmt: skip
 from nightkeep.protocol import Positions, Snapshot, Table, U
-from nightkeep.sql.rows.parse import rows_where
-from nightkeep.sql.rows.polars_condition import staying
+from nightkeep.sql_text.rows.parse import rows_where
+from nightkeep.sql_text.rows.polars_condition import staying
 from nightkeep.stages.base_version import another
 from nightkeep.tasks import CostMeter, Mapper
 

@@ -15,7 +15,7 @@ from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_ver
 
 from nightkeep.checking.check import CheckReport, CheckRequest, check
 from nightkeep.model import Address
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 
 Rows = pa.Table
 Action = dict[str, Any]

@@ -20,8 +20,8 @@ from nightkeep.commands.app import main
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Mismatch, Operation, Plan, Request, Run, Verified, VerifyLevel
-from nightkeep.report.document import CheckStatus
-from nightkeep.sql.rows.keys import key_condition
+from nightkeep.reports.document import CheckStatus
+from nightkeep.sql_text.rows.keys import key_condition
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.stages.publish import publish

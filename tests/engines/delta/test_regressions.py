@@ -22,7 +22,7 @@ from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.formats.delta.rewrite.layout_metrics import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 DAYS = ("2026-11-01", "2026-11-02")

@@ -22,7 +22,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.retention.expire_versions import ExpireOrder, expire
 from nightkeep.retention.orphans.memory_sets import InlineSets
 from nightkeep.retention.orphans.quarantine import restore

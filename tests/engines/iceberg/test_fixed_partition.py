@@ -20,7 +20,7 @@ from nightkeep.formats.iceberg.metadata.manifest_schema import entry_names
 from nightkeep.formats.iceberg.metadata.table_metadata import head
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 from nightkeep.retention.expire_versions import ExpireOrder, expire
 from nightkeep.retention.orphans.memory_sets import InlineSets
 from nightkeep.retention.orphans.sweep_request import Mode

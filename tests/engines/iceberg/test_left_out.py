@@ -10,7 +10,7 @@ from tests.formats.iceberg.runs import COLUMNS, DAYS, address, care_for, configu
 
 from nightkeep.checking.check import CheckRequest, check
 from nightkeep.model import Operation, Outcome
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 
 FORMAT = "write.format.default"
 NAMES = {"orc": "ORC", "avro": "Avro"}

@@ -24,7 +24,7 @@ from tests.formats.iceberg.oracle_tables import BY_DAY, COLUMNS, DAYS, Written, 
 from tests.formats.iceberg.runs import care_for, configured, contents, opened
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 
 ROWS = 60
 _NIGHTS = count()

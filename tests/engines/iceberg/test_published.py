@@ -35,7 +35,7 @@ from nightkeep.model import (
     VerifyLevel,
 )
 from nightkeep.policy import load
-from nightkeep.report import CheckStatus
+from nightkeep.reports import CheckStatus
 from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline

@@ -18,7 +18,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.metadata import snapshot
 from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.model import Address, Candidate, Fingerprint, Outcome, Plan, TaskCost, UnitProof, Verified, VerifyLevel
-from nightkeep.report import CheckStatus
+from nightkeep.reports import CheckStatus
 from nightkeep.running import run_operation
 from nightkeep.storage import Storage
 

@@ -11,7 +11,7 @@ import yaml
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.tasks import inline
 

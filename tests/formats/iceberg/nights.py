@@ -15,7 +15,7 @@ from nightkeep.commands.apply_changes import Workers, apply_batch
 from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Operation, Outcome
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 
 Changes = Sequence[tuple[str, Mapping[str, Any]]]
 _NUMBERS = count()

@@ -7,7 +7,7 @@ import yaml
 
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.report import RunDocument
+from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.tasks import inline
 

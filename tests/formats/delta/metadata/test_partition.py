@@ -20,7 +20,7 @@ from nightkeep.formats.delta.metadata.partition import folder, key_text, stored,
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, load
 from nightkeep.model import Address
-from nightkeep.sql.partition_filter import partition_filter
+from nightkeep.sql_text.partition_filter import partition_filter
 from nightkeep.storage import LocalStorage
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta"

@@ -15,7 +15,7 @@ from nightkeep.clustering.advise import advise
 from nightkeep.commands.app import main
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Clustering, Curve
-from nightkeep.sql.queries import read_queries
+from nightkeep.sql_text.queries import read_queries
 
 SAMPLES = Path(__file__).parents[4] / "samples" / "delta" / "shop.db"
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int32()), ("c", pa.string()), ("day", pa.string())])

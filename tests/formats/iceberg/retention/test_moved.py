@@ -14,7 +14,7 @@ from tests.formats.iceberg.sweeping import UUID, aged
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.report import RunDocument, document_path
+from nightkeep.reports import RunDocument, document_path
 from nightkeep.retention.order import UpkeepOrder
 from nightkeep.retention.orphans.sweep_request import Mode
 from nightkeep.retention.run_order import upkept

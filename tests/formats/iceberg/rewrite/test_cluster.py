@@ -19,7 +19,7 @@ from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.metadata.naming import Naming
 from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, cube_of, packed_mark, run_of
 from nightkeep.model import Curve, Outcome, Run, UnitKey
-from nightkeep.sql.queries import read_queries
+from nightkeep.sql_text.queries import read_queries
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 COLUMNS: Sequence[Column] = (("id", "long"), ("small", "int"), ("name", "string"), ("day", "date"))

@@ -201,7 +201,7 @@ def test_a_filter_selects_partitions(lake: OptimizedLake) -> None:
     lake.night(where="k = 3 or k = 4")
     kept = {each["file_path"] for each in lake.live()} & before.keys()
     assert kept == {path for path, k in before.items() if k not in (3, 4)}
-    assert lake.summary()["nightkeep.sql.partition_filter"] == "k = 3 or k = 4"
+    assert lake.summary()["nightkeep.where"] == "k = 3 or k = 4"
 
 
 @VERSIONS

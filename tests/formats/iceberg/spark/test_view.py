@@ -24,7 +24,7 @@ from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT
 from nightkeep.formats.iceberg.spark import deletes
 from nightkeep.model import Operation, Outcome, View
-from nightkeep.report.document import CheckStatus
+from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Relation, Side, column, open_relation
 
 Made = Callable[[str], Table]

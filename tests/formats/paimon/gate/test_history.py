@@ -20,7 +20,7 @@ from tests.formats.paimon.upgrade import upgrade
 
 from nightkeep.model import Outcome
 from nightkeep.protocol import Seen
-from nightkeep.report import held, last_look, release
+from nightkeep.reports import held, last_look, release
 
 FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_RACES", "60:70").split(":"))
 

@@ -30,9 +30,9 @@ from nightkeep.formats.delta.metadata.schema import TableSchema
 from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Snapshot, Work
-from nightkeep.sql.rows.arrow_condition import is_true
-from nightkeep.sql.rows.condition import Among, And, Column, Compare, Or, Order, Test, Value, columns_of
-from nightkeep.sql.rows.parse import rows_where, shortened
+from nightkeep.sql_text.rows.arrow_condition import is_true
+from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, Or, Order, Test, Value, columns_of
+from nightkeep.sql_text.rows.parse import rows_where, shortened
 from nightkeep.storage import Storage
 
 BATCH_ROWS = 1 << 16

@@ -108,7 +108,7 @@ def own_keys(intent: Intent, user: str) -> Mapping[str, str]:
     if intent.operation in OPERATIONS:
         told[OPERATION_PROPERTY] = str(intent.operation)
     if intent.where is not None:
-        told["nightkeep.sql.partition_filter"] = intent.where
+        told["nightkeep.where"] = intent.where
     if intent.clustering is not None:
         told["nightkeep.clustering"] = str(intent.clustering)
     return told

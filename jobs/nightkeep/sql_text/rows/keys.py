@@ -16,8 +16,8 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.rows.comparison_types import is_text
-from nightkeep.sql.rows.typed_literals import spelled
+from nightkeep.sql_text.rows.comparison_types import is_text
+from nightkeep.sql_text.rows.typed_literals import spelled
 
 MAX_KEYS: Final = 10_000
 """A commit spells every key: Spark takes about 5 seconds to understand as many pairs, and memory grows with them."""

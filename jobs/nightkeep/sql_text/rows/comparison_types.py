@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.sql.rows.condition import Value
+from nightkeep.sql_text.rows.condition import Value
 
 _DIGITS: Final = 38
 

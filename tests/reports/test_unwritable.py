@@ -17,7 +17,7 @@ from tests.drivers.memory_engine import MemoryEngine
 from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import policy
 from tests.groups.test_run_group import Checking
-from tests.report.test_report import document
+from tests.reports.test_report import document
 from tests.retention.test_run_order import Place, place
 from tests.support.commands import said
 
@@ -30,7 +30,7 @@ from nightkeep.formats import open_table
 from nightkeep.groups.run_group import Group, Reported, care_for_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.report import CheckStatus, load_history, store
+from nightkeep.reports import CheckStatus, load_history, store
 from nightkeep.retention.orphans.sweep_request import Mode
 from nightkeep.running.run_operation import Order
 from nightkeep.spark.engine import Engine
@@ -39,7 +39,7 @@ from nightkeep_airflow.results import awaits_check, parse, retold
 
 __all__ = ["place"]
 
-STORE: Any = importlib.import_module("nightkeep.report.store")
+STORE: Any = importlib.import_module("nightkeep.reports.store")
 
 POLICY = "version: 1\ntables: [{{name: one, table: 'memory:{0}/one'}}, {{name: two, table: 'memory:{0}/two'}}]"
 

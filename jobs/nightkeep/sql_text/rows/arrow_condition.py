@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.sql.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
 
 
 def is_true(test: Test, rows: pa.Table) -> Any:

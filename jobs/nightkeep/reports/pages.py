@@ -15,10 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from nightkeep.model import Outcome, UnitKey, VerifyLevel
 from nightkeep.redaction import redact
-from nightkeep.report import bars, column_metrics
-from nightkeep.report.document import PlanUnit, RunDocument, UnitResult
-from nightkeep.report.json_files import Unreadable
-from nightkeep.report.retention_section import Leftover, Leftovers, leftovers, told
+from nightkeep.reports import bars, column_metrics
+from nightkeep.reports.document import PlanUnit, RunDocument, UnitResult
+from nightkeep.reports.json_files import Unreadable
+from nightkeep.reports.retention_section import Leftover, Leftovers, leftovers, told
 
 T = TypeVar("T")
 
@@ -277,7 +277,7 @@ def _stage_colour(stage: str) -> int:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("nightkeep"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("nightkeep.reports"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {

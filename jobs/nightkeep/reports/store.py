@@ -21,9 +21,9 @@ from pathlib import Path
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
 from nightkeep.redaction import redacted
-from nightkeep.report.codec import decode, encode
-from nightkeep.report.document import Extra, RunDocument, to_text
-from nightkeep.report.json_files import History, Unreadable, read_folders, read_json
+from nightkeep.reports.codec import decode, encode
+from nightkeep.reports.document import Extra, RunDocument, to_text
+from nightkeep.reports.json_files import History, Unreadable, read_folders, read_json
 
 _HOLDS, _PAGES = "holds", "pages"
 # Upper case is escaped because some file systems fold it; a leading dot because it hides the file.

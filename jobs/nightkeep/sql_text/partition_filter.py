@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.literals import Literal, alike, read_literal
+from nightkeep.sql_text.literals import Literal, alike, read_literal
 
 Partition: TypeAlias = Mapping[str, object]
 Truth: TypeAlias = bool | None

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.report.bars import show_bytes
-from nightkeep.report.document import CheckStatus, RunDocument
+from nightkeep.reports.bars import show_bytes
+from nightkeep.reports.document import CheckStatus, RunDocument
 
 _HOUR_MS = 60 * 60 * 1000
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.partition_filter import partition_filter
+from nightkeep.sql_text.partition_filter import partition_filter
 
 COLUMNS = ("city", "n", "share", "day")
 WORDS = st.text("ab%_.*", max_size=4)

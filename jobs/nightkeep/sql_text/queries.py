@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.literals import Literal, read_literal
+from nightkeep.sql_text.literals import Literal, read_literal
 
 _LAST_CHARACTER = "\U0010ffff"
 

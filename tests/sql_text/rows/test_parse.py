@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.rows.arrow_condition import is_true
-from nightkeep.sql.rows.parse import rows_where
-from nightkeep.sql.rows.polars_condition import staying
+from nightkeep.sql_text.rows.arrow_condition import is_true
+from nightkeep.sql_text.rows.parse import rows_where
+from nightkeep.sql_text.rows.polars_condition import staying
 
 NAN = math.nan
 ROWS = pa.table({

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.rows.arrow_condition import is_true
-from nightkeep.sql.rows.keys import MAX_KEYS, key_condition
-from nightkeep.sql.rows.parse import rows_where
-from nightkeep.sql.rows.polars_condition import staying
+from nightkeep.sql_text.rows.arrow_condition import is_true
+from nightkeep.sql_text.rows.keys import MAX_KEYS, key_condition
+from nightkeep.sql_text.rows.parse import rows_where
+from nightkeep.sql_text.rows.polars_condition import staying
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "tiny": (pa.int8(), [-128, 127, None]),

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from nightkeep.sql.rows.comparison_types import is_text
+from nightkeep.sql_text.rows.comparison_types import is_text
 
 
 def spelled(value: Any, kind: pa.DataType) -> str:

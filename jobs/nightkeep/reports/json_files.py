@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.report.document import RunDocument
+from nightkeep.reports.document import RunDocument
 
 MOST_BYTES = 256 << 20
 """A document of a million files is about this large; what is larger was not written here."""

@@ -1,6 +1,6 @@
 """What happened -> documents -> files, pages and text. All three are made from documents alone."""
 
-from nightkeep.report.document import (
+from nightkeep.reports.document import (
     CheckStatus,
     CommitResult,
     ExpectationResult,
@@ -13,11 +13,11 @@ from nightkeep.report.document import (
     UnitResult,
     Verification,
 )
-from nightkeep.report.failure_outcomes import ending
-from nightkeep.report.json_files import History, Unreadable, load_document
-from nightkeep.report.pages import render_index, render_run
-from nightkeep.report.retention_section import AGES, leftovers
-from nightkeep.report.store import (
+from nightkeep.reports.failure_outcomes import ending
+from nightkeep.reports.json_files import History, Unreadable, load_document
+from nightkeep.reports.pages import render_index, render_run
+from nightkeep.reports.retention_section import AGES, leftovers
+from nightkeep.reports.store import (
     Hold,
     Look,
     document_path,
@@ -36,7 +36,7 @@ from nightkeep.report.store import (
     store_or_say,
     write_page,
 )
-from nightkeep.report.summary import plan_text, summary_text
+from nightkeep.reports.summary import plan_text, summary_text
 
 __all__ = [
     "AGES",

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import nightkeep.report
+import nightkeep.reports
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import (
     Address,
@@ -36,7 +36,7 @@ from nightkeep.model import (
     VerifyLevel,
     VersionIdentity,
 )
-from nightkeep.report import (
+from nightkeep.reports import (
     AGES,
     CheckStatus,
     CommitResult,
@@ -62,8 +62,8 @@ from nightkeep.report import (
     summary_text,
     write_page,
 )
-from nightkeep.report.bars import levels, show_bytes, show_seconds, size_bins, stages
-from nightkeep.report.column_metrics import Change, ColumnChange, column_changes, delete_files
+from nightkeep.reports.bars import levels, show_bytes, show_seconds, size_bins, stages
+from nightkeep.reports.column_metrics import Change, ColumnChange, column_changes, delete_files
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 PROOF = UnitProof(UnitKey("dt=1", 0), Fingerprint(9, 1, 2), Fingerprint(9, 1, 2), (), TaskCost(1.0, 1.0, 1, "e"))
@@ -902,4 +902,4 @@ class TestColumns:
 
 
 def test_the_public_names_are_pinned() -> None:
-    assert all(hasattr(nightkeep.report, name) for name in nightkeep.report.__all__)
+    assert all(hasattr(nightkeep.reports, name) for name in nightkeep.reports.__all__)

@@ -9,7 +9,7 @@ from typing import Final, cast
 import polars as pl
 import pyarrow as pa
 
-from nightkeep.sql.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
 
 
 def staying(test: Test, rows: pa.RecordBatch) -> pa.RecordBatch:

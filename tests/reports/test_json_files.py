@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.test_report import BARE, NIGHT, document
+from tests.reports.test_report import BARE, NIGHT, document
 from tests.support.commands import said
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Outcome
 from nightkeep.policy import load
-from nightkeep.report import (
+from nightkeep.reports import (
     RunDocument,
     Unreadable,
     held,

@@ -17,10 +17,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.literals import read_literal
-from nightkeep.sql.rows.comparison_types import is_text, shared, typed
-from nightkeep.sql.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
-from nightkeep.sql.rows.typed_literals import is_spelled_as
+from nightkeep.sql_text.literals import read_literal
+from nightkeep.sql_text.rows.comparison_types import is_text, shared, typed
+from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql_text.rows.typed_literals import is_spelled_as
 
 SHORT: Final = 200
 """Characters of a condition that a line has room for."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.errors import UsageError
-from nightkeep.sql.statement import Statement, parse_statement
+from nightkeep.sql_text.statement import Statement, parse_statement
 
 
 def optimize(

@@ -14,7 +14,7 @@ from enum import StrEnum
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Clustering, Operation, Outcome, Plan, UnitKey, UnitProof, VerifyLevel
 from nightkeep.redaction import redacted
-from nightkeep.report.codec import decode, encode
+from nightkeep.reports.codec import decode, encode
 
 Extra = Mapping[str, object]
 
@@ -142,7 +142,7 @@ class Metrics:
     """What was measured: sizes in bytes, `seconds` by stage in the order they ran, None for what was not.
 
     `extra` holds what an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
-    of each live data file), `levels_before` and `levels_after` (files by level), and what `report.columns` reads.
+    of each live data file), `levels_before` and `levels_after` (files by level), and what `column_metrics` reads.
     """
 
     files_before: int | None = None

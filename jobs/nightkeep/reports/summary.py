@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from nightkeep.model import Operation
-from nightkeep.report.bars import show_bytes
-from nightkeep.report.column_metrics import Change, column_changes, delete_files, losers, show_share
-from nightkeep.report.document import PlanUnit, RunDocument
-from nightkeep.report.pages import stage_names, tally, unit_name
-from nightkeep.report.retention_section import leftovers
+from nightkeep.reports.bars import show_bytes
+from nightkeep.reports.column_metrics import Change, column_changes, delete_files, losers, show_share
+from nightkeep.reports.document import PlanUnit, RunDocument
+from nightkeep.reports.pages import stage_names, tally, unit_name
+from nightkeep.reports.retention_section import leftovers
 
 _LEFT = ("table", "operation", "outcome")
 
