@@ -21,12 +21,13 @@ from tests.formats.paimon.upgrade import upgrade
 
 from nightkeep.checking import check as check_module
 from nightkeep.checking import expectations
-from nightkeep.checking.check import CheckReport, CheckRequest, check, sample
+from nightkeep.checking.check import check, sample
 from nightkeep.checking.diff import diff
-from nightkeep.checking.unit_fingerprints import Difference
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.formats.paimon.spark.view import PaimonRelation
 from nightkeep.model import Address, UnitKey, VersionIdentity
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports.check_report import CheckReport, Difference
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import UnitState, Version
 

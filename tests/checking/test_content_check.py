@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nightkeep.checking.content_check import Content, KeptRow, content, judge
+from nightkeep.checking.content_check import KeptRow, content, judge
 from nightkeep.errors import MissingFile
 from nightkeep.model import Fingerprint, Operation, Outcome, View
+from nightkeep.model.check_values import Content
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus
 from nightkeep.retention import UpkeepOrder, upkept

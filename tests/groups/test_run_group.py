@@ -10,15 +10,15 @@ from typing import Any, cast
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
 
-from nightkeep.checking.check import CheckReport, CheckRequest
-from nightkeep.checking.expectations import ExpectationResult
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.groups.crashed_table import DIED
 from nightkeep.groups.run_group import Group, Reported, care_for_group, check_group
 from nightkeep.model import Clustering, Curve, Operation, Outcome
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Overrides, load
 from nightkeep.reports import CheckStatus, Expectations, load_document, load_history
+from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from nightkeep.reports.document import to_text
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import Exchange, Mapper, inline, inline_exchange

@@ -7,8 +7,9 @@ from pyspark.sql import SparkSession
 from tests.drivers.s3_server import Bucket
 from tests.object_store.bucket_tables import SAMPLES, upload
 
-from nightkeep.checking.check import CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.model import Address
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
 from nightkeep.storage import LocalStorage, ObjectStorage, clients, open_storage
 from nightkeep.storage.hadoop import hadoop_root, hadoop_settings

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,7 @@ EDGES = {
     "clustering": "errors kernels model protocol sql_text",
     "gate": "",
     "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql_text storage",
-    "spark": "errors formats model storage tasks",
+    "spark": "errors formats model reports storage tasks",
     "stages": "errors kernels model protocol sql_text tasks",
     "running": "errors formats model policy protocol reports sql_text stages tasks",
     "checking": "errors formats model policy reports spark",
@@ -99,7 +99,7 @@ SHARED_WITH_THE_CHECK = {
 """What the check after publishing imports of formats beyond their metadata, each with the reason. No kernel is."""
 
 ON_SPARK = re.compile(
-    r"nightkeep\.(spark\.(session|exchange|view)|retention\.orphans\.spark_sets"
+    r"nightkeep\.(spark\.(session|package|exchange|view)|retention\.orphans\.spark_sets"
     r"|checking\.(check|content_check|diff|expectations|unit_fingerprints)"
     r"|formats\.\w+\.spark\.\w+)"
 )
@@ -142,14 +142,34 @@ CODE = sources("jobs", "plugins", "dags")
 each_module = pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 
 
-@cache
-def imports(path: Path) -> frozenset[str]:
+def imported(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Names of modules; `from package import module` is an import of both."""
-    found = {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
-    for node in ast.walk(tree(path)):
+    found = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return frozenset(found)
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """What a module names of others, also for types alone."""
+    return imported(ast.walk(tree(path)))
+
+
+@cache
+def loads(path: Path) -> frozenset[str]:
+    """What importing a module imports: nothing that only a type checker sees."""
+    typed = {
+        id(inner)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    return imported(node for node in ast.walk(tree(path)) if id(node) not in typed)
 
 
 def reached(*starts: str) -> frozenset[str]:
@@ -160,7 +180,7 @@ def reached(*starts: str) -> frozenset[str]:
         if name not in seen:
             seen.add(name)
             pending += [name.rpartition(".")[0]] if "." in name else []
-            pending += imports(PACKAGE[name]) if name in PACKAGE else []
+            pending += loads(PACKAGE[name]) if name in PACKAGE else []
     return frozenset(seen)
 
 
@@ -264,7 +284,7 @@ def test_nothing_under_jobs_knows_airflow() -> None:
 
 
 def test_spark_is_imported_where_it_runs() -> None:
-    on_spark = [name for name, path in PACKAGE.items() if "pyspark" in {i.split(".")[0] for i in imports(path)}]
+    on_spark = [name for name, path in PACKAGE.items() if "pyspark" in {i.split(".")[0] for i in loads(path)}]
     assert on_spark and not [name for name in on_spark if not ON_SPARK.fullmatch(name)]
     assert not [
         name for name in reached("nightkeep.commands.app", "nightkeep.commands.job") if ON_SPARK.fullmatch(name)

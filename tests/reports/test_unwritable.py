@@ -21,8 +21,9 @@ from tests.reports.test_report import document
 from tests.retention.test_run_order import Place, place
 from tests.support.commands import said
 
-from nightkeep.checking.check import CheckReport, CheckRequest
-from nightkeep.checking.expectations import ExpectationResult
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports.check_report import CheckReport
+from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.commands.job import run_job
 from nightkeep.commands.run import run_one
 from nightkeep.errors import UsageError

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
-from nightkeep.spark.session import SparkMapper, package_zip, spark_session, warm_up
+from nightkeep.spark.package import package_zip
+from nightkeep.spark.session import SparkMapper, spark_session, warm_up
 
 
 def test_results_come_back_in_the_order_of_the_items(spark: SparkSession) -> None:
@@ -145,9 +146,22 @@ def test_a_session_that_is_there_is_used_and_stays(spark: SparkSession) -> None:
     assert spark.range(3).count() == 3
 
 
+def test_a_session_that_is_given_is_used_and_has_its_settings_back(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    with spark_session(app_name="other", task_memory_bytes=1 << 30, given=spark) as session:
+        assert session is spark
+        assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    assert spark.range(3).count() == 3
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_the_zip_for_executors_holds_an_importable_package(tmp_path: Path) -> None:
     archive = tmp_path / "nightkeep.zip"
     archive.write_bytes(package_zip())
     importer = zipimport.zipimporter(str(archive))
     assert importer.find_spec("nightkeep") is not None
+    assert b"<" in importer.get_data("nightkeep/reports/templates/page.html.j2")
     assert "class SparkMapper" in (importer.get_source("nightkeep/spark/session") or "")

@@ -14,70 +14,14 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from nightkeep.checking.expectations import ExpectationResult, FactRow, expect
-from nightkeep.checking.unit_fingerprints import Difference, Facts, compare_rows, measure
+from nightkeep.checking.expectations import FactRow, expect
+from nightkeep.checking.unit_fingerprints import Facts, compare_rows, measure
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
-from nightkeep.model import Address, UnitKey, VersionIdentity, View
-from nightkeep.reports.codec import encode
+from nightkeep.model import UnitKey, View
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Relation, Side, UnitState, Version, gone_meanwhile, open_relation, replaced
-
-
-@dataclass(frozen=True, slots=True)
-class CheckRequest:
-    """Which version to check, the latest by default, against which, its parent by default.
-
-    A format whose versions only their parents can be compared with has the parent for `base_version`, whatever it is.
-
-    `byte_budget` bounds the data files that are read; above it a sample of units is.
-    `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced. So it was
-    where a version that is read is another than the one that is `known` by its number.
-    """
-
-    address: Address
-    version: int | None = None
-    base_version: int | None = None
-    byte_budget: int | None = None
-    commit_user: str | None = None
-    known: tuple[VersionIdentity, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class UnitDifference:
-    """Rows that differ in one unit, by comparison."""
-
-    unit: UnitKey
-    comparison: str
-    difference: Difference
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was.
-
-    `identity` tells the version that was looked at from others of its number.
-    """
-
-    status: CheckStatus
-    coverage: str
-    reason: str | None = None
-    results: tuple[ExpectationResult, ...] = ()
-    differences: tuple[UnitDifference, ...] = ()
-    conflicted: bool = False
-    seconds: float = 0.0
-    identity: str | None = None
-
-    def to_json(self) -> dict[str, object]:
-        encoded: dict[str, object] = encode(self)
-        return encoded
-
-    def __str__(self) -> str:
-        wrong = [result for result in self.results if result.status is not CheckStatus.PASSED]
-        return "\n".join([
-            f"{self.status}: {self.reason or self.coverage}",
-            *(f"  {r.status}: {r.unit or 'all units'}: {r.name}; {r.detail}" for r in wrong),
-            *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
-        ])  # fmt: skip
 
 
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:

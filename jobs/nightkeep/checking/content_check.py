@@ -5,32 +5,20 @@ Starts from the address and the version's number alone, like the check of a publ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
 from nightkeep.checking.check import sample
-from nightkeep.checking.expectations import ExpectationResult, KeptRow, expect_kept
+from nightkeep.checking.expectations import expect_kept
 from nightkeep.checking.unit_fingerprints import measure
 from nightkeep.errors import MissingFile
 from nightkeep.model import Address, Fingerprint, View
+from nightkeep.model.check_values import Content, KeptRow
+from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.spark.view import Relation, Side, open_relation
 
 __all__ = ["Content", "KeptRow", "content", "judge"]
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What one version holds, in total, by view. `coverage` says how much of it was looked at.
-
-    `rows` are those that metadata tells, by view; a view is missing where it cannot.
-    """
-
-    version: int
-    views: Mapping[View, Fingerprint]
-    coverage: str
-    rows: Mapping[View, int] = field(default_factory=dict)
 
 
 def content(address: Address, *, spark: SparkSession, byte_budget: int, version: int | None = None) -> Content:

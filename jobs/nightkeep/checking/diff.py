@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from nightkeep.checking.unit_fingerprints import Difference, compare_rows, measure
+from nightkeep.checking.unit_fingerprints import compare_rows, measure
 from nightkeep.errors import UsageError
-from nightkeep.model import Address, UnitKey, View
-from nightkeep.reports.codec import encode
+from nightkeep.model import Address, View
+from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
 from nightkeep.spark.view import Relation, Side, Version, open_relation
-
-
-@dataclass(frozen=True, slots=True)
-class UnitDiff:
-    """One unit at both versions. Rows are None where both have the same files, which are then not read."""
-
-    unit: UnitKey
-    equal: bool
-    rows: int | None
-    other_rows: int | None
-    difference: Difference
-
-
-@dataclass(frozen=True, slots=True)
-class DiffReport:
-    """What `version` has that `other` lacks is missing, and the reverse extra. Units in order of their key."""
-
-    version: int
-    other: int
-    equal: bool
-    units: tuple[UnitDiff, ...]
-    notes: tuple[str, ...]
-    seconds: float
-
-    def to_json(self) -> dict[str, object]:
-        encoded: dict[str, object] = encode(self)
-        return encoded
-
-    def __str__(self) -> str:
-        same = sum(unit.equal for unit in self.units)
-        return "\n".join([
-            f"version {self.version} and {self.other}: {same} of {len(self.units)} units are equal",
-            *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
-            *(f"  note: {note}" for note in self.notes),
-        ])  # fmt: skip
 
 
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:

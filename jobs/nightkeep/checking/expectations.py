@@ -22,6 +22,8 @@ from great_expectations.expectations.core.expect_column_values_to_be_in_set impo
 from great_expectations.expectations.expectation import Expectation
 from pyspark.sql import SparkSession
 
+from nightkeep.model.check_values import KeptRow
+from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.reports.document import CheckStatus
 
 
@@ -43,35 +45,6 @@ class FactRow:
     expected_rows: int
     unsound: int
     misstated: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRow:
-    """What is left after files went: one view of a version's rows before and after, of which metadata tells
-    `expected_rows`; or files of retained versions that are `absent`, `resized` or, once opened, `unreadable`."""
-
-    unit: str
-    comparison: str
-    base_rows: int = 0
-    candidate_rows: int = 0
-    base_hash_a: str = ""
-    candidate_hash_a: str = ""
-    base_hash_b: str = ""
-    candidate_hash_b: str = ""
-    expected_rows: int = 0
-    absent: int = 0
-    resized: int = 0
-    unreadable: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectationResult:
-    """One expectation: over everything that was compared, or, where it failed, in one unit."""
-
-    name: str
-    unit: str | None
-    status: CheckStatus
-    detail: str
 
 
 def expect(rows: Sequence[FactRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
+from nightkeep.reports.check_report import CheckReport
+from nightkeep.reports.codec import encode
 from nightkeep.spark.engine import Engine
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
@@ -46,7 +48,7 @@ class _Opinion:
     """A version and its CheckReport."""
 
     version: int | None
-    found: Any
+    found: CheckReport
 
 
 def _versions(document: RunDocument) -> tuple[int | None, ...]:
@@ -55,15 +57,14 @@ def _versions(document: RunDocument) -> tuple[int | None, ...]:
 
 
 def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy, engine: Engine) -> _Opinion:
-    checker = engine.checker()
-    request = checker.CheckRequest(
+    request = CheckRequest(
         address=policy.address, version=version, base_version=document.base_version,
         # The budget is the run's: what it lets a check read must not grow with the number of commits.
         byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
         commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
         known=tuple(_known(version, document)),
     )  # fmt: skip
-    return _Opinion(version, checker.check(request, spark=engine.spark()))
+    return _Opinion(version, engine.checker().check(request, spark=engine.spark()))
 
 
 def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdentity]:
@@ -98,7 +99,7 @@ def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationResult]
 
 
 def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, object]]:
-    for difference in opinion.found.to_json()["differences"]:
+    for difference in encode(opinion.found.differences):
         yield {"version": opinion.version, **difference} if several else difference
 
 

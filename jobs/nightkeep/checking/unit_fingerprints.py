@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.model import Fingerprint, UnitKey, View
+from nightkeep.reports.check_report import Difference, Row
 from nightkeep.spark.view import Relation, Side, column, comparable
 
 SAMPLE_ROWS = 20
@@ -34,30 +35,6 @@ class Facts:
     content: Fingerprint = field(default_factory=Fingerprint)
     keys: int = 0
     unsound: int = 0
-
-
-Row = Mapping[str, object]
-"""Values by column name, as JSON has them: times in ISO 8601, bytes in hex, numbers JSON cannot hold as text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How a unit differs: rows that only one side has, counted, and the first of them in order of their columns.
-
-    A row that one side has more often counts as often as that, and is listed once.
-    """
-
-    missing_count: int = 0
-    extra_count: int = 0
-    missing_rows: tuple[Row, ...] = ()
-    extra_rows: tuple[Row, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join([
-            f"{self.missing_count} rows missing, {self.extra_count} extra",
-            *(f"    - {dict(row)}" for row in self.missing_rows),
-            *(f"    + {dict(row)}" for row in self.extra_rows),
-        ])  # fmt: skip
 
 
 def measure(relation: Relation, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Facts]:

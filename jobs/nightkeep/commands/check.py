@@ -13,6 +13,7 @@ from nightkeep.commands.policy_place import find_place, put
 from nightkeep.errors import EvidenceError, RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus
 from nightkeep.spark.engine import Engine
@@ -31,9 +32,8 @@ def check(
     chosen = find_place(policy, reports).policy.effective(table)
     _require_versions(chosen, {"--version": version, "--base": base})
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        checker = engine.checker()
-        found = checker.check(
-            checker.CheckRequest(
+        found = engine.checker().check(
+            CheckRequest(
                 address=chosen.address, version=version, base_version=base,
                 byte_budget=chosen.settings.check.byte_budget, commit_user=None,
             ),

@@ -7,14 +7,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from nightkeep.errors import MissingFile, NightkeepError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Fingerprint, Outcome, View
+from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import Retention, Sweeps
 from nightkeep.reports import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold_or_say
+from nightkeep.reports import check_report as checks
 from nightkeep.retention.file_check import Presence, presence
 from nightkeep.retention.order import Log, UpkeepOrder, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of
@@ -30,10 +32,10 @@ class _Opinion:
     """What was found: `results` as Great Expectations tells them, `why` something was not looked at."""
 
     present: Presence
-    results: Sequence[Any]
+    results: Sequence[checks.ExpectationResult]
     coverage: str
     why: str | None
-    after: Any
+    after: Content | None
 
 
 def remember(log: Log, engine: Engine) -> None:
@@ -92,7 +94,7 @@ def judged(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, *
 
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> _Opinion:
     contents, spark = engine.contents(), engine.spark()
-    before = _before(document, contents)
+    before = _before(document)
     present = presence(
         _table(policy), retention_of(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
     )
@@ -100,7 +102,7 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder,
     # A reader that fails on a missing file would not say more than that it is missing.
     if not present.faults:
         after, why = _after(policy, before, engine)
-    files = contents.KeptRow(
+    files = KeptRow(
         unit="table", comparison=f"{present.roots} retained versions",
         absent=present.missing, resized=present.resized, unreadable=len(present.unreadable),
     )  # fmt: skip
@@ -109,16 +111,16 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder,
     return _Opinion(present, results, coverage, why, after)
 
 
-def _before(document: RunDocument, contents: Any) -> Any:
+def _before(document: RunDocument) -> Content | None:
     """What was remembered; None where nothing was."""
     told = [unit for unit in document.units if unit.base_fingerprint is not None]
     if not told:
         return None
     views = {View(unit.extra["view"]): Fingerprint.parse(str(unit.base_fingerprint)) for unit in told}
-    return contents.Content(cast(int, told[0].extra["version"]), views, "")
+    return Content(cast(int, told[0].extra["version"]), views, "")
 
 
-def _after(policy: EffectivePolicy, before: Any, engine: Engine) -> tuple[Any, str | None]:
+def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> tuple[Content | None, str | None]:
     """The content of the version that was remembered, or why there is none."""
     if before is None:
         return None, "what the table held before is not known"

@@ -4,23 +4,54 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 from nightkeep.errors import Unreachable
 from nightkeep.formats import loaded
+from nightkeep.model import Address
+from nightkeep.model.check_values import CheckRequest, Content, KeptRow
+from nightkeep.reports.check_report import CheckReport, DiffReport, ExpectationResult
 from nightkeep.spark.executors import PATIENCE_SECONDS, executors_within
 from nightkeep.tasks import Exchange, Mapper
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Checker(Protocol):
+    """The module `checking.check`."""
+
+    def check(self, request: CheckRequest, *, spark: SparkSession) -> CheckReport: ...
+
+
+class Differ(Protocol):
+    """The module `checking.diff`."""
+
+    def diff(self, address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport: ...
+
+
+class ContentCheck(Protocol):
+    """The module `checking.content_check`."""
+
+    def content(
+        self, address: Address, *, spark: SparkSession, byte_budget: int, version: int | None = None
+    ) -> Content: ...
+
+    def judge(
+        self, before: Content | None, after: Content | None, files: KeptRow, *, spark: SparkSession
+    ) -> Sequence[ExpectationResult]: ...
+
 
 class Engine:
-    """One Spark session for everything a process does."""
+    """One Spark session for everything a process does: the one given, which stays, or one of its own."""
 
-    def __init__(self, *, master: str, task_memory_bytes: int) -> None:
-        self._master, self._task_memory_bytes = master, task_memory_bytes
+    def __init__(self, *, master: str, task_memory_bytes: int, spark: SparkSession | None = None) -> None:
+        self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
-        self._spark: Any = None
+        self._spark: SparkSession | None = None
         self._without: Unreachable | None = None
 
     def __enter__(self) -> Engine:
@@ -31,16 +62,16 @@ class Engine:
     ) -> None:
         self._open.close()
 
-    def spark(self) -> Any:
+    def spark(self) -> SparkSession:
         """The SparkSession. Raises Unreachable where a cluster gives it no executor, and does not ask again."""
         if self._without is not None:
             raise self._without
         if self._spark is None:
             session = importlib.import_module("nightkeep.spark.session")
             started = session.spark_session(
-                master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes
+                master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes, given=self._given
             )
-            spark = self._open.enter_context(started)
+            spark: SparkSession = self._open.enter_context(started)
             try:
                 with executors_within(spark, float(os.environ.get("NIGHTKEEP_EXECUTOR_SECONDS", PATIENCE_SECONDS))):
                     session.warm_up(spark, also=loaded())
@@ -60,14 +91,14 @@ class Engine:
         exchange: Exchange = importlib.import_module("nightkeep.spark.exchange").SparkExchange(self.spark())
         return exchange
 
-    def contents(self) -> Any:
-        """The module that compares what a version holds before and after files went; it imports the checker."""
-        return importlib.import_module("nightkeep.checking.content_check")
+    def contents(self) -> ContentCheck:
+        """What compares a version's content before and after files went; it imports the checker."""
+        return cast(ContentCheck, importlib.import_module("nightkeep.checking.content_check"))
 
-    def checker(self) -> Any:
-        """The module of the second opinion; it imports Great Expectations, which costs seconds."""
-        return importlib.import_module("nightkeep.checking.check")
+    def checker(self) -> Checker:
+        """The second opinion; it imports Great Expectations, which costs seconds."""
+        return cast(Checker, importlib.import_module("nightkeep.checking.check"))
 
-    def differ(self) -> Any:
-        """The module that compares two versions; Spark alone, without Great Expectations."""
-        return importlib.import_module("nightkeep.checking.diff")
+    def differ(self) -> Differ:
+        """What compares two versions; Spark alone, without Great Expectations."""
+        return cast(Differ, importlib.import_module("nightkeep.checking.diff"))

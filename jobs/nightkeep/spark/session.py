@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import gc
 import importlib
-import io
 import os
 import pickle
 import re
-import site
 import sys
 import tempfile
 import threading
 import time
 import traceback
 import uuid
-import zipfile
 import zipimport
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -30,6 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from nightkeep.errors import NightkeepError
+from nightkeep.spark.package import package_path, ship_package
 from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, said_by_deployment
 
 T = TypeVar("T")
@@ -47,15 +44,23 @@ _SESSION: Final = {
 
 
 @contextmanager
-def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes: int) -> Iterator[SparkSession]:
-    """The active session or the one spark-submit asks for, if any, else a new one on `master`.
+def spark_session(
+    *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None
+) -> Iterator[SparkSession]:
+    """The session `given`, the active one or the one spark-submit asks for, if any, else a new one on `master`.
 
     A session made here is stopped on leaving; of one that was there only the settings in `_SESSION` change, and
-    they stay. `local[*]` runs as many tasks as the machine has cores and memory for, at `task_memory_bytes` each;
-    elsewhere executors are asked for that have as much, in their heap and beside it. What the deployment says of
+    they stay. A session that is `given` has its own settings back on leaving.
+
+    `local[*]` runs as many tasks as the machine has cores and memory for, at `task_memory_bytes` each; elsewhere
+    executors are asked for that have as much, in their heap and beside it. What the deployment says of
     Spark stands: see `spark_conf`. Executors of another master get this package as a zip; their Python is
     PYSPARK_PYTHON, by default the path of this one.
     """
+    if given is not None:
+        with _settings(given):
+            yield given
+        return
     active = SparkSession.getActiveSession()
     if active is not None:
         for name, value in _SESSION.items():
@@ -68,10 +73,26 @@ def spark_session(*, master: str = "local[*]", app_name: str, task_memory_bytes:
         # Executors fetch the package when they get their first task, so the file must last as long as the session.
         with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
             if not str(spark.sparkContext.master).startswith("local"):
-                _ship_package(spark, folder)
+                ship_package(spark, folder)
             yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _settings(spark: SparkSession) -> Iterator[None]:
+    """The settings in `_SESSION` inside, and those that were there afterwards."""
+    before = {name: spark.conf.get(name, None) for name in _SESSION}
+    for name, value in _SESSION.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
 
 
 def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
@@ -81,7 +102,7 @@ def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
     place = said.get("spark.master", master) if submitted else master
     if is_local(place) and not submitted:
-        settings |= _package_path()
+        settings |= package_path()
     settings |= defaults(place, task_memory_bytes, said, submitted=submitted) | _SESSION
     builder = SparkSession.builder
     for name, value in settings.items():
@@ -103,34 +124,6 @@ def _sized(master: str, task_memory_bytes: int) -> str:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     fitting = max(1, min(len(os.sched_getaffinity(0)), memory // task_memory_bytes))
     return f"local[{fitting if local[1] == '*' else local[1]},{ATTEMPTS}]"
-
-
-def _package_path() -> dict[str, str]:
-    """Where workers on this machine find the package; nothing where their interpreter knows it already."""
-    parent = str(_package().parent)
-    if parent in site.getsitepackages():
-        return {}
-    return {"spark.executorEnv.PYTHONPATH": parent}
-
-
-def _package() -> Path:
-    return Path(__file__).parents[1]
-
-
-def _ship_package(spark: SparkSession, folder: str) -> None:
-    archive = Path(folder, "nightkeep.zip")
-    archive.write_bytes(package_zip())
-    spark.sparkContext.addPyFile(str(archive))
-
-
-def package_zip() -> bytes:
-    """The package as an importable zip of its sources."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(_package().rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, path.relative_to(_package().parent))
-    return buffer.getvalue()
 
 
 class SparkMapper:

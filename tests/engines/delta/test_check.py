@@ -13,8 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_version, named
 
-from nightkeep.checking.check import CheckReport, CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.model import Address
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.document import CheckStatus
 
 Rows = pa.Table

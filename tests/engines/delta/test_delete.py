@@ -15,11 +15,12 @@ from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_ver
 from tests.drivers.lake_rows import Rows
 from tests.drivers.lakes_oracle import Lakes
 
-from nightkeep.checking.check import CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.commands.app import main
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Mismatch, Operation, Plan, Request, Run, Verified, VerifyLevel
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
 from nightkeep.sql_text.rows.keys import key_condition
 from nightkeep.stages.execute import execute

@@ -17,11 +17,12 @@ from tests.formats.delta.lake import Lake, request
 from tests.formats.delta.runs import files, leftovers, opened, optimize
 from tests.support.processes import child
 
-from nightkeep.checking.check import CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.formats.delta.rewrite.layout_metrics import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"

@@ -13,12 +13,13 @@ from tests.drivers.iceberg_tables import Column, Table, Warehouse
 from tests.formats.iceberg.runs import address, care_for, configured, folder, opened
 from tests.formats.iceberg.sweeping import UUID, aged, listed, now_ms, old, planted, swept
 
-from nightkeep.checking.check import CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.metadata.manifest_schema import entry_names
 from nightkeep.formats.iceberg.metadata.table_metadata import head
 from nightkeep.model import Operation, Outcome, Run
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.reports.document import CheckStatus
 from nightkeep.retention.expire_versions import ExpireOrder, expire

@@ -8,8 +8,9 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.runs import COLUMNS, DAYS, address, care_for, configured, opened, row
 
-from nightkeep.checking.check import CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
 
 FORMAT = "write.format.default"

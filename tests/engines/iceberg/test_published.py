@@ -18,7 +18,7 @@ from tests.formats.iceberg.catalog_world import address_of
 from tests.formats.iceberg.runs import Kept, configured, opened
 from tests.formats.iceberg.sabotage import Act, Staged, converted, filled, rewritten
 
-from nightkeep.checking.check import CheckReport, CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
 from nightkeep.groups import run_group
 from nightkeep.groups.run_group import Group, care_for_group
@@ -34,8 +34,10 @@ from nightkeep.model import (
     Verified,
     VerifyLevel,
 )
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus
+from nightkeep.reports.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline

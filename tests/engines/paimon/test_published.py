@@ -13,12 +13,14 @@ from tests.formats.paimon.contents import SAMPLES, opened
 from tests.formats.paimon.sabotage import Act, Staged
 from tests.formats.paimon.upgrade import upgrade
 
-from nightkeep.checking.check import CheckReport, CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.metadata import snapshot
 from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.model import Address, Candidate, Fingerprint, Outcome, Plan, TaskCost, UnitProof, Verified, VerifyLevel
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
+from nightkeep.reports.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.storage import Storage
 

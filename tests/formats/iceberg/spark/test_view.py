@@ -18,12 +18,13 @@ from tests.formats.iceberg.content_made import equality_of, schema_of
 from tests.formats.iceberg.golden_tables import KEPT, NOT_READ_BY_JAVA, RECIPES, known
 from tests.formats.iceberg.runs import care_for
 
-from nightkeep.checking.check import CheckRequest, check
+from nightkeep.checking.check import check
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT
 from nightkeep.formats.iceberg.spark import deletes
 from nightkeep.model import Operation, Outcome, View
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Relation, Side, column, open_relation
 
