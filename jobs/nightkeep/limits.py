@@ -27,8 +27,8 @@ class Limit:
     @property
     def value(self) -> int:
         """Raises UsageError for a setting that is no number."""
-        told = os.environ.get(self.variable)
-        return self.default if told is None else _number(self.variable, told)
+        text = os.environ.get(self.variable)
+        return self.default if text is None else _number(self.variable, text)
 
     def require(self, found: int, subject: str) -> None:
         """Raise RefusedTable naming `subject` and the limit where `found` is beyond it."""
@@ -78,9 +78,9 @@ WATCH: Final = _Watch()
 def require_memory(subject: str) -> None:
     """Raise RefusedTable where this process takes more memory than MEMORY allows; a few microseconds."""
     most = MEMORY.value or _ours()
-    found = _resident()
-    if found > most:
-        feature = f"{found} {MEMORY.of}, more than the limit of {most} ({MEMORY.variable})"
+    resident = _resident()
+    if resident > most:
+        feature = f"{resident} {MEMORY.of}, more than the limit of {most} ({MEMORY.variable})"
         raise RefusedTable(subject, feature, f"set {MEMORY.variable} higher, or give the process more")
 
 
@@ -114,12 +114,12 @@ _CGROUPS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.li
 
 @lru_cache(maxsize=1)
 def _ours() -> int:
-    found = [_PAGE * os.sysconf("SC_PHYS_PAGES")]
+    limits = [_PAGE * os.sysconf("SC_PHYS_PAGES")]
     for path in _CGROUPS:
         if os.path.exists(path):
-            with open(path, encoding="ascii") as told:
-                found += [int(text) for text in [told.read().strip()] if re.fullmatch("[0-9]{1,18}", text)]
-    return int(min(found) * _SHARE)
+            with open(path, encoding="ascii") as file:
+                limits += [int(text) for text in [file.read().strip()] if re.fullmatch("[0-9]{1,18}", text)]
+    return int(min(limits) * _SHARE)
 
 
 def _resident() -> int:
@@ -129,14 +129,14 @@ def _resident() -> int:
 def _memory() -> tuple[int, int]:
     """Bytes of address space and of memory that this process takes; nothing where the system does not tell."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as told:
-            space, resident = told.read().split()[:2]
+        with open("/proc/self/statm", encoding="ascii") as file:
+            space, resident = file.read().split()[:2]
     except OSError:
         return 0, 0
     return int(space) * _PAGE, int(resident) * _PAGE
 
 
-def _number(variable: str, told: str) -> int:
-    if not re.fullmatch("[0-9]{1,18}", told.strip()):
-        raise UsageError(f"{variable}: expected a whole number, found {told!r:.80}")
-    return int(told)
+def _number(variable: str, text: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", text.strip()):
+        raise UsageError(f"{variable}: expected a whole number, found {text!r:.80}")
+    return int(text)

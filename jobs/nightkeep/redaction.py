@@ -134,8 +134,8 @@ _LEAST: Final = 6
 def _hidden(value: Any, secrets: tuple[str, ...]) -> Any:
     if isinstance(value, str):
         # The type of an enum stays.
-        found = _without(value, secrets)
-        return value if found == value else found
+        text = _without(value, secrets)
+        return value if text == value else text
     if isinstance(value, Mapping):
         return {key: _entry(str(key), entry, secrets) for key, entry in value.items()}
     return [_hidden(entry, secrets) for entry in value] if isinstance(value, list | tuple) else value
@@ -161,8 +161,8 @@ def _secrets(settings: Mapping[str, object]) -> Iterator[str]:
             continue
         if _names_secret(name.replace("__", ".")):
             yield value
-        elif "://" in value and (found := _PASSWORD.search(value)):
-            yield from {found[1], unquote(found[1])}
+        elif "://" in value and (match := _PASSWORD.search(value)):
+            yield from {match[1], unquote(match[1])}
 
 
 _PASSWORD: Final = re.compile(r"://[^\s/:@?#]*:(?!\d*(?:/|$))(\S+)@")
@@ -171,5 +171,5 @@ _PASSWORD: Final = re.compile(r"://[^\s/:@?#]*:(?!\d*(?:/|$))(\S+)@")
 @lru_cache(maxsize=8)
 def _known(environment: tuple[str, ...], learnt: frozenset[str]) -> tuple[str, ...]:
     """The longest first, as one may hold another. A path is never a secret, whatever its variable is called."""
-    found = {secret for secret in (*environment, *learnt) if len(secret) >= _LEAST and not secret.startswith("/")}
-    return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
+    secrets = {secret for secret in (*environment, *learnt) if len(secret) >= _LEAST and not secret.startswith("/")}
+    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))

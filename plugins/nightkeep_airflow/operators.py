@@ -96,18 +96,18 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         where too many die, or one wrote no result, AirflowFailException where it could not be understood: another try
         would not be either.
         """
-        told: tuple[Reported, ...] = ()
+        results: tuple[Reported, ...] = ()
         left, died = list(tables), None
         for more in reversed(range(_JOBS)):
             entries, at = self._submit_once(script, left, context, died=died, last=not more)
             # Of the table at which it died the next job tells all.
-            told += tuple(entry for entry in entries if entry.table != at)
+            results += tuple(entry for entry in entries if entry.table != at)
             if at is None:
                 break
             left, died = left[left.index(at) :], at
-        for entry in told:
+        for entry in results:
             self.log.info("%s", entry)
-        return told
+        return results
 
     def _submit_once(
         self, script: str, tables: Sequence[str], context: Context, *, died: str | None, last: bool
@@ -267,8 +267,8 @@ def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
 
 def _task_memory(policy: str, tables: Sequence[str]) -> int:
     """What the largest task of these tables may take; a table that is not understood is the job's to tell."""
-    found = []
+    sizes = []
     for table in tables:
         with suppress(NightkeepError, OSError):
-            found.append(load_usable(policy).effective(table).settings.task_memory)
-    return max(found, default=_TASK_MEMORY)
+            sizes.append(load_usable(policy).effective(table).settings.task_memory)
+    return max(sizes, default=_TASK_MEMORY)

@@ -14,13 +14,13 @@ _LONGEST, _MOST = 80, 10
 
 def unknown(conf: Mapping[str, Any] | None, known: Collection[str]) -> str | None:
     """What is wrong with the parameters of a DAG run, in a sentence; None where each is a `known` one."""
-    found = sorted(set(conf or {}) - set(known))
-    if not found:
+    names = sorted(set(conf or {}) - set(known))
+    if not names:
         return None
     expected = ", ".join(known) if known else "none, as this DAG has no parameters"
-    shown = [repr(name[:_LONGEST]) for name in found[:_MOST]]
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    return f"parameters: expected {expected}; found {', '.join(shown)}{more}{_meant(found[:_MOST], known)}"
+    shown = [repr(name[:_LONGEST]) for name in names[:_MOST]]
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return f"parameters: expected {expected}; found {', '.join(shown)}{more}{_meant(names[:_MOST], known)}"
 
 
 def _meant(unknown: Collection[str], known: Collection[str]) -> str:

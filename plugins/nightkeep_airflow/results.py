@@ -113,9 +113,9 @@ def _document(entry: Reported) -> RunDocument | None:
         return None
 
 
-def _of_table(table: str, found: Sequence[Reported]) -> Settled:
-    if not found:
+def _of_table(table: str, entries: Sequence[Reported]) -> Settled:
+    if not entries:
         return Settled(table, Outcome.FAILED, "no job reported on this table; see the log of its group", ())
-    worst = Outcome.worst(r.outcome for r in found)
-    reasons = [f"{r.operation}: {r.reason}" for r in found if r.outcome is worst and r.reason]
-    return Settled(table, worst, "; ".join(reasons), tuple(r.document for r in found if r.document))
+    worst = Outcome.worst(r.outcome for r in entries)
+    reasons = [f"{r.operation}: {r.reason}" for r in entries if r.outcome is worst and r.reason]
+    return Settled(table, worst, "; ".join(reasons), tuple(r.document for r in entries if r.document))

@@ -56,10 +56,10 @@ def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy:
 
 def _documents(result: Settled, run: RunPage, policy: PolicyFile) -> list[RunDocument]:
     """What was written about a table, the settled outcome on it where the documents know less."""
-    found = [*_stored(result)] or [_unreported(result, run, policy)]
-    if all(document.outcome is not result.outcome for document in found):
-        found[0] = replace(found[0], outcome=result.outcome, reason=result.reason)
-    return found
+    documents = [*_stored(result)] or [_unreported(result, run, policy)]
+    if all(document.outcome is not result.outcome for document in documents):
+        documents[0] = replace(documents[0], outcome=result.outcome, reason=result.reason)
+    return documents
 
 
 def _stored(result: Settled) -> Iterator[RunDocument]:
@@ -87,11 +87,11 @@ def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocumen
 def _known(table: str, policy: PolicyFile) -> tuple[str, Sequence[Operation]]:
     """Format and operations, as far as they are known of a table that may have left the policy meanwhile."""
     try:
-        found = policy.effective(table)
+        effective = policy.effective(table)
     except UsageError:
         kind = {each.name: each.format for each in policy.unusable}.get(table, format_of(table))
         return kind, suited(kind)
-    return found.address.format, found.operations
+    return effective.address.format, effective.operations
 
 
 def _index(reports: str, now: datetime) -> str:
@@ -99,7 +99,7 @@ def _index(reports: str, now: datetime) -> str:
         name = page_name(document.run_id.removesuffix(f":{document.table}"))
         return Path(name).name if (Path(reports) / name).exists() else None
 
-    found = read_history(reports)
+    history = read_history(reports)
     return render_index(
-        found.documents, title="Nightkeep", generated_at=now, page_of=page_of, unreadable=found.unreadable
+        history.documents, title="Nightkeep", generated_at=now, page_of=page_of, unreadable=history.unreadable
     )

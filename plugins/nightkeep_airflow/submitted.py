@@ -16,15 +16,15 @@ MARK = "NIGHTKEEP_SUBMITTED"
 
 def family(mark: str) -> list[psutil.Process]:
     """Every process of ours that was started with `mark` in its environment, or below one that was."""
-    found: dict[int, psutil.Process] = {}
+    processes: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == mark:
-                found |= {each.pid: each for each in (process, *process.children(recursive=True))}
+                processes |= {each.pid: each for each in (process, *process.children(recursive=True))}
         except psutil.Error:
             # Another user's, or ended since it was listed.
             continue
-    return list(found.values())
+    return list(processes.values())
 
 
 def end(mark: str, *, grace_seconds: float) -> None:

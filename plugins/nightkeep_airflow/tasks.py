@@ -166,12 +166,12 @@ def in_time(within_seconds: float, *, dag_run: Any = None, dag: Any = None) -> b
 def policy_groups(policy: str) -> list[list[str]]:
     """Tables that share a Spark session, from the policy as it is when the run starts; larger where they are many."""
     loaded = load_usable(policy)
-    found, tables = groups_of(loaded), len(loaded.tables)
-    size = max(map(len, found), default=0)
-    while len(found) > _most_mapped() and size < tables:
+    groups, tables = groups_of(loaded), len(loaded.tables)
+    size = max(map(len, groups), default=0)
+    while len(groups) > _most_mapped() and size < tables:
         size *= 2
-        found = groups_of(loaded, size)
-    return [list(group) for group in found]
+        groups = groups_of(loaded, size)
+    return [list(group) for group in groups]
 
 
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
@@ -186,8 +186,8 @@ def settle(groups: Any, told_by: list[str], *, ti: Any = None) -> list[list[dict
         raise AirflowFailException("nobody said which tables there are; see the first task of the run")
     tables = [table for group in groups for table in group]
     returned = [group for task_id in told_by for group in ti.xcom_pull(task_ids=[task_id])]
-    told = [reported(entry) for group in returned if group for entry in group]
-    return chunks([as_json(result) for result in settled(tables, map(retold, told))], _most_mapped())
+    entries = [reported(entry) for group in returned if group for entry in group]
+    return chunks([as_json(result) for result in settled(tables, map(retold, entries))], _most_mapped())
 
 
 @task
@@ -199,10 +199,10 @@ def places(results: Any) -> list[int]:
 @task(outlets=[VERIFIED], map_index_template=TABLE)
 def outcome(results: Any, place: int, *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit."""
-    found = _unless_raised(results, place)
-    if found.outcome is Outcome.VERIFIED:
-        outlet_events[VERIFIED].add(table_asset(found.table), extra={"documents": list(found.documents)})
-    return str(found)
+    result = _unless_raised(results, place)
+    if result.outcome is Outcome.VERIFIED:
+        outlet_events[VERIFIED].add(table_asset(result.table), extra={"documents": list(result.documents)})
+    return str(result)
 
 
 @task(map_index_template=TABLE)
@@ -225,10 +225,10 @@ def _most_mapped() -> int:
 def _unless_raised(results: Sequence[Mapping[str, Any]], place: int) -> Settled:
     if place >= len(results):
         raise AirflowSkipException("no table: this chunk is shorter than another one")
-    found = settled_result(results[place])
-    if found.outcome in RAISED:
-        raise RAISED[found.outcome](str(found))
-    return found
+    result = settled_result(results[place])
+    if result.outcome in RAISED:
+        raise RAISED[result.outcome](str(result))
+    return result
 
 
 @task

@@ -44,8 +44,8 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
 
 def _surprise(failure: Exception) -> str:
     """In one line: Spark's messages have the plan and the stack after it."""
-    told = str(failure).strip().partition("\n")[0][:_LONGEST]
-    return told if isinstance(failure, NightkeepError) else f"{type(failure).__name__}: {told}"
+    sentence = str(failure).strip().partition("\n")[0][:_LONGEST]
+    return sentence if isinstance(failure, NightkeepError) else f"{type(failure).__name__}: {sentence}"
 
 
 _log: Final = logging.getLogger(__name__)
@@ -81,11 +81,11 @@ def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> Ch
     report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
     # What differs in a version that went while it was read need not be ours: its files go with it.
     gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
-    told = None if target.identity is None else str(target.identity)
+    identity = None if target.identity is None else str(target.identity)
     return (
         _replaced(gone)
         if gone
-        else replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=told)
+        else replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=identity)
     )
 
 
@@ -182,17 +182,17 @@ def _compared(
         before = measure(relation, comparison.base, comparison.units)
         after = measure(relation, comparison.candidate, comparison.units)
         unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
-        found = compare_rows(relation, comparison.base, comparison.candidate, unequal)
-        differences += [UnitDifference(unit, comparison.name, found[unit]) for unit in unequal]
+        samples = compare_rows(relation, comparison.base, comparison.candidate, unequal)
+        differences += [UnitDifference(unit, comparison.name, samples[unit]) for unit in unequal]
         rows += [
-            _fact_row(comparison, unit, before[unit], after[unit], found.get(unit, Difference()))
+            _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit, Difference()))
             for unit in comparison.units
         ]
     results = expect([*rows, version], spark)
     return CheckReport(_status(results), "", results=results, differences=tuple(differences))
 
 
-def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Facts, found: Difference) -> FactRow:
+def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Facts, difference: Difference) -> FactRow:
     expected = comparison.rows[unit]
     return FactRow(
         unit=str(unit),
@@ -203,8 +203,8 @@ def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Fact
         candidate_hash_a=f"{after.content.sum_a:016x}",
         base_hash_b=f"{before.content.sum_b:016x}",
         candidate_hash_b=f"{after.content.sum_b:016x}",
-        missing=found.missing_count,
-        extra=found.extra_count,
+        missing=difference.missing_count,
+        extra=difference.extra_count,
         distinct_keys=after.keys,
         expected_rows=after.content.rows if expected is None else expected,
         unsound=after.unsound,
@@ -223,8 +223,8 @@ def _version_row(target: Version) -> FactRow:
 
 
 def _status(results: Sequence[ExpectationResult]) -> CheckStatus:
-    found = {result.status for result in results}
-    return next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in found), CheckStatus.PASSED)
+    statuses = {result.status for result in results}
+    return next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in statuses), CheckStatus.PASSED)
 
 
 def _coverage(

@@ -29,18 +29,18 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
     """
     relation = open_relation(address, spark)
     number = relation.latest() if version is None else version
-    found = relation.version(number)
-    if found is None:
+    loaded = relation.version(number)
+    if loaded is None:
         raise MissingFile(f"{address.name}: version {number}", "it to be read again", "it does not exist any more")
     # Read before and after: the budget is for both.
-    units = sample(sorted(found.units), found, found, byte_budget)
+    units = sample(sorted(loaded.units), loaded, loaded, byte_budget)
     views = {
         view: sum((facts.content for facts in measure(relation, Side(number, view), units).values()), Fingerprint())
         for view in _views(relation)
     }
-    coverage = f"{len(units)} of {len(found.units)} units of version {number} compared"
-    told = [found.units[unit].rows for unit in units]
-    rows = {relation.published: sum(n for n in told if n is not None)} if None not in told else {}
+    coverage = f"{len(units)} of {len(loaded.units)} units of version {number} compared"
+    row_counts = [loaded.units[unit].rows for unit in units]
+    rows = {relation.published: sum(n for n in row_counts if n is not None)} if None not in row_counts else {}
     return Content(number, views, "; ".join([coverage, *relation.notes]), rows)
 
 

@@ -30,10 +30,10 @@ def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> 
 
 
 def _version(relation: Relation, address: Address, number: int) -> Version:
-    found = relation.version(number)
-    if found is None:
+    version = relation.version(number)
+    if version is None:
         raise UsageError(f"{address.name}: expected a version that exists, found {number}")
-    return found
+    return version
 
 
 def _diffs(relation: Relation, left: Version, right: Version) -> tuple[UnitDiff, ...]:
@@ -45,16 +45,16 @@ def _diffs(relation: Relation, left: Version, right: Version) -> tuple[UnitDiff,
     base, candidate = (Side(version.number, View.MERGED) for version in (left, right))
     before, after = measure(relation, base, read), measure(relation, candidate, read)
     unequal = [key for key in read if before[key].content != after[key].content]
-    found = compare_rows(relation, base, candidate, unequal)
+    differences = compare_rows(relation, base, candidate, unequal)
     return tuple(
         UnitDiff(key, equal=True, rows=None, other_rows=None, difference=Difference())
         if key in alike
         else UnitDiff(
             key,
-            equal=key not in found,
+            equal=key not in differences,
             rows=before[key].content.rows,
             other_rows=after[key].content.rows,
-            difference=found.get(key, Difference()),
+            difference=differences.get(key, Difference()),
         )
         for key in keys
     )

@@ -123,8 +123,8 @@ def _validated(batch: Any, expectations: Sequence[Expectation], result_format: A
     if not expectations:
         return {}
     suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
-    found = batch.validate(suite, result_format=result_format)
-    return {outcome.expectation_config.description: outcome for outcome in found.results}
+    validated = batch.validate(suite, result_format=result_format)
+    return {outcome.expectation_config.description: outcome for outcome in validated.results}
 
 
 def _results(name: str, outcome: Any, *, compared: int) -> list[ExpectationResult]:
@@ -147,5 +147,5 @@ def _detail(row: Mapping[str, object]) -> str:
 def _error(outcome: Any) -> str | None:
     """The message of what kept an expectation from being evaluated; GX nests it by metric, or does not."""
     info: Mapping[str, Any] = outcome.exception_info
-    found = [info] if "raised_exception" in info else list(info.values())
-    return next((str(e["exception_message"]) for e in found if e["raised_exception"]), None)
+    infos = [info] if "raised_exception" in info else list(info.values())
+    return next((str(e["exception_message"]) for e in infos if e["raised_exception"]), None)

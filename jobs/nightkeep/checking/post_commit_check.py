@@ -71,17 +71,17 @@ def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdenti
     """What the document tells of the version, its parent and the planned one."""
     yield from (VersionIdentity.parse(text) for text in (document.base_identity,) if text)
     for commit in document.commits:
-        told = (commit.identity, commit.parent_identity) if commit.version == version else ()
-        yield from (VersionIdentity.parse(text) for text in told if text)
+        identities = (commit.identity, commit.parent_identity) if commit.version == version else ()
+        yield from (VersionIdentity.parse(text) for text in identities if text)
 
 
 def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> RunDocument:
     """The document with its reports joined, and their seconds as a stage. Several versions are told apart by name."""
     several = len(opinions) > 1
-    found = {CheckStatus(opinion.found.status) for opinion in opinions}
+    statuses = {CheckStatus(opinion.found.status) for opinion in opinions}
     differences = [each for opinion in opinions for each in _differences(opinion, several=several)]
     expectations = Expectations(
-        next(status for status in _WORST_FIRST if status in found),
+        next(status for status in _WORST_FIRST if status in statuses),
         tuple(result for opinion in opinions for result in _results(opinion, several=several)),
         coverage=_joined(opinions, "coverage", several=several),
         reason=_joined(opinions, "reason", several=several),

@@ -49,8 +49,8 @@ def measure(relation: Relation, side: Side, units: Sequence[UnitKey]) -> Mapping
     grouped = rows.groupBy("unit", *([] if unique else keys)).agg(*_sums())
     if not unique:
         grouped = grouped.groupBy("unit").agg(*_total_sums())
-    found = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
-    return {unit: found.get(unit, Facts()) for unit in units}
+    facts = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
+    return {unit: facts.get(unit, Facts()) for unit in units}
 
 
 def compare_rows(relation: Relation, base: Side, other: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Difference]:
@@ -143,11 +143,11 @@ def _samples(rows: DataFrame, schema: T.StructType) -> Mapping[_Place, list[Row]
     names = [column(i) for i in range(len(schema.fields))]
     order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*names))
     first = rows.withColumn("place", order).where(F.col("place") <= SAMPLE_ROWS)
-    found: defaultdict[_Place, list[Row]] = defaultdict(list)
+    samples: defaultdict[_Place, list[Row]] = defaultdict(list)
     for row in first.orderBy("unit", "place").collect():
         values = (_json_value(row[name]) for name in names)
-        found[row["unit"], row["is_extra"]].append(dict(zip(schema.fieldNames(), values, strict=True)))
-    return found
+        samples[row["unit"], row["is_extra"]].append(dict(zip(schema.fieldNames(), values, strict=True)))
+    return samples
 
 
 def _json_value(value: object) -> object:

@@ -95,31 +95,31 @@ def advise(table: Advisable, snapshot: Snapshot[Any], queries: Sequence[Query], 
     Conditions on partition columns skip the same partitions either way and are left out. A table without statistics
     is judged by its sample: a query opens every file of it now. Raises RefusedTable where no file would have any.
     """
-    found = table.layout(snapshot)
-    if not found.bounds:
+    measured = table.layout(snapshot)
+    if not measured.bounds:
         raise RefusedTable(
             table.address.name,
             "no file has statistics, and new ones would have none",
             "set properties that ask for them",
         )
-    asked = [query for query in of_columns(queries, found.bounds) if query.ranges]
-    columns = _candidates(found, asked)
+    asked = [query for query in of_columns(queries, measured.bounds) if query.ranges]
+    columns = _candidates(measured, asked)
     samples = dict(table.sample(snapshot, columns, SAMPLE_ROWS))
     asked = asked or _every_range(samples, columns)
-    before = _costs(found, asked)
+    before = _costs(measured, asked)
     options = sorted(
-        (_option(found, samples, asked, clustering, before, target_bytes) for clustering in _clusterings(columns)),
+        (_option(measured, samples, asked, clustering, before, target_bytes) for clustering in _clusterings(columns)),
         key=lambda option: (option.read_share, len(option.columns)),
     )
-    return _judged(table.address.name, snapshot.version, found, before, options)
+    return _judged(table.address.name, snapshot.version, measured, before, options)
 
 
-def _judged(name: str, version: int, found: Layout, before: Sequence[float], options: Sequence[Option]) -> Advice:
-    size, now = int(found.bytes.sum()), float(np.mean(before)) if len(before) else 1.0
+def _judged(name: str, version: int, measured: Layout, before: Sequence[float], options: Sequence[Option]) -> Advice:
+    size, now = int(measured.bytes.sum()), float(np.mean(before)) if len(before) else 1.0
     best = options[0] if options else None
     gain = now - best.read_share if best else 0.0
     is_worth = best is not None and gain >= LEAST_GAIN
-    reason = "" if found.is_bounded else "no file has statistics, so that no query skips any; "
+    reason = "" if measured.is_bounded else "no file has statistics, so that no query skips any; "
     reason += f"queries read {now:.0%} of the table now"
     if best is not None:
         reason += f", {best.read_share:.0%} if clustered by {', '.join(best.columns)}"
@@ -138,10 +138,10 @@ def _named(columns: Sequence[str], curve: Curve) -> str:
     return f"cluster by {', '.join(columns)}{along}"
 
 
-def _candidates(found: Layout, queries: Sequence[Query]) -> tuple[str, ...]:
+def _candidates(measured: Layout, queries: Sequence[Query]) -> tuple[str, ...]:
     """Columns that queries use, the most used first; without queries, those in the order of the table."""
     used = Counter(name for query in queries for name in query.ranges)
-    names = [name for name, _ in used.most_common()] if used else list(found.bounds)
+    names = [name for name, _ in used.most_common()] if used else list(measured.bounds)
     return tuple(names[:MOST_COLUMNS])
 
 
@@ -167,10 +167,10 @@ def _ranges(name: str, values: pa.ChunkedArray[Any]) -> Iterator[Query]:
 
 
 def _option(
-    found: Layout, samples: Mapping[int, pa.Table], queries: Sequence[Query], clustering: Clustering,
+    measured: Layout, samples: Mapping[int, pa.Table], queries: Sequence[Query], clustering: Clustering,
     before: Sequence[float], target_bytes: int,
 ) -> Option:  # fmt: skip
-    after = _costs(_simulated(found, samples, clustering, target_bytes), queries)
+    after = _costs(_simulated(measured, samples, clustering, target_bytes), queries)
     costs = _by_query(queries, before, after)
     return Option(clustering.columns, clustering.curve, float(np.mean(after)) if after else 1.0, costs)
 
@@ -186,25 +186,25 @@ def _by_query(queries: Sequence[Query], before: Sequence[float], after: Sequence
     )
 
 
-def _simulated(found: Layout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int) -> Layout:
+def _simulated(measured: Layout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int) -> Layout:
     """The sampled units as they would be; the files of a unit that was not sampled stay as they are."""
-    parts = [_of_units(found, ~np.isin(found.unit, list(samples)))]
+    parts = [_of_units(measured, ~np.isin(measured.unit, list(samples)))]
     for unit, sample in samples.items():
-        inside = found.unit == unit
-        files = max(1, round(int(found.bytes[inside].sum()) / target_bytes))
+        inside = measured.unit == unit
+        files = max(1, round(int(measured.bytes[inside].sum()) / target_bytes))
         bounds = simulated_layout(sample, clustering.columns, files=files, curve=clustering.curve)
-        each = np.full(files, found.bytes[inside].sum() / files)
+        each = np.full(files, measured.bytes[inside].sum() / files)
         parts.append(Layout(np.full(files, unit), each.astype(np.int64), bounds))
-    return _joined(parts, list(found.bounds))
+    return _joined(parts, list(measured.bounds))
 
 
-def _of_units(found: Layout, inside: npt.NDArray[np.bool_]) -> Layout:
+def _of_units(measured: Layout, inside: npt.NDArray[np.bool_]) -> Layout:
     kept = np.flatnonzero(inside)
     bounds = {
         name: FileBounds(each.lows.take(kept), each.highs.take(kept), each.rows[inside])
-        for name, each in found.bounds.items()
+        for name, each in measured.bounds.items()
     }
-    return Layout(found.unit[inside], found.bytes[inside], bounds)
+    return Layout(measured.unit[inside], measured.bytes[inside], bounds)
 
 
 def _joined(parts: Sequence[Layout], columns: Sequence[str]) -> Layout:
@@ -225,17 +225,17 @@ def _stacked(parts: Sequence[FileBounds]) -> FileBounds:
     )
 
 
-def _costs(found: Layout, queries: Sequence[Query]) -> list[float]:
+def _costs(measured: Layout, queries: Sequence[Query]) -> list[float]:
     """For each query, the share of the bytes that it opens."""
-    size = max(1, int(found.bytes.sum()))
-    return [float(found.bytes[_opened(found, query)].sum()) / size for query in queries]
+    size = max(1, int(measured.bytes.sum()))
+    return [float(measured.bytes[_opened(measured, query)].sum()) / size for query in queries]
 
 
-def _opened(found: Layout, query: Query) -> npt.NDArray[np.bool_]:
-    opened = np.ones(len(found.bytes), np.bool_)
+def _opened(measured: Layout, query: Query) -> npt.NDArray[np.bool_]:
+    opened = np.ones(len(measured.bytes), np.bool_)
     for name, span in query.ranges.items():
-        if name in found.bounds:
-            opened &= _may_hold(found.bounds[name], span)
+        if name in measured.bounds:
+            opened &= _may_hold(measured.bounds[name], span)
     return opened
 
 

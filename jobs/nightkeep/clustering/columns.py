@@ -46,11 +46,11 @@ class Columns:
 
         Raises UsageError unless each is a column of the data with an order and with statistics, and named once.
         """
-        found = tuple(".".join(path) for path in self.paths(clustering))
-        if len(set(found)) != len(found):
+        spelled = tuple(".".join(path) for path in self.paths(clustering))
+        if len(set(spelled)) != len(spelled):
             names = ", ".join(clustering.columns)
             raise UsageError(f"cluster by {names}: expected different columns, one is there twice")
-        return replace(clustering, columns=found)
+        return replace(clustering, columns=spelled)
 
     def paths(self, clustering: Clustering) -> Paths:
         """The paths of the clustering's columns. Raises UsageError as `resolved` does."""

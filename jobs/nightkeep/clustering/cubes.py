@@ -58,20 +58,20 @@ def merging(layout: Layout[F]) -> int:
 def cube_mark(clustering: Clustering, token: str, key: UnitKey) -> str:
     """What the files that one run clusters in one unit have in common, as text for wherever a format keeps it."""
     unit = hashlib.sha256(str(key).encode()).hexdigest()[:8]
-    told = {"columns": list(clustering.columns), "curve": clustering.curve.value, "cube": f"{token}-{unit}"}
-    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    fields = {"columns": list(clustering.columns), "curve": clustering.curve.value, "cube": f"{token}-{unit}"}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 def marked_cube(mark: str, clustering: Clustering) -> str | None:
     """The cube that a mark names; None unless it is one of a clustering by these columns along this curve."""
     try:
-        told = json.loads(mark)
+        fields = json.loads(mark)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or told.get("columns") != list(clustering.columns):
+    if not isinstance(fields, dict) or fields.get("columns") != list(clustering.columns):
         return None
     # Along one column every curve is a sort.
-    if told.get("curve") != clustering.curve.value and len(clustering.columns) > 1:
+    if fields.get("curve") != clustering.curve.value and len(clustering.columns) > 1:
         return None
-    cube = told.get("cube")
+    cube = fields.get("cube")
     return cube if isinstance(cube, str) else None

@@ -98,8 +98,8 @@ def _incremental(unit: UnitFiles[F], layout: Layout[F], *, target_bytes: int) ->
 
 def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
     """For each column, the share of the files that a narrow range of it does not touch."""
-    found = unit.bounds_of(files)
-    return [skipped_share(found[name], queries_of(found[name])) for name in unit.clustering.columns]
+    bounds = unit.bounds_of(files)
+    return [skipped_share(bounds[name], queries_of(bounds[name])) for name in unit.clustering.columns]
 
 
 def _skips_enough(layout: Layout[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
@@ -140,8 +140,8 @@ def _reason(unit: UnitFiles[F], pick: Pick[F], *, way: str) -> str:
 
 
 def _overlaps(unit: UnitFiles[F]) -> str:
-    found = unit.bounds_of(unit.files)
-    degrees = {name: overlap(found[name]) for name in unit.clustering.columns}
+    bounds = unit.bounds_of(unit.files)
+    degrees = {name: overlap(bounds[name]) for name in unit.clustering.columns}
     return ", ".join(f"{name} {degree:.1f}" if degree else f"{name} any" for name, degree in degrees.items())
 
 

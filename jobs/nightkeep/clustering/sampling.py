@@ -52,8 +52,8 @@ def live_sample(reader: Rows, gone: BitMap64, columns: Sequence[str], *, tops: S
     at = np.random.default_rng(reader.rows).choice(live, min(rows, len(live)), replace=False, shuffle=False)
     wanted = tuple(dict.fromkeys(top_of(tops, column) for column in columns))
     pieces = list(reader.taken(wanted, BitMap64(from_positions(at.astype(np.int64), Width.BITS_64))))
-    found = pa.concat_tables(pieces) if pieces else reader.sampled(wanted, 0, 0)
-    return pa.table({column: leaf_at(found, column) for column in columns})
+    sample = pa.concat_tables(pieces) if pieces else reader.sampled(wanted, 0, 0)
+    return pa.table({column: leaf_at(sample, column) for column in columns})
 
 
 def top_of(tops: Sequence[str], path: str) -> str:
@@ -61,10 +61,10 @@ def top_of(tops: Sequence[str], path: str) -> str:
     return max((name for name in tops if path == name or path.startswith(f"{name}.")), key=len)
 
 
-def leaf_at(found: pa.Table, path: str) -> ChunkedArray:
+def leaf_at(table: pa.Table, path: str) -> ChunkedArray:
     """The column of `found` at a dotted path; null where a struct on the way is."""
-    top = top_of(found.column_names, path)
-    column: ChunkedArray = found.column(top)
+    top = top_of(table.column_names, path)
+    column: ChunkedArray = table.column(top)
     for name in path.removeprefix(top).split(".")[1:]:
         column = pc.struct_field(column, name)
     return column

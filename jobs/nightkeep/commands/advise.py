@@ -35,8 +35,8 @@ def advise(
         raise RefusedTable(chosen.address.name, feature, "delta and iceberg tables are")
     asked, judged = _asked(queries), cast(Advisable, opened)
     snapshot = opened.snapshot()
-    found = advise_on(judged, snapshot, asked, target_bytes=judged.target_bytes(snapshot, _request(chosen)))
-    put(found.to_json() if as_json else str(found), as_json=as_json)
+    advice = advise_on(judged, snapshot, asked, target_bytes=judged.target_bytes(snapshot, _request(chosen)))
+    put(advice.to_json() if as_json else str(advice), as_json=as_json)
 
 
 def _asked(queries: Path | None) -> tuple[Query, ...]:

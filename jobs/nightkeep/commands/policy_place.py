@@ -44,10 +44,10 @@ def find_place(policy: Path | None, reports: str | None) -> Place:
 
 def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
     """Print the documents, a list where they are several, or the text; then exit as the worst of them ended."""
-    found = [document.to_json() for document in documents]
+    printed = [document.to_json() for document in documents]
     status = Outcome.worst(document.outcome for document in documents).exit_status
     try:
-        put((found[0] if len(found) == 1 else found) if as_json else text, as_json=as_json)
+        put((printed[0] if len(printed) == 1 else printed) if as_json else text, as_json=as_json)
         sys.stdout.flush()
     except OSError as failure:
         _say_elsewhere(documents, failure)

@@ -38,9 +38,9 @@ def history(
     """What was done, oldest first."""
     place = find_place(policy, reports)
     name = None if table is None else place.policy.effective(table).address.name
-    found = read_history(place.reports, name)
-    put([d.to_json() for d in found.documents] if as_json else summary_text(found.documents), as_json=as_json)
-    _say_unreadable(found)
+    documents = read_history(place.reports, name)
+    put([d.to_json() for d in documents.documents] if as_json else summary_text(documents.documents), as_json=as_json)
+    _say_unreadable(documents)
 
 
 def release(table: options.Table, policy: options.Policy = None, reports: options.Reports = None) -> None:
@@ -62,23 +62,23 @@ def report(
     place, now = find_place(policy, reports), datetime.now(UTC)
     if not Path(place.reports).is_dir():
         raise UsageError(f"{place.reports}: expected a folder of reports, found none")
-    found = read_history(place.reports)
-    documents, folder = found.documents, out or place.reports
+    history = read_history(place.reports)
+    documents, folder = history.documents, out or place.reports
     pages: dict[str, str] = {}
     for name in dict.fromkeys(map(_run_name, documents)):
         mine = [document for document in documents if _run_name(document) == name]
         pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now)).name
     index = render_index(
         documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages.get(_run_name(d)),
-        unreadable=found.unreadable,
+        unreadable=history.unreadable,
     )  # fmt: skip
     print(write_page(folder, "index", index))
-    _say_unreadable(found)
+    _say_unreadable(history)
 
 
-def _say_unreadable(found: History) -> None:
+def _say_unreadable(documents: History) -> None:
     """One line each on stderr: what is there is told all the same."""
-    for each in found.unreadable:
+    for each in documents.unreadable:
         print(f"nightkeep: {each}", file=sys.stderr)
 
 

@@ -137,10 +137,10 @@ def _staying(document: RunDocument) -> Iterator[str]:
         yield f"  {named}: {reason}"
 
 
-def _table(title: str, found: object) -> Iterator[str]:
-    if not isinstance(found, Mapping) or not found:
+def _table(title: str, value: object) -> Iterator[str]:
+    if not isinstance(value, Mapping) or not value:
         return
-    rows = [(name, f"{tally['files']:,}", f"{tally['bytes']:,}") for name, tally in found.items()]
+    rows = [(name, f"{tally['files']:,}", f"{tally['bytes']:,}") for name, tally in value.items()]
     rows = [(title, "files", "bytes"), *rows]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     yield ""

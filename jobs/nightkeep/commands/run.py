@@ -106,16 +106,16 @@ class _How:
 
 
 def _operations(chosen: EffectivePolicy, asked: Sequence[Operation] | None, said: Overrides) -> tuple[Operation, ...]:
-    found = tuple(asked or chosen.operations)
-    for operation in found:
+    operations = tuple(asked or chosen.operations)
+    for operation in operations:
         if not operation.rewrites:
             rewriting = ", ".join(each for each in Operation if each.rewrites)
             raise UsageError(
                 f"--operation: expected one of {rewriting}, found {operation}, which is a command of its own: "
                 f"nightkeep {operation}"
             )
-    said.require_use(found)
-    return found
+    said.require_use(operations)
+    return operations
 
 
 def _as_stated(policy: EffectivePolicy, asked: Statement) -> EffectivePolicy:
@@ -140,12 +140,12 @@ def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation],
 def run_one(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
     """Care for one table and store the document, then again with what the second opinion said."""
     document = care_for_table(chosen, order, engine)
-    told, _ = store_or_say(document, order.reports)
+    stored, _ = store_or_say(document, order.reports)
     if checks and document.committed_version is not None:
-        told, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)
+        stored, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)
     elif document.awaits_check and document.expectations.status is CheckStatus.NOT_RUN:
         # Nobody is to wait for it: versions that are to be checked do not expire.
         why = "left out by --no-check" if chosen.settings.check.enabled else "the policy turns the check off"
         skipped = Expectations(CheckStatus.SKIPPED, reason=why)
-        told, _ = store_or_say(replace(document, expectations=skipped), order.reports)
-    return told
+        stored, _ = store_or_say(replace(document, expectations=skipped), order.reports)
+    return stored

@@ -54,10 +54,10 @@ class _Schema:
         self._open: set[str] = set()
 
     def shape(self, kind: Any, level: int) -> Shape:
-        found = self._shape(kind, level)
-        if found.depth > MAX_DEPTH or found.types > MAX_TYPES:
+        shape = self._shape(kind, level)
+        if shape.depth > MAX_DEPTH or shape.types > MAX_TYPES:
             raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels and {MAX_TYPES} types, found more")
-        return found
+        return shape
 
     def _shape(self, kind: Any, level: int) -> Shape:
         if level > MAX_DEPTH:
@@ -112,9 +112,9 @@ class _Schema:
         least = sum(part.least for part in parts)
         return self._close(kind, _around(parts, least=least, memory=_DICT + _FIELD * len(parts)))
 
-    def _close(self, kind: Mapping[str, Any], found: Shape) -> Shape:
-        self._whole |= dict.fromkeys(_names(kind) - set(PRIMITIVES), found)
-        return found
+    def _close(self, kind: Mapping[str, Any], shape: Shape) -> Shape:
+        self._whole |= dict.fromkeys(_names(kind) - set(PRIMITIVES), shape)
+        return shape
 
 
 # Of CPython 3.11 on 64 bits: a pointer to a value, an empty list and dictionary, an entry of one, a small value.
@@ -126,13 +126,13 @@ _PRIMITIVE: Final[Mapping[str, Shape]] = {
 
 
 def _around(parts: Iterable[Shape], *, least: int, memory: int) -> Shape:
-    found = list(parts)
+    shapes = list(parts)
     own = -(-(memory + _SLOT) // max(1, least)) if memory else 1
     return Shape(
-        1 + sum(part.types for part in found),
-        1 + max((part.depth for part in found), default=0),
+        1 + sum(part.types for part in shapes),
+        1 + max((part.depth for part in shapes), default=0),
         least,
-        max([own, *(part.ratio for part in found)]),
+        max([own, *(part.ratio for part in shapes)]),
     )
 
 

@@ -19,10 +19,10 @@ _WITH_HEADER: Final = zlib.MAX_WBITS | 16
 
 def parse_object(data: bytes | str, *, subject: str) -> dict[str, Any]:
     """A JSON object. Raises CorruptMetadata naming `subject` for anything else, RefusedTable beyond limits.DOCUMENT."""
-    found = parse(data, json.loads, subject=subject)
-    if not isinstance(found, dict):
-        raise CorruptMetadata(subject, "a JSON object", f"a {_NAMES.get(type(found), 'null')}")
-    return found
+    value = parse(data, json.loads, subject=subject)
+    if not isinstance(value, dict):
+        raise CorruptMetadata(subject, "a JSON object", f"a {_NAMES.get(type(value), 'null')}")
+    return value
 
 
 def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: str) -> Any:
@@ -30,20 +30,20 @@ def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: s
     DOCUMENT.require(len(data), subject)
     WATCH.took(len(data), subject)
     try:
-        found = parser(data)
+        value = parser(data)
     except RecursionError as failure:
         raise CorruptMetadata(subject, "JSON", "values too deep within each other") from failure
     except (ValueError, MemoryError) as failure:
         raise CorruptMetadata(subject, "JSON", reason_of(failure)) from failure
     if _SURROGATE.search(data if isinstance(data, bytes) else data.encode(errors="replace")):
-        _require_text(found, subject)
-    return found
+        _require_text(value, subject)
+    return value
 
 
-def _require_text(found: Any, subject: str) -> None:
+def _require_text(value: Any, subject: str) -> None:
     """JSON can name half a character, which no file's name and no column's can be."""
     try:
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as failure:
         raise CorruptMetadata(subject, "JSON of whole characters", "half a surrogate pair") from failure
 

@@ -70,8 +70,8 @@ class Apart:
         remember(answer.secrets)
         if answer.failure is not None:
             raise answer.failure from _Elsewhere(answer.trace)
-        found: T = answer.value
-        return found
+        value: T = answer.value
+        return value
 
     def _end(self) -> None:
         child, self._child = self._child, None

@@ -26,14 +26,14 @@ def ended_at_death(
     `awaits` tells of a document whether somebody is still to look at what it changed: then that is what ended.
     """
     for operation in operations:
-        told = _told(table, run_id, reports, operation)
-        if told is None or (told.outcome in _AGAIN and not awaits(told)):
+        document = _told(table, run_id, reports, operation)
+        if document is None or (document.outcome in _AGAIN and not awaits(document)):
             yield failed(operation, DIED)
             return
-        if awaits(told):
-            yield replace(told, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{DIED}")
+        if awaits(document):
+            yield replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{DIED}")
             return
-        yield told
+        yield document
 
 
 def _told(table: str, run_id: str, reports: str, operation: Operation) -> RunDocument | None:

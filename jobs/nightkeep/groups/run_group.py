@@ -55,12 +55,13 @@ class Reported:
     path: Path | None
 
     def to_json(self) -> dict[str, object]:
-        found = self.document
+        document = self.document
         return {
-            "table": found.table, "operation": found.operation, "outcome": found.outcome, "reason": found.reason,
-            "committed_version": found.committed_version, "checked": not found.awaits_check,
+            "table": document.table, "operation": document.operation,
+            "outcome": document.outcome, "reason": document.reason,
+            "committed_version": document.committed_version, "checked": not document.awaits_check,
             "document": None if self.path is None else str(self.path),
-            "permanent": bool(found.extra.get(PERMANENT)) or (found.reason or "").startswith(_DENIED),
+            "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_DENIED),
         }  # fmt: skip
 
 
@@ -176,17 +177,17 @@ def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation
 def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: Apart) -> None:
     # A table that cannot be read now has its documents all the same.
     with suppress(NightkeepError, OSError):
-        for found in _away(apart, policy, partial(_commits_of, policy, run_id, reports)):
-            _stored(found, reports)
+        for commits in _away(apart, policy, partial(_commits_of, policy, run_id, reports)):
+            _stored(commits, reports)
 
 
 def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunDocument]:
     """What the run has published already, by the table itself."""
-    found: list[RunDocument | None] = []
+    documents: list[RunDocument | None] = []
     for operation in Operation:
         with suppress(NightkeepError, OSError):
-            found += [published_earlier(policy, Order(operation, run_id, reports))] if operation.rewrites else []
-    return [document for document in found if document is not None]
+            documents += [published_earlier(policy, Order(operation, run_id, reports))] if operation.rewrites else []
+    return [document for document in documents if document is not None]
 
 
 def _reader(apart: Apart) -> Reader:

@@ -32,8 +32,8 @@ class Group:
 
     def effective(self, table: str) -> EffectivePolicy:
         """The table's policy with what was said on top. Raises UsageError."""
-        found = self.policy.effective(table)
-        return replace(found, settings=self.said.over(found.settings))
+        effective = self.policy.effective(table)
+        return replace(effective, settings=self.said.over(effective.settings))
 
     def policies(self) -> dict[str, EffectivePolicy | Unusable]:
         """The policy of each table, or why it has none. Raises UsageError for what was said, whatever the table."""

@@ -48,8 +48,8 @@ class Stretches:
     def places(self, values: Array) -> Floats:
         """Of nulls as of the empty string."""
         values = _plain(values)
-        below, found = _among(self.firsts, values)
-        stretch = below - 1 + found
+        below, shares = _among(self.firsts, values)
+        stretch = below - 1 + shares
         places = np.zeros(len(values))
         for k in np.unique(stretch[stretch >= 0]):
             rows = np.flatnonzero(stretch == k)
@@ -67,8 +67,8 @@ class Ranked:
 
     def places(self, values: Array) -> Floats:
         """Of nulls as of the empty string."""
-        below, found = _among(self.values, _plain(values))
-        return below + found / 2
+        below, shares = _among(self.values, _plain(values))
+        return below + shares / 2
 
 
 Axis: TypeAlias = Numeric | Stretches | Ranked

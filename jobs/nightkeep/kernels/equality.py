@@ -46,11 +46,11 @@ class EqualityIndex:
         All have the same columns, of equal types and in one order; keys may repeat, and have nulls. Raises ValueError
         naming the column for differing types, and for types that cannot be a key: floats and nested ones.
         """
-        found = [(_plain(keys), sequence) for keys, sequence in deletes]
-        for table, _ in found:
-            _require_types(table, found[0][0].schema)
-        keys = pa.concat_tables([table for table, _ in found]).combine_chunks()
-        numbers = np.repeat([sequence for _, sequence in found], [table.num_rows for table, _ in found])
+        keyed = [(_plain(keys), sequence) for keys, sequence in deletes]
+        for table, _ in keyed:
+            _require_types(table, keyed[0][0].schema)
+        keys = pa.concat_tables([table for table, _ in keyed]).combine_chunks()
+        numbers = np.repeat([sequence for _, sequence in keyed], [table.num_rows for table, _ in keyed])
         hashes = _hashes(keys)
         order = np.argsort(hashes)
         hashes = hashes[order]
@@ -72,11 +72,11 @@ class EqualityIndex:
         """
         plain = _plain(keys)
         _require_types(plain, self.keys.schema)
-        found, start = [np.empty(0, np.int64)], 0
+        hits, start = [np.empty(0, np.int64)], 0
         for batch in plain.to_batches() if len(self.hashes) else []:
-            found.append(start + self._hidden(batch, sequence))
+            hits.append(start + self._hidden(batch, sequence))
             start += batch.num_rows
-        return np.concatenate(found)
+        return np.concatenate(hits)
 
     def _hidden(self, batch: pa.RecordBatch, sequence: int) -> Rows:
         rows, hashes = self._candidates(batch)
@@ -96,12 +96,12 @@ class EqualityIndex:
     def _candidates(self, batch: pa.RecordBatch) -> tuple[Rows, Words]:
         """Rows whose key may be in the index, and their hashes."""
         shift, start = _shift(self.filled), 0
-        found: list[tuple[Rows, Words]] = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
+        pairs: list[tuple[Rows, Words]] = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
         for hashes, _ in hash_blocks(batch.columns, batch.num_rows):
             rows = np.flatnonzero(self.filled[hashes >> shift])
-            found.append((rows + start, hashes[rows]))
+            pairs.append((rows + start, hashes[rows]))
             start += len(hashes)
-        return np.concatenate([rows for rows, _ in found]), np.concatenate([each for _, each in found])
+        return np.concatenate([rows for rows, _ in pairs]), np.concatenate([each for _, each in pairs])
 
 
 def _starts(keys: pa.Table, hashes: Words, order: Rows) -> Rows:

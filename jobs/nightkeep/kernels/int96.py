@@ -52,8 +52,8 @@ def open_parquet(source: pa.NativeFile) -> tuple[pq.ParquetFile, frozenset[str]]
 def times(column: ChunkedArray) -> ChunkedArray | None:
     """Twelve-byte values as timestamps in nanoseconds; None where one is outside their years, 1678 to 2261."""
     chunks = [_times(chunk) for chunk in column.chunks]
-    found = [chunk for chunk in chunks if chunk is not None]
-    return pa.chunked_array(found, pa.timestamp("ns")) if len(found) == len(chunks) else None
+    parts = [chunk for chunk in chunks if chunk is not None]
+    return pa.chunked_array(parts, pa.timestamp("ns")) if len(parts) == len(chunks) else None
 
 
 def micros(chunk: pa.Array[Any]) -> pa.Array[Any]:

@@ -20,11 +20,11 @@ def find_keys(wanted: pa.Table, held: pa.Table) -> npt.NDArray[np.int64]:
     require_ascending(held_keys, f"held keys ({', '.join(held.column_names)})")
     if wanted.num_rows <= held.num_rows:
         return _search(wanted_keys, held_keys)
-    found = np.full(wanted.num_rows, -1, np.int64)
+    positions = np.full(wanted.num_rows, -1, np.int64)
     answers = _search(held_keys, wanted_keys)
     hits = np.flatnonzero(answers >= 0)
-    found[answers[hits]] = hits
-    return found
+    positions[answers[hits]] = hits
+    return positions
 
 
 def _search(needles: EncodedKeys, hay: EncodedKeys) -> npt.NDArray[np.int64]:
@@ -35,11 +35,11 @@ def _search(needles: EncodedKeys, hay: EncodedKeys) -> npt.NDArray[np.int64]:
         high = np.searchsorted(hay.leading, needles.leading, side="right")
         low = _narrow(needles, hay, low, high)
     place = np.minimum(low, len(hay.leading) - 1)
-    found = np.arange(len(place))
+    matching = np.arange(len(place))
     for k in range(len(hay.words)):
-        found = found[hay.word(k, place[found]) == needles.word(k, found)]
+        matching = matching[hay.word(k, place[matching]) == needles.word(k, matching)]
     answers = np.full(len(place), -1, np.int64)
-    answers[found] = place[found]
+    answers[matching] = place[matching]
     return answers
 
 

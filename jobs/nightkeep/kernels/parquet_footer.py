@@ -37,8 +37,8 @@ def footer_bytes(footer: Fields) -> bytes:
 def structs(fields: Fields, field: int) -> Sequence[Fields]:
     """The elements of a list of structs, to be changed in place."""
     _, (_, elements) = fields[field]
-    found: Sequence[Fields] = elements
-    return found
+    members: Sequence[Fields] = elements
+    return members
 
 
 class _Reader:
@@ -46,13 +46,13 @@ class _Reader:
         self._data, self._at = data, 0
 
     def fields(self) -> Fields:
-        found: Fields = {}
+        fields: Fields = {}
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._signed()
             kind = head & 15
-            found[number] = (kind, None if kind in (TRUE, FALSE) else self._value(kind))
-        return found
+            fields[number] = (kind, None if kind in (TRUE, FALSE) else self._value(kind))
+        return fields
 
     def _value(self, kind: int) -> Any:
         match kind:

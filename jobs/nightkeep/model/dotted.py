@@ -14,12 +14,12 @@ def split_name(text: str) -> tuple[str, ...]:
     parts: list[str] = []
     at, more = 0, True
     while more:
-        found = _PART.match(text, at)
-        if found is None:
+        part = _PART.match(text, at)
+        if part is None:
             raise ValueError(f"names and dots, with backquotes around a name that has dots, found {text!r}")
-        quoted, plain, dot = found.groups()
+        quoted, plain, dot = part.groups()
         parts.append(plain if quoted is None else quoted.replace("``", "`"))
-        at, more = found.end(), bool(dot)
+        at, more = part.end(), bool(dot)
     return tuple(parts)
 
 

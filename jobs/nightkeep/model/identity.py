@@ -105,11 +105,11 @@ class UnitKey:
 
 def digest_of(*parts: bytes) -> str:
     """A digest of these bytes in this order; where one part ends and the next begins counts."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for part in parts:
-        found.update(len(part).to_bytes(8, "big"))
-        found.update(part)
-    return found.hexdigest()
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

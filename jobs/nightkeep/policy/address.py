@@ -29,8 +29,8 @@ def substitute(text: str, environ: Mapping[str, str]) -> str:
     if "${" in rest:
         raise AddressError(f"${{NAME}} or ${{NAME:-default}}, found {text!r}")
 
-    def value(found: re.Match[str]) -> str:
-        name, has_default, default = found[1], found[2], found[3]
+    def value(match: re.Match[str]) -> str:
+        name, has_default, default = match[1], match[2], match[3]
         if has_default:
             return environ.get(name) or default
         if name not in environ:

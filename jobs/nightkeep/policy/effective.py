@@ -231,7 +231,7 @@ def _layer(name: str, block: Settings, location: Location, source: Source) -> La
 
 def _merge(layers: Sequence[Layer]) -> dict[str, tuple[object, Origin]]:
     merged: dict[str, tuple[object, Origin]] = {key: (value, Origin("built-in")) for key, value in _BUILT_IN.items()}
-    explicit = {key: found for layer in layers for key, found in layer.values.items()}
+    explicit = {key: setting for layer in layers for key, setting in layer.values.items()}
     preset, chosen = explicit.get("preset", merged["preset"])
     assert isinstance(preset, Preset)
     below = Origin(f"preset {preset}", chosen.file, chosen.line)
@@ -271,11 +271,11 @@ def _tables(
 
 def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
     """Layers are for tables of every format: only here is it known whose floor holds."""
-    floor, found = floor_ms(address.format), settings.sweep.older_than
-    if found < floor:
+    floor, age = floor_ms(address.format), settings.sweep.older_than
+    if age < floor:
         raise PolicyError(
             f"{origin.file}:{origin.line}: sweep.older_than: expected at least {format_duration(floor)} for "
-            f"{address.name}, a table of {address.format}, found {format_duration(found)}"
+            f"{address.name}, a table of {address.format}, found {format_duration(age)}"
         )
 
 

@@ -31,8 +31,8 @@ def parse_size(text: object) -> int:
 
     Raises ValueError for anything else, a bare number included: its unit would be a guess.
     """
-    found = re.fullmatch(SIZE_PATTERN, text) if isinstance(text, str) else None
-    size = int(Decimal(found[1]) * _UNITS[f"{found[2] or ''}B".upper()]) if found else 0
+    match = re.fullmatch(SIZE_PATTERN, text) if isinstance(text, str) else None
+    size = int(Decimal(match[1]) * _UNITS[f"{match[2] or ''}B".upper()]) if match else 0
     if size < 1:
         raise ValueError(_SIZE_EXPECTED)
     return size
@@ -49,8 +49,8 @@ def parse_duration(text: object) -> int:
 
     Raises ValueError for anything else, a bare number included: its unit would be a guess.
     """
-    found = re.fullmatch(DURATION_PATTERN, text) if isinstance(text, str) else None
-    duration = int(found[1]) * _DURATIONS[found[2]] if found else 0
+    match = re.fullmatch(DURATION_PATTERN, text) if isinstance(text, str) else None
+    duration = int(match[1]) * _DURATIONS[match[2]] if match else 0
     if duration < 1:
         raise ValueError(_DURATION_EXPECTED)
     return duration
@@ -85,12 +85,12 @@ class Window:
 
 def parse_window(text: object) -> Window:
     """A `Window` from `HH:MM-HH:MM Zone`, the zone an IANA name. Raises ValueError otherwise."""
-    found = re.fullmatch(WINDOW_PATTERN, text) if isinstance(text, str) else None
-    if found is None:
+    match = re.fullmatch(WINDOW_PATTERN, text) if isinstance(text, str) else None
+    if match is None:
         raise ValueError(_WINDOW_EXPECTED)
-    zone = _known_zone(found[5])
+    zone = _known_zone(match[5])
     try:
-        start, end = time(int(found[1]), int(found[2])), time(int(found[3]), int(found[4]))
+        start, end = time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4]))
     except ValueError as error:
         raise ValueError(f"times from 00:00 to 23:59 ({error})") from error
     if start == end:

@@ -35,8 +35,8 @@ class Pair:
 
     def sentence(self, side: Sequence[int]) -> str:
         """`2 at 64 KB, 1 at 1 MB`: the bars in words."""
-        found = [f"{n} at {label}" for label, n in zip(self.labels, side, strict=True) if n]
-        return ", ".join(found) or "none"
+        counts = [f"{n} at {label}" for label, n in zip(self.labels, side, strict=True) if n]
+        return ", ".join(counts) or "none"
 
 
 def stages(seconds: Mapping[str, float]) -> tuple[Bar, ...]:
@@ -83,10 +83,10 @@ def show_bytes(size: int) -> str:
 
 
 def _bin(size: int) -> int:
-    found, upper = 0, _SMALLEST_BIN
+    place, upper = 0, _SMALLEST_BIN
     while size > upper:
-        found, upper = found + 1, upper * _BIN_FACTOR
-    return found
+        place, upper = place + 1, upper * _BIN_FACTOR
+    return place
 
 
 def _bin_label(index: int) -> str:

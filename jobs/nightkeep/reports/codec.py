@@ -26,11 +26,11 @@ def encode(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         known = {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.name != _EXTRA}
         extra = encode(getattr(value, _EXTRA, {}))
-        return known | {key: found for key, found in extra.items() if key not in known}
+        return known | {key: item for key, item in extra.items() if key not in known}
     if isinstance(value, Mapping):
-        return {str(key): encode(found) for key, found in value.items()}
+        return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [encode(found) for found in value]
+        return [encode(item) for item in value]
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -50,7 +50,7 @@ def _decode(kind: Any, value: object, subject: str) -> Any:
         return tuple(_decode(get_args(kind)[0], item, f"{subject}[{i}]") for i, item in enumerate(items))
     if origin is not None:
         entries = _expect(dict, value, subject).items()
-        return {key: _decode(get_args(kind)[1], found, f"{subject}.{key}") for key, found in entries}
+        return {key: _decode(get_args(kind)[1], entry, f"{subject}.{key}") for key, entry in entries}
     if is_dataclass(kind):
         return _decode_dataclass(kind, _expect(dict, value, subject), subject)
     return _decode_scalar(kind, value, subject)
@@ -63,7 +63,7 @@ def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> Any:
     if missing:
         raise CorruptMetadata(subject, f"the keys {', '.join(missing)}", "none")
     values = {k: _decode(hints[k], value[k], f"{subject}.{k}") for k in known if k in value}
-    extra = {key: found for key, found in value.items() if key not in known}
+    extra = {key: item for key, item in value.items() if key not in known}
     _require_shallow(extra, subject)
     return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
 

@@ -51,8 +51,8 @@ def column_changes(extra: Mapping[str, object]) -> tuple[ColumnChange, ...]:
 
 def delete_files(extra: Mapping[str, object]) -> str:
     """`equality 32 -> 0, position 32 -> 40`: the kinds of which there were or are any; empty for no such figure."""
-    found = extra.get("delete_files")
-    sides = [found.get(side) for side in ("before", "after")] if isinstance(found, Mapping) else []
+    stored = extra.get("delete_files")
+    sides = [stored.get(side) for side in ("before", "after")] if isinstance(stored, Mapping) else []
     counts = [side for side in sides if isinstance(side, Mapping)]
     if len(counts) < 2:
         return ""
@@ -77,12 +77,12 @@ def show_overlap(files: float) -> str:
     return f"{files:,.1f}"
 
 
-def _changes(found: object) -> dict[str, Change]:
-    if not isinstance(found, Mapping):
+def _changes(value: object) -> dict[str, Change]:
+    if not isinstance(value, Mapping):
         return {}
     known = {
         str(name): Change(_number(sides.get("before")), _number(sides.get("after")))
-        for name, sides in found.items()
+        for name, sides in value.items()
         if isinstance(sides, Mapping)
     }
     return {name: change for name, change in known.items() if change != Change(None, None)}

@@ -76,19 +76,19 @@ def load_document(path: str | Path) -> RunDocument:
 
 def read_folders(folders: list[Path]) -> History:
     """The documents of these folders. A folder that is not there has none."""
-    found, unreadable = list[RunDocument](), list[Unreadable]()
+    documents, unreadable = list[RunDocument](), list[Unreadable]()
     for folder in folders:
         try:
             for path in _documents(folder):
                 one = _document(path)
-                found += [one] if isinstance(one, RunDocument) else []
+                documents += [one] if isinstance(one, RunDocument) else []
                 unreadable += [one] if isinstance(one, Unreadable) else []
         except OSError as failure:
             unreadable.append(
                 Unreadable(str(folder), str(folder), "a folder that can be listed", str(failure.strerror))
             )
-    found.sort(key=lambda d: (d.started_at, d.table, d.run_id, d.operation))
-    return History(tuple(found), tuple(sorted(unreadable, key=lambda each: each.path)))
+    documents.sort(key=lambda d: (d.started_at, d.table, d.run_id, d.operation))
+    return History(tuple(documents), tuple(sorted(unreadable, key=lambda each: each.path)))
 
 
 def _documents(folder: Path) -> Iterator[Path]:
@@ -125,11 +125,11 @@ def _bytes(path: Path) -> bytes:
     # A FIFO without a writer is opened at once this way, and refused; else it would be waited for.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        told = os.fstat(descriptor)
-        if not stat.S_ISREG(told.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("no regular file")
-        if told.st_size > MOST_BYTES:
-            raise ValueError(f"{told.st_size:,} bytes, of which at most {MOST_BYTES:,} are read")
+        if status.st_size > MOST_BYTES:
+            raise ValueError(f"{status.st_size:,} bytes, of which at most {MOST_BYTES:,} are read")
         with os.fdopen(descriptor, "rb", closefd=False) as source:
             return source.read(MOST_BYTES)
     finally:

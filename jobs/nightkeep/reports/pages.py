@@ -147,9 +147,9 @@ def render_index(
 
 def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
     """Stages that any document measured, in the order of the flow, others after them by name."""
-    found = {stage for document in documents for stage in document.metrics.seconds}
+    stages = {stage for document in documents for stage in document.metrics.seconds}
     known = (*STAGES[:-1], *_UPKEEP_STAGES, STAGES[-1])
-    return (*(s for s in known if s in found), *sorted(found - set(known)))
+    return (*(s for s in known if s in stages), *sorted(stages - set(known)))
 
 
 def tally(documents: Sequence[RunDocument]) -> str:
@@ -184,7 +184,7 @@ def _section(number: int, document: RunDocument) -> Section:
         columns=_excerpt(changes),
         losers=column_metrics.losers(changes),
         delete_files=column_metrics.delete_files(extra),
-        measured=tuple((_words(key), _value(found)) for key, found in extra.items() if key not in _DRAWN),
+        measured=tuple((_words(key), _value(value)) for key, value in extra.items() if key not in _DRAWN),
         leftovers=left,
         first=_excerpt(left.first if left else ()),
         failed=_excerpt(left.failed if left else ()),
@@ -193,12 +193,12 @@ def _section(number: int, document: RunDocument) -> Section:
 
 
 def _verification(document: RunDocument) -> str:
-    found = document.verification
-    if found is None:
+    verification = document.verification
+    if verification is None:
         return ""
-    share = found.share_of_rewrite
+    share = verification.share_of_rewrite
     cost = "" if share is None else f", for {share:.0%} of the rewrite's cost"
-    return f"{_LEVEL_MEANING[found.level]}{cost}."
+    return f"{_LEVEL_MEANING[verification.level]}{cost}."
 
 
 def _table_rows(history: Sequence[RunDocument]) -> list[TableRow]:
@@ -206,12 +206,12 @@ def _table_rows(history: Sequence[RunDocument]) -> list[TableRow]:
     for document in history:
         by_table.setdefault(document.table, []).append(document)
     rows = []
-    for table, found in sorted(by_table.items()):
-        rewritten = [d for d in found if d.operation.rewrites]
+    for table, entries in sorted(by_table.items()):
+        rewritten = [d for d in entries if d.operation.rewrites]
         verified = [d.started_at for d in rewritten if d.outcome is Outcome.VERIFIED]
-        lately = tuple(d.outcome for d in found[-_LATELY:])
+        lately = tuple(d.outcome for d in entries[-_LATELY:])
         newest = rewritten[-1] if rewritten else None
-        rows.append(TableRow(table, found[-1], newest, verified[-1] if verified else None, lately))
+        rows.append(TableRow(table, entries[-1], newest, verified[-1] if verified else None, lately))
     return rows
 
 
@@ -221,13 +221,13 @@ def _excerpt(rows: Sequence[T]) -> Excerpt[T]:
 
 def _sizes(extra: Mapping[str, object], key: str) -> list[int]:
     """File sizes in `extra`, which may hold anything: what is no list of counts is not drawn."""
-    found = extra.get(key)
-    return [size for size in found if _is_count(size)] if isinstance(found, list | tuple) else []
+    sizes = extra.get(key)
+    return [size for size in sizes if _is_count(size)] if isinstance(sizes, list | tuple) else []
 
 
 def _levels(extra: Mapping[str, object], key: str) -> dict[str, int]:
-    found = extra.get(key)
-    return {str(k): n for k, n in found.items() if _is_count(n)} if isinstance(found, Mapping) else {}
+    counts = extra.get(key)
+    return {str(k): n for k, n in counts.items() if _is_count(n)} if isinstance(counts, Mapping) else {}
 
 
 def _is_count(value: object) -> bool:
@@ -239,15 +239,15 @@ def _words(key: str) -> str:
     return f"{words[:1].upper()}{words[1:]}".replace("Cpu", "CPU")
 
 
-def _value(found: object) -> str:
-    if isinstance(found, Mapping):
-        text = ", ".join(f"{key} {_value(value)}" for key, value in found.items())
-    elif isinstance(found, float):
-        text = f"{found:,.2f}"
-    elif isinstance(found, str) or not _is_count(found):
-        text = found if isinstance(found, str) else json.dumps(found, default=str)
+def _value(raw: object) -> str:
+    if isinstance(raw, Mapping):
+        text = ", ".join(f"{key} {_value(value)}" for key, value in raw.items())
+    elif isinstance(raw, float):
+        text = f"{raw:,.2f}"
+    elif isinstance(raw, str) or not _is_count(raw):
+        text = raw if isinstance(raw, str) else json.dumps(raw, default=str)
     else:
-        text = f"{found:,}"
+        text = f"{raw:,}"
     return text if len(text) <= 120 else f"{text[:120]} ..."
 
 

@@ -122,7 +122,7 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         listed=_text(extra.get("orphans_file")),
         by_kind=_groups(extra.get("by_kind")),
         by_age=_groups(extra.get("by_age")),
-        first=tuple(_leftover(found) for found in _mappings(extra.get("orphans"))),
+        first=tuple(_leftover(orphan) for orphan in _mappings(extra.get("orphans"))),
         gone=gone,
         back=back,
         counted=tuple(_counted(document)),
@@ -137,10 +137,10 @@ def leftovers(document: RunDocument) -> Leftovers | None:
 
 def told(documents: Sequence[RunDocument]) -> str:
     """`12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.`: all documents together, empty for none that tell."""
-    found = [each for document in documents if (each := leftovers(document))]
+    sections = [each for document in documents if (each := leftovers(document))]
     sweeps = [leftovers(document) for document in documents if document.operation is Operation.SWEEP]
-    orphans, gone = _sum(each.orphans for each in sweeps if each), _sum(each.gone for each in found)
-    back = _sum(each.back for each in found)
+    orphans, gone = _sum(each.orphans for each in sweeps if each), _sum(each.gone for each in sections)
+    back = _sum(each.back for each in sections)
     parts = [f"{str(orphans).replace('file', 'orphan file', 1)}, found"] if orphans.files is not None else []
     parts += [f"{count}, {what}" for count, what in ((gone, "gone"), (back, "brought back")) if count.files]
     return f"{'; '.join(parts)}." if parts else ""
@@ -167,22 +167,22 @@ def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
     yield from ((label, text) for label, text in texts.items() if text)
 
 
-def _groups(found: object) -> tuple[Group, ...]:
-    if not isinstance(found, Mapping):
+def _groups(value: object) -> tuple[Group, ...]:
+    if not isinstance(value, Mapping):
         return ()
-    counts = {str(name): _count(each) for name, each in found.items()}
+    counts = {str(name): _count(each) for name, each in value.items()}
     known = {name: (each.files, each.bytes or 0) for name, each in counts.items() if each.files is not None}
     total = sum(size for _, size in known.values())
     return tuple(Group(name, files, size, size / total if total else 0.0) for name, (files, size) in known.items())
 
 
-def _leftover(found: Mapping[str, object]) -> Leftover:
-    size = _whole(found.get("bytes"))
-    return Leftover(_text(found.get("path")), size or 0, _time(found.get("modified_at")), _text(found.get("kind")))
+def _leftover(orphan: Mapping[str, object]) -> Leftover:
+    size = _whole(orphan.get("bytes"))
+    return Leftover(_text(orphan.get("path")), size or 0, _time(orphan.get("modified_at")), _text(orphan.get("kind")))
 
 
-def _time(found: object) -> str:
-    text = _text(found)
+def _time(value: object) -> str:
+    text = _text(value)
     try:
         moment = datetime.fromisoformat(text)
         return text if moment.tzinfo is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -190,20 +190,20 @@ def _time(found: object) -> str:
         return text
 
 
-def _pairs(found: object, name: str) -> tuple[tuple[str, str], ...]:
-    return tuple((_text(each.get(name)), _text(each.get("reason"))) for each in _mappings(found))
+def _pairs(value: object, name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((_text(each.get(name)), _text(each.get("reason"))) for each in _mappings(value))
 
 
-def _mappings(found: object) -> list[Mapping[str, object]]:
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list | tuple) else []
+def _mappings(value: object) -> list[Mapping[str, object]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
-def _texts(found: object) -> list[str]:
-    return [_text(each) for each in found if _text(each)] if isinstance(found, list | tuple) else []
+def _texts(value: object) -> list[str]:
+    return [_text(each) for each in value if _text(each)] if isinstance(value, list | tuple) else []
 
 
-def _count(found: object) -> Count:
-    return Count(_whole(found.get("files")), _whole(found.get("bytes"))) if isinstance(found, Mapping) else Count()
+def _count(value: object) -> Count:
+    return Count(_whole(value.get("files")), _whole(value.get("bytes"))) if isinstance(value, Mapping) else Count()
 
 
 def _sum(counts: Iterable[Count]) -> Count:
@@ -211,9 +211,9 @@ def _sum(counts: Iterable[Count]) -> Count:
     return Count(sum(c.files or 0 for c in known), sum(c.bytes or 0 for c in known)) if known else Count()
 
 
-def _text(found: object) -> str:
-    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _whole(found: object) -> int | None:
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

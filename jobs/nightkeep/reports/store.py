@@ -117,10 +117,10 @@ def read_history(reports_dir: str | Path, table: str | None = None) -> History:
 
 def load_history(reports_dir: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
     """Every document, or those of one table, oldest start first. Raises CorruptMetadata for one that is damaged."""
-    found = read_history(reports_dir, table)
-    for each in found.unreadable:
+    history = read_history(reports_dir, table)
+    for each in history.unreadable:
         raise each.error()
-    return found.documents
+    return history.documents
 
 
 def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
@@ -176,7 +176,7 @@ def release(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
 
     Raises EvidenceError where it cannot be removed.
     """
-    path, found = _hold_path(reports_dir, table), _lifted(reports_dir, table)
+    path, hold = _hold_path(reports_dir, table), _lifted(reports_dir, table)
     try:
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
@@ -184,7 +184,7 @@ def release(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
             path.unlink(missing_ok=True)
     except OSError as failure:
         raise EvidenceError(str(path), "a hold that can be removed", failure.strerror or str(failure)) from failure
-    return found
+    return hold
 
 
 def _lifted(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:

@@ -46,10 +46,10 @@ def plan_text(document: RunDocument) -> str:
 
 def _unit(unit: PlanUnit) -> str:
     """`Plan` prints itself the same way; a document is what is left of it."""
-    told = f"{unit_name(unit)}: {unit.reason}; {len(unit.input_files)} files, {unit.input_bytes:,} bytes in"
+    line = f"{unit_name(unit)}: {unit.reason}; {len(unit.input_files)} files, {unit.input_bytes:,} bytes in"
     if unit.estimate is None:
-        return told
-    return f"{told}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
+        return line
+    return f"{line}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
 
 
 def _notes(document: RunDocument) -> Iterator[str]:
@@ -69,9 +69,9 @@ def _notes(document: RunDocument) -> Iterator[str]:
         changes = column_changes(document.metrics.extra)
         skipped = [f"{each.column} {_share(each.skipping)}" for each in changes if each.skipping]
         lost = losers(changes)
-        told = [f"files skipped: {', '.join(skipped)}"] if skipped else []
-        told += [f"fewer than before on {lost}"] if lost else []
-        yield "; ".join([str(document.plan.clustering), *told])
+        notes = [f"files skipped: {', '.join(skipped)}"] if skipped else []
+        notes += [f"fewer than before on {lost}"] if lost else []
+        yield "; ".join([str(document.plan.clustering), *notes])
     left = leftovers(document)
     if left and left.brings_back:
         table, run = map(shlex.quote, left.brings_back)

@@ -39,15 +39,15 @@ def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
 
         with log.stage("expire"):
             order = expire_order(log, mode, run.now_ms)
-            found = expire(table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list())
-        log.extra |= told(found, root=table.territory().storage.root)
-        if found.counted is not None and found.counted.orphans.files and "orphans_file" not in log.extra:
+            outcome = expire(table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list())
+        log.extra |= told(outcome, root=table.territory().storage.root)
+        if outcome.counted is not None and outcome.counted.orphans.files and "orphans_file" not in log.extra:
             looks.list()
-        if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+        if log.earlier is not None and outcome.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember(log, engine)
             expired_on(log)
-            return ended_on(log, found.outcome, found.reason)
-    return log.document(found.outcome, found.reason)
+            return ended_on(log, outcome.outcome, outcome.reason)
+    return log.document(outcome.outcome, outcome.reason)
 
 
 def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
@@ -65,20 +65,20 @@ def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
     )
 
 
-def told(found: Expired, *, root: str) -> dict[str, object]:
+def told(expired: Expired, *, root: str) -> dict[str, object]:
     """What the document says of an expiry beside its outcome."""
-    said: dict[str, object] = {**_versions(found.expiry), "notes": list(found.expiry.notes)}
-    if found.counted is None:
+    said: dict[str, object] = {**_versions(expired.expiry), "notes": list(expired.expiry.notes)}
+    if expired.counted is None:
         # Another writer was first, if there were any to let go.
         return said | {"expired": [], "changed": False}
     return said | {
         **looked(None),
-        "acted": counted(found.acted.gone),
-        "left": counted(found.acted.left),
-        "failed": failures(found.acted.failed, root),
-        "quarantine": full(root, found.acted.folder),
-        "changed": found.outcome is not Outcome.SKIPPED,
-        "finished": found.outcome is Outcome.VERIFIED,
+        "acted": counted(expired.acted.gone),
+        "left": counted(expired.acted.left),
+        "failed": failures(expired.acted.failed, root),
+        "quarantine": full(root, expired.acted.folder),
+        "changed": expired.outcome is not Outcome.SKIPPED,
+        "finished": expired.outcome is Outcome.VERIFIED,
     }
 
 

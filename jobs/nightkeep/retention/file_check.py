@@ -67,9 +67,9 @@ def presence(
     """
     for _ in range(_LOOKS):
         roots = table.roots(retention)
-        found = _look(table, roots, sets())
-        if not (found.missing or found.resized) or not _vanished(table, roots, retention):
-            return _opened(table.territory().storage, found, _sample(table, roots, random.Random(salt), sample))
+        result = _look(table, roots, sets())
+        if not (result.missing or result.resized) or not _vanished(table, roots, retention):
+            return _opened(table.territory().storage, result, _sample(table, roots, random.Random(salt), sample))
     subject = f"{table.territory().table.name}: retained versions"
     raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_LOOKS} looks")
 
@@ -112,16 +112,16 @@ def _sample(table: Sweeps, roots: Sequence[Root], chance: random.Random, most: i
 
 def _of_root(table: Sweeps, root: Root, chance: random.Random, most: int) -> set[str]:
     try:
-        found: set[str] = set()
+        names: set[str] = set()
         for batch in _files(table, root, chance):
-            found |= _needed(batch, chance, most)
+            names |= _needed(batch, chance, most)
             # Enough to choose from: whoever wants all sources read looks at the listing, not at footers.
-            if len(found) >= _AMPLE * most:
+            if len(names) >= _AMPLE * most:
                 break
     except MissingFile:
         # It expired between the look and now: there is nothing left to open.
         return set()
-    return {*chance.sample(sorted(found), min(most, len(found)))}
+    return {*chance.sample(sorted(names), min(most, len(names)))}
 
 
 _AMPLE: Final = 4
@@ -145,10 +145,10 @@ def _needed(files: pa.Table | pa.RecordBatch, chance: random.Random, most: int) 
 # ---- footers ----
 
 
-def _opened(storage: Storage, found: Presence, names: Sequence[str]) -> Presence:
+def _opened(storage: Storage, result: Presence, names: Sequence[str]) -> Presence:
     read = [(name, why) for name in names for why in _footer(storage, name)]
     wrong = tuple(f"{name}: {why}" for name, why in read if why)
-    return replace(found, opened=len(read), unreadable=wrong)
+    return replace(result, opened=len(read), unreadable=wrong)
 
 
 def _footer(storage: Storage, name: str) -> Iterator[str]:

@@ -38,30 +38,30 @@ class OrphanList:
             "by_age": {age: counted(self.by_age[age]) for age, _ in AGES if age in self.by_age},
         }
 
-    def add(self, batch: pa.RecordBatch, told: list[dict[str, object]], now_ms: int) -> None:
+    def add(self, batch: pa.RecordBatch, orphans: list[dict[str, object]], now_ms: int) -> None:
         sizes = batch.column("bytes").to_numpy(zero_copy_only=False)
         ages = now_ms - batch.column("modified_ms").to_numpy(zero_copy_only=False)
         places = np.searchsorted([end for _, end in AGES if end is not None], ages, side="right")
         self.total += Tally(len(sizes), int(sizes.sum()))
-        self.first += told[: SHOWN - len(self.first)]
+        self.first += orphans[: SHOWN - len(self.first)]
         _count(self.by_age, np.array([age for age, _ in AGES])[places], sizes)
         _count(self.by_kind, np.array(batch.column("kind").to_pylist(), dtype=object), sizes)
 
 
 def write_orphans(path: Path, batches: Iterable[pa.RecordBatch], *, root: str, now_ms: int) -> OrphanList:
     """Write every file of `batches` (ORPHANS) as a line of JSON; the file appears, or is replaced, when it is whole."""
-    found = OrphanList()
+    orphans = OrphanList()
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.tmp")
     with open(unfinished, "w", encoding="ascii") as sink:
         for batch in batches:
-            told = [_orphan(row, root) for row in batch.to_pylist()]
-            sink.writelines(json.dumps(each) + "\n" for each in told)
-            found.add(batch, told, now_ms)
+            rows = [_orphan(row, root) for row in batch.to_pylist()]
+            sink.writelines(json.dumps(each) + "\n" for each in rows)
+            orphans.add(batch, rows, now_ms)
         sink.flush()
         os.fsync(sink.fileno())
     os.replace(unfinished, path)
-    return found
+    return orphans
 
 
 def counted(tally: Tally) -> dict[str, int]:

@@ -20,14 +20,14 @@ def restored(log: Log, table: Sweeps, run: Run) -> RunDocument:
     territory = table.territory()
     require_writable(log.order.reports, log.policy.address.name)
     with log.stage("restore"):
-        told = [*_told(log, territory.storage.root)]
-        found = restore(territory, run.run_id, now_ms=run.now_ms, told=told)
+        vouched = [*_told(log, territory.storage.root)]
+        result = restore(territory, run.run_id, now_ms=run.now_ms, vouched=vouched)
     log.extra |= {
         "restored_run": run.run_id,
-        "acted": {"files": found.files, "bytes": found.bytes},
-        "failed": failures(found.conflicts, territory.storage.root),
+        "acted": {"files": result.files, "bytes": result.bytes},
+        "failed": failures(result.conflicts, territory.storage.root),
     }
-    return log.document(found.outcome, found.reason)
+    return log.document(result.outcome, result.reason)
 
 
 def _told(log: Log, root: str) -> Iterator[str]:

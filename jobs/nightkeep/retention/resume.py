@@ -23,11 +23,11 @@ def swept_on(log: Log, territory: Territory, run: Run) -> None:
     Raises CorruptMetadata for a quarantine whose lists are damaged.
     """
     earlier = _earlier(log)
-    told = {name: earlier.extra[name] for name in _LIST if name in earlier.extra}
+    counts = {name: earlier.extra[name] for name in _LIST if name in earlier.extra}
     if log.extra.get("orphans_file") is None:
-        log.extra |= told
+        log.extra |= counts
     else:
-        log.extra["earlier"] = told
+        log.extra["earlier"] = counts
     log.extra |= {"changed": True, "finished": True}
     if log.order.mode_for(log.policy) is Mode.QUARANTINE:
         folder = folder_of(territory, run)
@@ -53,13 +53,13 @@ def ended_on(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
 
 def put_aside(territory: Territory, folder: str) -> Tally:
     """All files of a run's quarantine whose parts are closed: those that were not left, wherever they are now."""
-    found = NO_FILES
+    moved_files = NO_FILES
     for part in parts(territory.storage, folder):
         if part.planned and Mark.DONE in part.marks:
             _, left = read_mark(territory.storage, part, Mark.DONE)
             moved = [file.bytes for file in read_plan(territory, part)[1] if file.path not in left]
-            found += Tally(len(moved), sum(moved))
-    return found
+            moved_files += Tally(len(moved), sum(moved))
+    return moved_files
 
 
 def _earlier(log: Log) -> RunDocument:

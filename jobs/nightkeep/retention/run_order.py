@@ -26,10 +26,10 @@ from nightkeep.spark.engine import Engine
 def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:
     """Do what was ordered and store the document, then again with what was found afterwards."""
     document = upkeep(policy, order, engine=engine)
-    told, _ = store_or_say(document, order.reports)
+    stored, _ = store_or_say(document, order.reports)
     if order.checked(policy) and awaits_judging(document):
-        told, _ = store_or_say(judged(document, policy, order, engine=engine), order.reports)
-    return told
+        stored, _ = store_or_say(judged(document, policy, order, engine=engine), order.reports)
+    return stored
 
 
 def upkeep(
@@ -42,14 +42,14 @@ def upkeep(
     """
     log = Log(policy, order)
     try:
-        told = _told(log)
-        if told is not None and told.extra.get("finished"):
-            return told
-        log.earlier = told
+        earlier = _told(log)
+        if earlier is not None and earlier.extra.get("finished"):
+            return earlier
+        log.earlier = earlier
         # What is done is told, and looked at, whatever keeps more from being done.
         waiting = _waiting(policy, order, log)
         if waiting is not None:
-            return told or log.document(Outcome.SKIPPED, waiting)
+            return earlier or log.document(Outcome.SKIPPED, waiting)
         first()
         return _work(log, engine)
     except UsageError:
@@ -99,11 +99,11 @@ def _told(log: Log) -> RunDocument | None:
     path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
     if order.operation is Operation.RESTORE or not path.exists():
         return None
-    told = load_document(path)
-    if not told.extra.get("changed"):
+    document = load_document(path)
+    if not document.extra.get("changed"):
         return None
     # Documents from before options were kept tell the mode.
-    before, now = told.extra.get(ASKED, {"mode": told.extra.get("mode")}), order.asked(log.policy)
-    if before != (now if ASKED in told.extra else {"mode": now["mode"]}):
+    before, now = document.extra.get(ASKED, {"mode": document.extra.get("mode")}), order.asked(log.policy)
+    if before != (now if ASKED in document.extra else {"mode": now["mode"]}):
         raise UsageError(other_options(order.run_id, before, now))
-    return told
+    return document

@@ -39,15 +39,15 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     watched = WatchedSets(sets_of(engine), log.stage)
     with closing(watched):
         with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
-            found = sweep(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
-        log.extra |= told(found, root=table.territory().storage.root)
-        if found.counted is not None and found.counted.orphans.files and log.extra.get("orphans_file") is None:
+            result = sweep(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
+        log.extra |= told(result, root=table.territory().storage.root)
+        if result.counted is not None and result.counted.orphans.files and log.extra.get("orphans_file") is None:
             list_orphans(log, table, watched.sets, run.now_ms)
-        if log.earlier is not None and found.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+        if log.earlier is not None and result.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember(log, engine)
             swept_on(log, table.territory(), run)
-            return ended_on(log, found.outcome, found.reason)
-    return log.document(found.outcome, found.reason)
+            return ended_on(log, result.outcome, result.reason)
+    return log.document(result.outcome, result.reason)
 
 
 def sweep_order(log: Log, mode: Mode, now_ms: int) -> SweepOrder:
@@ -65,36 +65,36 @@ def sweep_order(log: Log, mode: Mode, now_ms: int) -> SweepOrder:
     )
 
 
-def told(found: Swept, *, root: str) -> dict[str, object]:
+def told(result: Swept, *, root: str) -> dict[str, object]:
     """What the document says of a sweep beside its outcome."""
     return {
-        "cutoff": iso(found.cutoff_ms),
-        **looked(found.counted),
-        **evidence(found.counted),
-        "acted": counted(found.acted),
-        "left": counted(found.left),
-        "purged": counted(found.purged),
-        "failed": failures(found.failed, root),
-        "quarantine": full(root, found.folder),
-        "closed": list(found.closed),
-        "notes": [f"{full(root, folder)} {_UNSEEN}" for folder in found.unseen],
-        "changed": found.changed,
-        "finished": found.outcome is Outcome.VERIFIED,
+        "cutoff": iso(result.cutoff_ms),
+        **looked(result.counted),
+        **evidence(result.counted),
+        "acted": counted(result.acted),
+        "left": counted(result.left),
+        "purged": counted(result.purged),
+        "failed": failures(result.failed, root),
+        "quarantine": full(root, result.folder),
+        "closed": list(result.closed),
+        "notes": [f"{full(root, folder)} {_UNSEEN}" for folder in result.unseen],
+        "changed": result.changed,
+        "finished": result.outcome is Outcome.VERIFIED,
     }
 
 
-def looked(found: Counted | None) -> dict[str, object]:
+def looked(counted: Counted | None) -> dict[str, object]:
     """Counts of what was listed, None where nothing was."""
     names = ("listed", "live", "young", "unknown", "doubted")
-    return {f"{name}_files": None if found is None else getattr(found, name).files for name in names}
+    return {f"{name}_files": None if counted is None else getattr(counted, name).files for name in names}
 
 
-def evidence(found: Counted | None) -> dict[str, object]:
+def evidence(counted: Counted | None) -> dict[str, object]:
     """Whether what was read is proven whole by what is told elsewhere, and if not, why; None where nothing was read."""
-    if found is None:
+    if counted is None:
         return {"evidence": None, "unproven": [], "needed_files": None}
-    why = [str(each) for each in found.unproven[:SHOWN]]
-    return {"evidence": "none" if why else "complete", "unproven": why, "needed_files": found.needed}
+    why = [str(each) for each in counted.unproven[:SHOWN]]
+    return {"evidence": "none" if why else "complete", "unproven": why, "needed_files": counted.needed}
 
 
 def failures(failed: tuple[tuple[str, str], ...], root: str) -> list[dict[str, object]]:
@@ -115,5 +115,5 @@ def list_orphans(log: Log, table: Sweeps, sets: Sets, now_ms: int) -> None:
     if log.earlier is not None and path.exists():
         path = path.with_name(path.name.replace(".orphans.", f".orphans-{now_ms}."))
     with log.stage("tell"):
-        found = write_orphans(path, sets.orphans(), root=table.territory().storage.root, now_ms=now_ms)
-    log.extra |= {**found.to_json(), "orphans_file": str(path.absolute())}
+        orphans = write_orphans(path, sets.orphans(), root=table.territory().storage.root, now_ms=now_ms)
+    log.extra |= {**orphans.to_json(), "orphans_file": str(path.absolute())}

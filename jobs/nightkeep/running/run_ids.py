@@ -37,9 +37,9 @@ def require_same(order: Asked, table: str, *, published: bool) -> None:
     """
     path = document_path(order.reports, table, run_id=order.run_id, operation=order.operation)
     with suppress(FileNotFoundError, CorruptMetadata):
-        told = load_document(path)
-        before = told.extra.get(ASKED, {})
-        if (published or told.commits) and before != dict(order.asked):
+        earlier = load_document(path)
+        before = earlier.extra.get(ASKED, {})
+        if (published or earlier.commits) and before != dict(order.asked):
             raise UsageError(other_options(order.run_id, before, order.asked))
 
 

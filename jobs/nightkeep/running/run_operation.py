@@ -125,26 +125,26 @@ def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | No
 def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
     order, run = log.order, run_of(log.order)
     waiting = not_now(log.policy, order.reports, log.started)
-    found = reader(log.policy, order, run, plans=order.dry_run or not waiting)
-    require_same(order, log.policy.address.name, published=bool(found.published))
-    if found.published:
-        return run_outcomes.found(log, found.table, found.published)
+    reading = reader(log.policy, order, run, plans=order.dry_run or not waiting)
+    require_same(order, log.policy.address.name, published=bool(reading.published))
+    if reading.published:
+        return run_outcomes.found(log, reading.table, reading.published)
     if waiting and not order.dry_run:
         return log.document(Outcome.SKIPPED, waiting)
-    if found.planned is None:
+    if reading.planned is None:
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     try:
-        document = _as_planned(log, found.table, found.planned, run, workers, waiting=waiting)
+        document = _as_planned(log, reading.table, reading.planned, run, workers, waiting=waiting)
     except RefusedTable:
-        late = _own_commits(order, found.table, run)
+        late = _own_commits(order, reading.table, run)
         if not late:
             raise
-        return run_outcomes.found(log, found.table, late)
+        return run_outcomes.found(log, reading.table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
     # A commit of an earlier attempt that was on its way when it was looked for is why there is nothing to do.
-    late = _own_commits(order, found.table, run)
-    return run_outcomes.found(log, found.table, late) if late else document
+    late = _own_commits(order, reading.table, run)
+    return run_outcomes.found(log, reading.table, late) if late else document
 
 
 def _own_commits(order: Order, table: Table[Any], run: Run) -> Sequence[Committed]:
@@ -159,40 +159,40 @@ def _planned(policy: EffectivePolicy, order: Order, table: Table[Any], run: Run)
     begun = time.perf_counter()
     base = table.outline() if order.dry_run and isinstance(table, Outlines) else table.snapshot()
     request = request_of(policy, order, table, base, run=run)
-    found = plan(table, base, request)
+    planned = plan(table, base, request)
     watch = look_back(table, base, order.reports, now_ms=run.now_ms)
-    return Planned(base, request, found, watch, time.perf_counter() - begun)
+    return Planned(base, request, planned, watch, time.perf_counter() - begun)
 
 
 def _as_planned(
     log: RunLog, table: Table[Any], planned: Planned, run: Run, workers: Callable[[], _Workers], *, waiting: str | None
 ) -> RunDocument:
-    base, found = planned.base, planned.plan
+    base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds
     if waiting:
-        found = replace(found, notes=(*found.notes, f"a run would be skipped now: {waiting}"))
+        proposed = replace(proposed, notes=(*proposed.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
         "base_version": base.version,
         "base_identity": str(base.identity),
-        "plan": PlanSection.of(found, planned.request.clustering),
+        "plan": PlanSection.of(proposed, planned.request.clustering),
         "metrics": sizes(base.sizes, None, Metrics()),
     }
     if planned.watch is not None and (undone := _undone(log, table, planned.watch)):
         return undone
-    if not found.units:
-        return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *found.notes)))
+    if not proposed.units:
+        return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *proposed.notes)))
     if log.order.dry_run:
-        return _dry_run(log, table, found, workers)
-    return _work(log, table, base, found, run=run, workers=workers())
+        return _dry_run(log, table, proposed, workers)
+    return _work(log, table, base, proposed, run=run, workers=workers())
 
 
-def _dry_run(log: RunLog, table: Table[Any], found: Plan, workers: Callable[[], _Workers]) -> RunDocument:
+def _dry_run(log: RunLog, table: Table[Any], planned: Plan, workers: Callable[[], _Workers]) -> RunDocument:
     """The plan. Where rows are to be deleted, how many of them match as well: data is read for that."""
-    if found.rows is None or not isinstance(table, ChangesRows):
+    if planned.rows is None or not isinstance(table, ChangesRows):
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
-    tasks = [task for unit in found.units for task in unit.tasks]
+    tasks = [task for unit in planned.units for task in unit.tasks]
     rows = sum(workers().mapper(table.count_matching, tasks, label="count"))
-    reason = f"dry run: {rows:,} rows where {shortened(found.rows)} would be hidden, nothing was changed"
+    reason = f"dry run: {rows:,} rows where {shortened(planned.rows)} would be hidden, nothing was changed"
     return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
 
 
@@ -206,14 +206,14 @@ def _undone(log: RunLog, table: Table[Any], watch: Watch) -> RunDocument | None:
 
 
 def _work(
-    log: RunLog, table: Table[Any], base: Snapshot[Any], found: Plan, *, run: Run, workers: _Workers
+    log: RunLog, table: Table[Any], base: Snapshot[Any], planned: Plan, *, run: Run, workers: _Workers
 ) -> RunDocument:
     """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
     ended: list[Batch] = []
-    log.facts["units"] = unfinished(found, ())
+    log.facts["units"] = unfinished(planned, ())
     secure(log.document(Outcome.FAILED, UNFINISHED), log.order.reports)
     # Rows that are to go go at once.
-    for batch in batches(found, log.policy.settings.commit_size) if found.rows is None else (found,):
+    for batch in batches(planned, log.policy.settings.commit_size) if planned.rows is None else (planned,):
         # What the batch before it staged is published: names are taken.
         named = replace(run, attempt=new_attempt())
         done = _batch(log, table, base, batch, run=named, workers=workers, earlier=versions_of(ended))
@@ -228,12 +228,12 @@ def _work(
             # A rewrite that changed rows once may do so again: the rest is left for after someone has looked.
             return run_outcomes.mismatch(log, ended)
         # A later batch may raise: what was published by then is still to be checked and reported.
-        told = tuple(unit for each in ended for unit in unit_results(each))
-        log.facts |= {"units": (*told, *unfinished(found, told)), **commits(published(ended))}
+        results = tuple(unit for each in ended for unit in unit_results(each))
+        log.facts |= {"units": (*results, *unfinished(planned, results)), **commits(published(ended))}
         if any(each.undermined for each in published(ended)):
             return run_outcomes.undermined(log, table, published(ended), log.facts["units"])
     if not ended:
-        why_not = "everything is as it should be" if found.rows is None else f"no row where {shortened(found.rows)}"
+        why_not = "everything is as it should be" if planned.rows is None else f"no row where {shortened(planned.rows)}"
         return log.document(Outcome.UNCHANGED, why_not, units=())
     return run_outcomes.ended(log, table, base, ended, run)
 

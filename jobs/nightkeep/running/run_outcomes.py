@@ -38,7 +38,7 @@ def undermined(
     """Readers see a version that nobody proved on what lies below it now: a person has to look before the next run."""
     wrong = next(each for each in done if each.undermined)
     mine = {(key.partition, key.bucket) for key in wrong.units}
-    told = tuple(
+    results = tuple(
         replace(unit, outcome=Outcome.MISMATCH, reason=wrong.undermined)
         if (unit.partition, unit.bucket) in mine else unit
         for unit in units
@@ -47,7 +47,7 @@ def undermined(
     before = next(below, None)
     document = log.document(
         Outcome.MISMATCH, f"published version {wrong.version}, but {wrong.undermined}; nothing was deleted; on hold",
-        units=told, go_back=None if before is None else table.go_back(before), **commits(done),
+        units=results, go_back=None if before is None else table.go_back(before), **commits(done),
         expectations=Expectations(CheckStatus.SKIPPED, reason=wrong.undermined),
     )  # fmt: skip
     hold(log.order.reports, log.policy.address.name, document)
@@ -60,20 +60,20 @@ def ended(log: RunLog, table: Table[Any], base: Snapshot[Any], ended: Sequence[B
     if not done:
         return log.document(Outcome.CONFLICTED, _why_lost(ended), units=units)
     # Another attempt of this run may be why units are lost: what it published is to be checked, too.
-    told = commits(_with_rivals(done, table.committed(run)) if lost else done)
+    extra = commits(_with_rivals(done, table.committed(run)) if lost else done)
     outcome = Outcome.worst(unit.outcome for unit in units)
     reason = f"{len(lost)} of {len(units)} units lost a race; the next run plans them again" if lost else None
     try:
         after = table.snapshot(done[-1].version)
     except MissingFile:
         gone = f"published version {done[-1].version} is gone already: expired or rolled back"
-        return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **told)
+        return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **extra)
     if log.order.operation is Operation.DELETE:
-        told["go_back"] = table.go_back(done[0].parent_version)
+        extra["go_back"] = table.go_back(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
     metrics = replace(metrics, extra={**metrics.extra, **table.figures(base, after, touched)})
-    return log.document(outcome, reason, units=units, metrics=metrics, **told)
+    return log.document(outcome, reason, units=units, metrics=metrics, **extra)
 
 
 def _with_rivals(done: Sequence[Committed], every: Sequence[Committed]) -> Sequence[Committed]:
@@ -97,9 +97,9 @@ def found(log: RunLog, table: Table[Any], earlier: Sequence[Committed]) -> RunDo
     versions = [each.version for each in earlier]
     # What cannot be read tells nothing; the table itself says what was published.
     with suppress(FileNotFoundError, CorruptMetadata):
-        told = load_document(path)
-        if {*versions} <= {commit.version for commit in told.commits}:
-            return told
+        document = load_document(path)
+        if {*versions} <= {commit.version for commit in document.commits}:
+            return document
     base = {"base_version": earlier[0].parent_version, "base_identity": _text(earlier[0].parent)}
     if any(each.undermined for each in earlier):
         log.facts |= base

@@ -124,13 +124,13 @@ def sizes(sizes: FileSizes, after: Snapshot[Any] | None, metrics: Metrics) -> Me
     return replace(metrics, **changes)
 
 
-def unfinished(found: Plan, done: Sequence[UnitResult]) -> tuple[UnitResult, ...]:
+def unfinished(planned: Plan, done: Sequence[UnitResult]) -> tuple[UnitResult, ...]:
     """A result for each unit of the plan that `done` does not tell of: what it stays if the run ends here."""
-    told = {UnitKey(unit.partition, unit.bucket) for unit in done}
+    finished = {UnitKey(unit.partition, unit.bucket) for unit in done}
     return tuple(
         UnitResult(unit.key.partition, unit.key.bucket, Outcome.FAILED, "the run ended before it was published")
-        for unit in found.units
-        if unit.key not in told
+        for unit in planned.units
+        if unit.key not in finished
     )
 
 

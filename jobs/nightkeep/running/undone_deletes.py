@@ -23,18 +23,18 @@ def look_back(table: Table[Any], base: Snapshot[Any], reports: str, *, now_ms: i
     if not isinstance(table, Watched):
         return None
     last = last_look(reports, table.address.name)
-    found = table.watch(base, None if last is None else Seen(last.version, last.identity), now_ms=now_ms)
-    if found is None or last is None:
-        return found
-    return replace(found, undone=tuple(each for each in found.undone if _name(each.commit) not in last.told))
+    watch = table.watch(base, None if last is None else Seen(last.version, last.identity), now_ms=now_ms)
+    if watch is None or last is None:
+        return watch
+    return replace(watch, undone=tuple(each for each in watch.undone if _name(each.commit) not in last.told))
 
 
 def facts(table: Table[Any], watch: Watch, *, dry_run: bool) -> dict[str, Any]:
     """What a document says of `watch.undone`: the first of them is the one to go back before."""
     first = watch.undone[0]
     parent = first.commit.version - 1
-    told = [_told(each) for each in watch.undone]
-    more = "" if len(told) == 1 else f"; so do {len(told) - 1} later versions"
+    undone = [_told(each) for each in watch.undone]
+    more = "" if len(undone) == 1 else f"; so do {len(undone) - 1} later versions"
     end = "a run puts the table on hold" if dry_run else "on hold"
     return {
         "outcome": Outcome.MISMATCH,
@@ -44,7 +44,7 @@ def facts(table: Table[Any], watch: Watch, *, dry_run: bool) -> dict[str, Any]:
         ),
         "base_version": parent,
         "go_back": table.go_back(parent),
-        "extra": {"undone": told},
+        "extra": {"undone": undone},
     }
 
 
@@ -53,9 +53,9 @@ def settle(watch: Watch, document: RunDocument | None, *, reports: str, table: s
     if document is not None:
         hold(reports, table, document)
     last = last_look(reports, table)
-    told = [*(() if last is None else last.told), *(_name(each.commit) for each in watch.undone)]
+    names = [*(() if last is None else last.told), *(_name(each.commit) for each in watch.undone)]
     keep_look(reports, Look(table=table, version=watch.head.version, identity=watch.head.identity,
-                            told=tuple(told[-_TOLD:])))  # fmt: skip
+                            told=tuple(names[-_TOLD:])))  # fmt: skip
 
 
 def _told(undone: Undone) -> dict[str, object]:

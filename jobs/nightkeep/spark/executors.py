@@ -46,11 +46,11 @@ def executors_within(spark: Any, seconds: float = PATIENCE_SECONDS) -> Iterator[
 
 
 def _watch(context: Any, seconds: float, ended: threading.Event, gave_up: threading.Event) -> None:
-    began = told = time.monotonic()
+    began = said = time.monotonic()
     while not ended.wait(_POLL_SECONDS) and not _has_executor(context):
         now = time.monotonic()
-        if now - told >= _TOLD_EVERY_SECONDS:
-            told = now
+        if now - said >= _TOLD_EVERY_SECONDS:
+            said = now
             _log.warning("%s: no executor after %.0f s: %s", context.master, now - began, _asked(context))
         if now - began >= seconds:
             gave_up.set()

@@ -252,7 +252,7 @@ def _done(work: bytes, items: Sequence[bytes], number: int) -> object:
     return pickle.loads(work)(pickle.loads(items[number]))
 
 
-def outcome(task: Callable[[], object], *, told: tuple[type[Exception], ...] = (NightkeepError,)) -> bytes:
+def outcome(task: Callable[[], object], *, expected: tuple[type[Exception], ...] = (NightkeepError,)) -> bytes:
     """What `returned` turns into the task's result, or into the failure that it ended with, of a kind that is `told`.
 
     Any other failure is raised.
@@ -260,7 +260,7 @@ def outcome(task: Callable[[], object], *, told: tuple[type[Exception], ...] = (
     ended: tuple[object, Exception | None, str]
     try:
         ended = (task(), None, "")
-    except told as failure:
+    except expected as failure:
         # Not a failure of the task: Spark would try again what cannot succeed.
         ended = (None, failure, traceback.format_exc())
     return pickled(ended)

@@ -45,12 +45,12 @@ def defaults(master: str, task_memory_bytes: int, said: Mapping[str, str], *, su
     A session that nobody submitted belongs to a command, whose answer is not to drown in warnings; in the log of a
     job they are what tells of cores that do not come. Where nobody submitted, the driver's memory may be set too.
     """
-    found = {**_DEFAULTS, "spark.log.level": "WARN" if submitted else "ERROR"}
+    settings = {**_DEFAULTS, "spark.log.level": "WARN" if submitted else "ERROR"}
     if not is_local(master):
-        found |= _executors(task_memory_bytes, said)
+        settings |= _executors(task_memory_bytes, said)
     elif not submitted:
-        found |= {**_LOCAL, "spark.driver.memory": driver_memory(master, task_memory_bytes)}
-    return {name: value for name, value in found.items() if name not in said}
+        settings |= {**_LOCAL, "spark.driver.memory": driver_memory(master, task_memory_bytes)}
+    return {name: value for name, value in settings.items() if name not in said}
 
 
 def driver_memory(master: str, task_memory_bytes: int) -> str:

@@ -97,10 +97,10 @@ _FITS: Final[Mapping[exp.DType, Callable[[Decimal, exp.DataType], bool]]] = {
 
 
 def _time(text: str) -> time:
-    found = time.fromisoformat(text)
-    if found.tzinfo is not None:
+    clock = time.fromisoformat(text)
+    if clock.tzinfo is not None:
         raise ValueError(f"expected a time of day without a zone, found {text}")
-    return found
+    return clock
 
 
 _TYPED: Final[Mapping[exp.DType, Callable[[str], Literal]]] = {

@@ -45,13 +45,13 @@ def partition_filter(text: str | None, columns: tuple[str, ...]) -> Callable[[Pa
 
 def _parse(text: str) -> exp.Expression:
     try:
-        found = sqlglot.parse(text, dialect="spark")
+        nodes = sqlglot.parse(text, dialect="spark")
     except SqlglotError as failure:
         reason = str(failure).partition("\n")[0]
         raise UsageError(f"partition filter {text!r}: expected a condition, found {reason}") from failure
-    if len(found) != 1 or not isinstance(found[0], exp.Expression):
-        raise UsageError(f"partition filter {text!r}: expected one condition, found {len(list(filter(None, found)))}")
-    return found[0]
+    if len(nodes) != 1 or not isinstance(nodes[0], exp.Expression):
+        raise UsageError(f"partition filter {text!r}: expected one condition, found {len(list(filter(None, nodes)))}")
+    return nodes[0]
 
 
 @dataclass(frozen=True, slots=True)

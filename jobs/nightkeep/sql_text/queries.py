@@ -45,10 +45,10 @@ def read_queries(text: str, *, subject: str) -> tuple[Query, ...]:
     )
     parts = [text] if is_separated else text.splitlines()
     parsed = [node for part in parts for node in _parsed(part, subject, sqlglot.parse) if node is not None]
-    found = tuple(_query(node) for node in parsed if not isinstance(node, exp.Semicolon))
-    if not found:
+    queries = tuple(_query(node) for node in parsed if not isinstance(node, exp.Semicolon))
+    if not queries:
         raise UsageError(f"{subject}: expected queries, found none")
-    return found
+    return queries
 
 
 def _parsed(text: str, subject: str, read: Callable[..., Iterable[Any]]) -> list[Any]:
@@ -141,10 +141,10 @@ def _in(node: exp.In) -> _Ranges:
     if not isinstance(node.this, exp.Column) or not values or None in values:
         return {}
     spans = [Range(value, value) for value in values]
-    found = spans[0]
+    union = spans[0]
     for span in spans[1:]:
-        found = _either(found, span)
-    return {_name(node.this): found}
+        union = _either(union, span)
+    return {_name(node.this): union}
 
 
 def _like(node: exp.Like) -> _Ranges:
@@ -196,6 +196,6 @@ def of_columns(queries: Iterable[Query], columns: Iterable[str]) -> tuple[Query,
         return next((spelled[end] for own in ends for end in (own, own.lower()) if end in spelled), None)
 
     return tuple(
-        replace(query, ranges={found: r for name, r in query.ranges.items() if (found := named(name))})
+        replace(query, ranges={column: r for name, r in query.ranges.items() if (column := named(name))})
         for query in queries
     )

@@ -86,9 +86,9 @@ class _Words:
 
     def take(self, *words: str) -> bool:
         """Step over these keywords or signs if they come next."""
-        found = self.ahead(*words)
-        self._next += len(words) if found else 0
-        return found
+        is_ahead = self.ahead(*words)
+        self._next += len(words) if is_ahead else 0
+        return is_ahead
 
     def step(self) -> Token:
         self._next += 1
@@ -120,12 +120,12 @@ def _table(words: _Words) -> str:
 
 def _path(words: _Words) -> str | None:
     """The text of one string literal or of several, one after the other; None where there is none."""
-    found = None
+    path = None
     while words.token is not None and words.token.token_type is TokenType.STRING:
-        found = (found or "") + words.step().text
-    if found is not None and not found.strip():
+        path = (path or "") + words.step().text
+    if path is not None and not path.strip():
         words.wrong("a path in the quotes before")
-    return found
+    return path
 
 
 def _name(words: _Words, expected: str) -> tuple[str, ...]:

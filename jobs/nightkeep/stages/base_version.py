@@ -16,21 +16,21 @@ _SHOWN = 12
 
 def replaced(table: Reads[Any], planned: VersionIdentity) -> str | None:
     """Why the version that was planned on is none of the table's any more; None while it is. One small read."""
-    found = table.digest(planned.version)
-    if found == planned.commit:
+    identity = table.digest(planned.version)
+    if identity == planned.commit:
         return None
-    if found is None:
+    if identity is None:
         return f"version {planned.version}, which was planned on, is gone: expired, rolled back or dropped"
-    return _another(planned.version, planned.commit, found)
+    return _another(planned.version, planned.commit, identity)
 
 
-def another(planned: VersionIdentity, found: VersionIdentity) -> str | None:
+def another(planned: VersionIdentity, identity: VersionIdentity) -> str | None:
     """Why `found`, a version that was read just now, is not what was planned on; None where it is."""
-    if found == planned:
+    if identity == planned:
         return None
-    if found.commit != planned.commit:
-        return _another(planned.version, planned.commit, found.commit)
-    return _another(planned.version, planned.content, found.content)
+    if identity.commit != planned.commit:
+        return _another(planned.version, planned.commit, identity.commit)
+    return _another(planned.version, planned.content, identity.content)
 
 
 def _another(version: int, planned: str, found: str) -> str:

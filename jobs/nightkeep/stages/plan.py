@@ -30,26 +30,26 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
     units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
     always = () if rules.left_out is None else (rules.left_out,)
     notes = (note(snapshot) for note in (*(rules.notes if units else ()), *always))
-    told = tuple(filter(None, notes))
-    return Plan(table.address, request.operation, snapshot.identity, tuple(units), told, request.rows)
+    all_notes = tuple(filter(None, notes))
+    return Plan(table.address, request.operation, snapshot.identity, tuple(units), all_notes, request.rows)
 
 
-def batches(found: Plan, commit_bytes: int) -> Iterator[Plan]:
+def batches(planned: Plan, commit_bytes: int) -> Iterator[Plan]:
     """The plan in parts, each to be committed by itself: units in order, up to `commit_bytes` of input each.
 
     Neither a unit nor units that go together are divided: what is larger than that is a batch of its own.
     """
     blocks: dict[object, list[PlannedUnit]] = {}
-    for unit in found.units:
+    for unit in planned.units:
         blocks.setdefault(unit.key if unit.together is None else unit.together, []).append(unit)
     batch: list[PlannedUnit] = []
     for block in blocks.values():
         if batch and sum(each.input_bytes for each in (*batch, *block)) > commit_bytes:
-            yield replace(found, units=tuple(batch))
+            yield replace(planned, units=tuple(batch))
             batch = []
         batch += block
     if batch:
-        yield replace(found, units=tuple(batch))
+        yield replace(planned, units=tuple(batch))
 
 
 def _rules(table: Reads[U], request: Request) -> OperationRules[U]:

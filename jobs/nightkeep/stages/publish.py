@@ -182,10 +182,10 @@ def _require(
     """The candidate's identity. Raises EvidenceError unless it, from its own bytes, changes of each unit just what was
     proven."""
     staged = table.staged(candidate)
-    found = _changes(table, head, staged)
+    changes = _changes(table, head, staged)
     faults = table.faults(head, staged, candidate.units)
     faults += tuple(
-        f"{key}: not the change that was proven" for key in candidate.units if found.get(key) != proven[key]
+        f"{key}: not the change that was proven" for key in candidate.units if changes.get(key) != proven[key]
     )
     if faults:
         subject = f"{table.address.name}: candidate version {candidate.version}"

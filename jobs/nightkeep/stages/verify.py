@@ -82,10 +82,10 @@ def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list
 
 def _joined(parts: Sequence[UnitProof]) -> tuple[UnitProof, ...]:
     """One proof for each unit: fingerprints of its parts add up."""
-    found: dict[UnitKey, UnitProof] = {}
+    proofs: dict[UnitKey, UnitProof] = {}
     for part in parts:
-        found[part.key] = part if part.key not in found else _added(found[part.key], part)
-    return tuple(found.values())
+        proofs[part.key] = part if part.key not in proofs else _added(proofs[part.key], part)
+    return tuple(proofs.values())
 
 
 def _added(left: UnitProof, right: UnitProof) -> UnitProof:
@@ -118,14 +118,14 @@ def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel, deleted
     try:
         shown = table.survivors(candidate, View.RAW)
         common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
-        found = _total(table.rows(candidate, _without(shown, common)))
+        fingerprint = _total(table.rows(candidate, _without(shown, common)))
         faults = table.unit_faults(base, candidate)
     except EvidenceError as damage:
         # The base has been read: what contradicts itself now is of our own making.
-        common, found, faults = {}, Fingerprint(), (str(damage),)
+        common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
     expected = _total(_staying(table.rows(base, _without(truth, common)), deleted))
-    return UnitProof(base.key, kept + expected, kept + found, faults, meter.cost())
+    return UnitProof(base.key, kept + expected, kept + fingerprint, faults, meter.cost())
 
 
 def _staying(batches: Iterable[pa.RecordBatch], deleted: str | None) -> Iterator[pa.RecordBatch]:

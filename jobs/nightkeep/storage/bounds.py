@@ -19,11 +19,11 @@ def require_bound(bounds: Bounds, name: str, *, subject: str) -> str:
     """The deepest of the folders that holds the file. Raises RefusedTable where none does."""
     if name in ("", "."):
         raise CorruptMetadata(subject, "the name of a file", "that of a folder")
-    found = bound_of(tuple(bound for bound in bounds if bound != name), name)
-    if found is None:
+    outer = bound_of(tuple(bound for bound in bounds if bound != name), name)
+    if outer is None:
         feature = "a file outside of its table's folders is not created, moved or deleted"
         raise RefusedTable(subject, feature, "keep the table's files below its own location")
-    return found
+    return outer
 
 
 def is_within(folder: str, name: str) -> bool:

@@ -97,10 +97,10 @@ def s3_settings(options: Options) -> Mapping[str, str]:
     """How to reach a bucket, by `client`'s own rules: endpoint, region, access_key_id, secret_access_key and token,
     those that options or the environment tell. Keys of options are never mixed with a token of the environment."""
     given = {_NAMES[name]: value for name, value in _by_strength(options)}
-    told = {ours: os.environ[name] for ours, names in _VARIABLES.items() for name in names if os.environ.get(name)}
+    settings = {ours: os.environ[name] for ours, names in _VARIABLES.items() for name in names if os.environ.get(name)}
     if "access_key_id" in given:
-        told = {ours: value for ours, value in told.items() if ours in ("endpoint", "region")}
-    return {**told, **given}
+        settings = {ours: value for ours, value in settings.items() if ours in ("endpoint", "region")}
+    return {**settings, **given}
 
 
 def client(scheme: str, authority: str, options: Options) -> Client:
@@ -127,9 +127,9 @@ def asking(subject: str) -> Iterator[None]:
             # The machine's role is asked for keys last: nothing else had any.
             raise PermissionError(f"{subject}: no credentials found; {_advice(subject).denied}") from failure
         if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(failure)):
-            found = (pattern.search(str(failure)) for pattern in (_DENIED, _CODE))
-            told = " ".join(match[1] for match in found if match)
-            denied = f"access denied ({told})" if told else "access denied"
+            matches = (pattern.search(str(failure)) for pattern in (_DENIED, _CODE))
+            codes = " ".join(match[1] for match in matches if match)
+            denied = f"access denied ({codes})" if codes else "access denied"
             raise PermissionError(f"{subject}: {denied}; {_advice(subject).denied}") from failure
         if match := _NO_ANSWER.search(str(failure)):
             raise OSError(f"{subject}: no answer from {match[1]}; {_advice(subject).silent}") from failure
@@ -178,10 +178,10 @@ _NO_ANSWER: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*HTTP err
 def _client(scheme: str, authority: str, options: Options, environment: Options) -> Client:
     if scheme == "s3":
         return _s3(authority, {_NAMES[name]: value for name, value in _by_strength(options)}, dict(environment))
-    found = from_url(f"{scheme}://{authority}", client_options=_client_options(""), retry_config=_retries())
-    if not isinstance(found, GCSStore | AzureStore):
+    client = from_url(f"{scheme}://{authority}", client_options=_client_options(""), retry_config=_retries())
+    if not isinstance(client, GCSStore | AzureStore):
         raise AddressError(f"{scheme}://{authority}: expected a bucket of an object store")
-    return found
+    return client
 
 
 def _by_strength(options: Options) -> Options:
@@ -209,13 +209,13 @@ def _credentials(given: Mapping[str, str]) -> Callable[[], S3Credential] | None:
     """Keys of the options, never mixed with a session token of the environment; None where options have none."""
     if "access_key_id" not in given:
         return None
-    found: S3Credential = {
+    credential: S3Credential = {
         "access_key_id": given["access_key_id"],
         "secret_access_key": given.get("secret_access_key", ""),
         "token": given.get("token"),
         "expires_at": None,
     }
-    return lambda: found
+    return lambda: credential
 
 
 def _client_options(endpoint: str) -> ClientConfig:

@@ -54,13 +54,13 @@ def hadoop_settings(storage: Storage) -> Mapping[str, str]:
     scheme, bucket, _ = split_location(storage.root)
     if scheme != "s3":
         return {}
-    told = s3_settings(storage.options)
-    found = {f"fs.s3a.bucket.{bucket}.{name}": told[ours] for ours, name in _S3A.items() if told.get(ours)}
-    if told.get("endpoint"):
-        found[f"fs.s3a.bucket.{bucket}.path.style.access"] = "true"
-    if told.get("token"):
-        found[f"fs.s3a.bucket.{bucket}.aws.credentials.provider"] = _WITH_TOKEN
-    return found
+    settings = s3_settings(storage.options)
+    properties = {f"fs.s3a.bucket.{bucket}.{name}": settings[ours] for ours, name in _S3A.items() if settings.get(ours)}
+    if settings.get("endpoint"):
+        properties[f"fs.s3a.bucket.{bucket}.path.style.access"] = "true"
+    if settings.get("token"):
+        properties[f"fs.s3a.bucket.{bucket}.aws.credentials.provider"] = _WITH_TOKEN
+    return properties
 
 
 _S3A: Final = {

@@ -55,7 +55,7 @@ class LocalStorage:
         return os.path.exists(self._path(name))
 
     def list(self, folder: str) -> tuple[Stored, ...]:
-        found: list[Stored] = []
+        files: list[Stored] = []
         prefix = f"{folder}/" if folder else ""
         with suppress(FileNotFoundError, NotADirectoryError), self._listed(folder) as entries:
             for entry in entries:
@@ -63,8 +63,8 @@ class LocalStorage:
                 with suppress(FileNotFoundError):
                     stat = entry.stat()
                     if entry.is_file():
-                        found.append(Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000))
-        return tuple(sorted(found, key=lambda stored: stored.name))
+                        files.append(Stored(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000))
+        return tuple(sorted(files, key=lambda stored: stored.name))
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
@@ -109,18 +109,18 @@ class LocalStorage:
 
     def stat(self, name: str) -> Stored | None:
         try:
-            found = os.lstat(self._path(name))
+            status = os.lstat(self._path(name))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        if S_ISDIR(found.st_mode):
+        if S_ISDIR(status.st_mode):
             return None
-        return Stored(name, found.st_size, found.st_mtime_ns // 1_000_000)
+        return Stored(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def folders(self, folder: str) -> tuple[str, ...]:
-        found: list[str] = []
+        folders: list[str] = []
         with suppress(FileNotFoundError, NotADirectoryError), self._listed(folder) as entries:
-            found += [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return tuple(sorted(f"{folder}/{name}" if folder else name for name in found))
+            folders += [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return tuple(sorted(f"{folder}/{name}" if folder else name for name in folders))
 
     def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
         batch: list[Stored] = []
@@ -192,12 +192,12 @@ class LocalStorage:
         except OSError as failure:
             if failure.errno not in _UNLINKED:
                 raise
-            found = self._lstat(name)
-            if not S_ISREG(found.st_mode):
+            status = self._lstat(name)
+            if not S_ISREG(status.st_mode):
                 raise
-            self._copied(name, to, found)
+            self._copied(name, to, status)
 
-    def _copied(self, name: str, to: str, found: os.stat_result) -> None:
+    def _copied(self, name: str, to: str, status: os.stat_result) -> None:
         """A copy with the time and mode of the file, which has its name once it is whole; no engine reads it before.
 
         A death on the way may leave it under a name that nobody else uses.
@@ -207,10 +207,10 @@ class LocalStorage:
             with self._plain(name) as source, self.create(temporary) as sink:
                 shutil.copyfileobj(source, sink, _CHUNK)
                 sink.flush()
-                os.fchmod(sink.fileno(), S_IMODE(found.st_mode))
-                os.utime(sink.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+                os.fchmod(sink.fileno(), S_IMODE(status.st_mode))
+                os.utime(sink.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
             now = self._lstat(name)
-            is_same = (now.st_size, now.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
+            is_same = (now.st_size, now.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
             if not is_same or not self._equal(name, temporary):
                 raise OSError(f"{self._subject(name)}: expected the bytes that were copied, found others; it is left")
             self._link(temporary, to)

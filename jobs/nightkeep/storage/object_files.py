@@ -33,8 +33,8 @@ def open_object(client: Client, key: str, *, subject: str) -> pa.NativeFile:
     """
     with asking(subject):
         try:
-            found = obstore.get(client, key, options={"range": {"suffix": _AT_LEAST}})
-            size, start, held = found.meta["size"], found.range[0], bytes(found.bytes())
+            tail = obstore.get(client, key, options={"range": {"suffix": _AT_LEAST}})
+            size, start, held = tail.meta["size"], tail.range[0], bytes(tail.bytes())
         except (GenericError, NotSupportedError):
             # An empty object has no last bytes to ask for, and Azure knows no such request at all.
             size, held = obstore.head(client, key)["size"], b""

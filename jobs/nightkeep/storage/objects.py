@@ -52,11 +52,11 @@ class ObjectStorage:
 
     def read(self, name: str) -> bytes:
         with asking(self._subject(name)):
-            found = obstore.get(self._client(), self._key(name))
+            answer = obstore.get(self._client(), self._key(name))
         # Its head is here, its bytes are not.
-        FILE.require(found.meta["size"], self._subject(name))
+        FILE.require(answer.meta["size"], self._subject(name))
         with asking(self._subject(name)):
-            return bytes(found.bytes())
+            return bytes(answer.bytes())
 
     def open(self, name: str) -> pa.NativeFile:
         return open_object(self._client(), self._key(name), subject=self._subject(name))
@@ -65,18 +65,18 @@ class ObjectStorage:
         return self.stat(name) is not None
 
     def stat(self, name: str) -> Stored | None:
-        found = self._head(name)
-        return None if found is None else self._stored(found)
+        head = self._head(name)
+        return None if head is None else self._stored(head)
 
     def list(self, folder: str) -> tuple[Stored, ...]:
         with asking(self._subject(folder)):
-            found = obstore.list_with_delimiter(self._client(), self._folder(folder))
-        return tuple(sorted(map(self._stored, found["objects"]), key=lambda stored: stored.name))
+            listing = obstore.list_with_delimiter(self._client(), self._folder(folder))
+        return tuple(sorted(map(self._stored, listing["objects"]), key=lambda stored: stored.name))
 
     def folders(self, folder: str) -> tuple[str, ...]:
         with asking(self._subject(folder)):
-            found = obstore.list_with_delimiter(self._client(), self._folder(folder))
-        return tuple(sorted(map(self._name, found["common_prefixes"])))
+            listing = obstore.list_with_delimiter(self._client(), self._folder(folder))
+        return tuple(sorted(map(self._name, listing["common_prefixes"])))
 
     def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
         batch: list[Stored] = []
@@ -225,17 +225,17 @@ class ObjectStorage:
             for piece in self._pieces(source):
                 sink.write(piece)
 
-    def _digest(self, found: ObjectMeta) -> bytes:
+    def _digest(self, head: ObjectMeta) -> bytes:
         digest = sha256()
-        for piece in self._pieces(found):
+        for piece in self._pieces(head):
             digest.update(piece)
         return digest.digest()
 
-    def _pieces(self, found: ObjectMeta) -> Iterator[Bytes]:
-        for start in range(0, found["size"], _PIECE):
-            end = min(start + _PIECE, found["size"])
-            with asking(self._subject(self._name(found["path"]))):
-                piece = obstore.get_range(self._client(), found["path"], start=start, end=end)
+    def _pieces(self, head: ObjectMeta) -> Iterator[Bytes]:
+        for start in range(0, head["size"], _PIECE):
+            end = min(start + _PIECE, head["size"])
+            with asking(self._subject(self._name(head["path"]))):
+                piece = obstore.get_range(self._client(), head["path"], start=start, end=end)
             yield piece
 
     def _entries(self, folder: str) -> Iterator[ObjectMeta]:
@@ -254,8 +254,8 @@ class ObjectStorage:
         holds_next = following is not None and following["path"].startswith(entry["path"] + "/")
         return holds_next or self._head(self._name(entry["path"])) is None
 
-    def _stored(self, found: ObjectMeta) -> Stored:
-        return Stored(self._name(found["path"]), found["size"], int(found["last_modified"].timestamp()) * 1000)
+    def _stored(self, head: ObjectMeta) -> Stored:
+        return Stored(self._name(head["path"]), head["size"], int(head["last_modified"].timestamp()) * 1000)
 
     def _client(self) -> Client:
         scheme, authority, _ = split_location(self.root)

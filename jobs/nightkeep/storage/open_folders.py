@@ -90,8 +90,8 @@ def listed_folder(path: str, anchor: str | None) -> Iterator[Iterator[os.DirEntr
 
 def reopened(descriptor: int, path: str) -> str:
     """A path by which the very file that is open can be opened once more, where the system has such."""
-    found = f"{_DESCRIPTORS}/{descriptor}"
-    return found if os.path.exists(found) else path
+    link = f"{_DESCRIPTORS}/{descriptor}"
+    return link if os.path.exists(link) else path
 
 
 def _require_below(descriptor: int, path: str, anchor: str | None) -> None:
@@ -99,8 +99,8 @@ def _require_below(descriptor: int, path: str, anchor: str | None) -> None:
         return
     with _opened(anchor) as above:
         own = _real(above, anchor)
-    found = _real(descriptor, path)
-    if found != own and not found.startswith(f"{own.rstrip('/')}/"):
+    real = _real(descriptor, path)
+    if real != own and not real.startswith(f"{own.rstrip('/')}/"):
         raise RefusedTable(path, LINKED, ADVICE)
 
 

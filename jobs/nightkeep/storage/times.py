@@ -17,10 +17,10 @@ def not_ahead(now_ms: int, storage: Storage, name: str) -> int:
 
     Raises MissingFile where there is no such file.
     """
-    found = storage.stat(name)
-    if found is None:
+    status = storage.stat(name)
+    if status is None:
         raise MissingFile(spelled(storage, name), "there, as it was just written", "no such file")
-    return now_ms if now_ms <= found.modified_ms + TICK_MS else found.modified_ms
+    return now_ms if now_ms <= status.modified_ms + TICK_MS else status.modified_ms
 
 
 def happened_ms(now_ms: int, times: Iterable[int]) -> int:

@@ -130,7 +130,7 @@ def test_files_come_back_into_the_tables_own_places_only(tmp_path: Path) -> None
         (folder / "plan-00000.jsonl").write_text(f"{json.dumps(head)}\n{json.dumps(line)}\n")
         assert [part.number for part in parts(toy.storage, str(folder.relative_to(tmp_path)))] == [0]
         with pytest.raises(CorruptMetadata, match="in the table's own folders"):
-            restore(home, "run-1", now_ms=NOW, told=[str(folder.relative_to(tmp_path))])
+            restore(home, "run-1", now_ms=NOW, vouched=[str(folder.relative_to(tmp_path))])
     assert {path.name for path in tmp_path.iterdir()} == {"db"}
 
 

@@ -195,8 +195,8 @@ def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: P
     with pytest.raises(UsageError, match="there is nothing"):
         restore(moved, "run-1", now_ms=NOW)
     with pytest.raises(UsageError, match="there is nothing"):
-        restore(moved, "run-2", now_ms=NOW, told=[folder, "elsewhere", ""])
-    assert restore(moved, "run-1", now_ms=NOW, told=[folder, folder]).files == 3
+        restore(moved, "run-2", now_ms=NOW, vouched=[folder, "elsewhere", ""])
+    assert restore(moved, "run-1", now_ms=NOW, vouched=[folder, folder]).files == 3
     assert toy.files() == before
 
 

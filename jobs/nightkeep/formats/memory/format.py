@@ -49,12 +49,12 @@ class MemoryTable:
 
     def snapshot(self, version: int | None = None, *, read_as: MemorySnapshot | None = None) -> MemorySnapshot:
         """The listing says which version is the latest: there is no hint that could lag. Columns never change."""
-        found = self._load(f"version-{max(self._versions()) if version is None else version}.json")
-        unknown = set(found.features) - {SORTED}
+        snapshot = self._load(f"version-{max(self._versions()) if version is None else version}.json")
+        unknown = set(snapshot.features) - {SORTED}
         if unknown:
             feature = f"feature {', '.join(sorted(unknown))} is not handled"
             raise RefusedTable(self.address.name, feature, "leave the table to its engine")
-        return found
+        return snapshot
 
     def staged(self, candidate: Candidate) -> MemorySnapshot:
         """By the same code that decodes a published version: the two may not read one byte differently."""
@@ -153,17 +153,18 @@ class MemoryTable:
 
     def undermined(self, candidate: Candidate) -> str | None:
         """No version of a table in memory expires: one that is gone was taken away."""
-        found = self.digest(candidate.parent_version)
-        if found == candidate.parent.commit or not self.visible(candidate):
+        identity = self.digest(candidate.parent_version)
+        if identity == candidate.parent.commit or not self.visible(candidate):
             return None
-        return (
-            f"version {candidate.parent_version}, which it was staged on, is {'gone' if found is None else 'another'}"
-        )
+        state = "gone" if identity is None else "another"
+        return f"version {candidate.parent_version}, which it was staged on, is {state}"
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
         """By the run's own name, which its attempts share; the units are what differs from the version before."""
         by = self.commit_user(run.token)
-        return tuple(self._committed(found) for found in map(self.snapshot, sorted(self._versions())) if found.by == by)
+        return tuple(
+            self._committed(snapshot) for snapshot in map(self.snapshot, sorted(self._versions())) if snapshot.by == by
+        )
 
     def figures(
         self, before: MemorySnapshot, after: MemorySnapshot, touched: Sequence[UnitKey]
@@ -181,10 +182,10 @@ class MemoryTable:
         for name in names:
             self.store.files.pop(name, None)
 
-    def _committed(self, found: MemorySnapshot) -> Committed:
-        before = self.snapshot(found.version - 1)
-        mine = tuple(unit.key for unit in found.units if unit != before.by_key[unit.key])
-        return Committed(found.identity, before.version, mine, parent=before.identity)
+    def _committed(self, snapshot: MemorySnapshot) -> Committed:
+        before = self.snapshot(snapshot.version - 1)
+        mine = tuple(unit.key for unit in snapshot.units if unit != before.by_key[unit.key])
+        return Committed(snapshot.identity, before.version, mine, parent=before.identity)
 
     def _versions(self) -> set[int]:
         names = [name for name in self.store.files if name.startswith("version-")]
@@ -194,9 +195,9 @@ class MemoryTable:
         return decode(self.store.read(name), subject=f"{self.address.name}: {name}")
 
     def _file_faults(self, file: MemoryFile) -> Iterator[str]:
-        found = (len(self.store.read(file.name)), from_ipc(self.store.read(file.name)).num_rows)
-        if found != (file.bytes, file.rows):
-            yield f"{file.name}: {found[0]} bytes and {found[1]} rows, metadata says {file.bytes} and {file.rows}"
+        sizes = (len(self.store.read(file.name)), from_ipc(self.store.read(file.name)).num_rows)
+        if sizes != (file.bytes, file.rows):
+            yield f"{file.name}: {sizes[0]} bytes and {sizes[1]} rows, metadata says {file.bytes} and {file.rows}"
         deleted = deleted_positions(self.store, file)
         if len(deleted) != file.deleted_rows or (deleted and deleted.max() >= file.rows):
             yield f"{file.deleted}: {len(deleted)} positions, expected {file.deleted_rows} below {file.rows}"

@@ -77,15 +77,15 @@ def unkept(files: pl.DataFrame, territory: Territory) -> pl.DataFrame:
 
 def foreign(files: pl.DataFrame, nested: Iterable[tuple[int, str]]) -> pl.Series:
     """Whether each of `files` is in one of the folders: (place, folder with a trailing slash)."""
-    found = pl.repeat(value=False, n=len(files), dtype=pl.Boolean, eager=True)
+    mask = pl.repeat(value=False, n=len(files), dtype=pl.Boolean, eager=True)
     groups: dict[tuple[int, int], list[str]] = {}
     for place, folder in nested:
         groups.setdefault((place, folder.count("/")), []).append(folder)
     for (place, depth), folders in sorted(groups.items()):
         prefix = files["name"].str.extract(rf"\A((?:[^/]*/){{{depth}}})", 1)
         inside = prefix.is_in(folders).fill_null(value=False)
-        found = found | (inside & (files["place"] == place))
-    return found
+        mask = mask | (inside & (files["place"] == place))
+    return mask
 
 
 def bare(column: str) -> pl.Expr:
@@ -95,11 +95,11 @@ def bare(column: str) -> pl.Expr:
 
 def stored(storage: Storage, names: Sequence[str]) -> pl.DataFrame:
     """What the store has of `names`: name, bytes, modified_ms. One request each."""
-    found = [file for name in names if (file := storage.stat(name)) is not None]
+    files = [file for name in names if (file := storage.stat(name)) is not None]
     columns = {
-        "name": [file.name for file in found],
-        "bytes": [file.bytes for file in found],
-        "modified_ms": [file.modified_ms for file in found],
+        "name": [file.name for file in files],
+        "bytes": [file.bytes for file in files],
+        "modified_ms": [file.modified_ms for file in files],
     }
     return pl.DataFrame(columns, schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64})
 

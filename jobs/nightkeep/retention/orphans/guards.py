@@ -54,11 +54,11 @@ def check_spelling(counted: Counted, table: str) -> None:
 
 def not_proven(counted: Counted, mode: Mode) -> str | None:
     """Why these orphans may not be deleted for good: nothing tells that the lists which do not name them are whole."""
-    found = counted.not_evident if mode is Mode.DELETE else ()
-    if not found:
+    reasons = counted.not_evident if mode is Mode.DELETE else ()
+    if not reasons:
         return None
-    more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
-    return f"there is no evidence that all live files are named ({found[0]}{more}); {_WITHOUT_EVIDENCE}"
+    more = f", and {len(reasons) - 1} more like it" if len(reasons) > 1 else ""
+    return f"there is no evidence that all live files are named ({reasons[0]}{more}); {_WITHOUT_EVIDENCE}"
 
 
 _WITHOUT_EVIDENCE: Final = "they can be put aside, and brought back"
@@ -87,11 +87,11 @@ def store_ahead_ms(territory: Territory, run: Run, clock: Callable[[], int]) -> 
     storage, name = territory.storage, below(own_folder(territory), f"{CLOCK}{run.token}-{run.attempt}")
     before = clock()
     storage.put(name, b"")
-    found, after = storage.stat(name), clock()
+    stored, after = storage.stat(name), clock()
     storage.delete(name)
-    if found is None:
+    if stored is None:
         raise EvidenceError(spelled(storage, name), "there, as it was just written", "no such file")
-    ahead = max(found.modified_ms - after, 0) + min(found.modified_ms - before, 0)
+    ahead = max(stored.modified_ms - after, 0) + min(stored.modified_ms - before, 0)
     return ahead if abs(ahead) > TICK_MS else 0
 
 

@@ -122,11 +122,11 @@ class InlineSets:
 
     def _add(self, read: tuple[pl.DataFrame, Tally]) -> None:
         """Listed files to the candidates."""
-        found, unreadable = read
+        batches, unreadable = read
         self._unreadable += unreadable
-        self._nested.update(found.filter(pl.col(NESTED).is_not_null()).select("place", NESTED).unique().iter_rows())
-        self._listed.append(found.drop(NESTED))
-        self._hold(len(found))
+        self._nested.update(batches.filter(pl.col(NESTED).is_not_null()).select("place", NESTED).unique().iter_rows())
+        self._listed.append(batches.drop(NESTED))
+        self._hold(len(batches))
 
     def _hold(self, names: int) -> None:
         self._held += names
@@ -255,14 +255,14 @@ def _by_kind(orphans: pl.DataFrame) -> dict[str, Tally]:
 
 def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     """Those of `needed` that are not among `listed`, or with another size; by name."""
-    found = listed.select("name", pl.col("bytes").alias("found"))
-    pairs = needed.join(found, on="name", how="left", maintain_order="none")
+    sizes = listed.select("name", pl.col("bytes").alias("found"))
+    pairs = needed.join(sizes, on="name", how="left", maintain_order="none")
     return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")
 
 
 def _doubles(doubled: pl.DataFrame) -> tuple[str, ...]:
-    found = doubled.select("name", "other", "bytes").unique().sort("name", "other").head(EXAMPLES)
-    return tuple(f"{name} and {other}, of {size} bytes" for name, other, size in found.iter_rows())
+    pairs = doubled.select("name", "other", "bytes").unique().sort("name", "other").head(EXAMPLES)
+    return tuple(f"{name} and {other}, of {size} bytes" for name, other, size in pairs.iter_rows())
 
 
 def _examples(wrong: pl.DataFrame) -> tuple[Amiss, ...]:

@@ -35,7 +35,7 @@ _LOST = "neither at home nor in quarantine any more"
 _PURGED = "the list of these files is gone, and they with it: they were purged"
 
 
-def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[str] = ()) -> Restored:
+def restore(territory: Territory, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> Restored:
     """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
 
     Files go back to where they were. `told` are folders that the run's documents name, below other homes where the
@@ -45,20 +45,20 @@ def restore(territory: Territory, run_id: str, *, now_ms: int, told: Sequence[st
     table that may not be changed, CorruptMetadata for a list of files that is damaged.
     """
     refuse_changes(territory)
-    folders = folders_of(territory, run_id, told=told)
+    folders = folders_of(territory, run_id, vouched=vouched)
     territory = replace(territory, storage=within(territory.storage, *map(home_of, folders), more=True))
     storage = territory.storage
-    found = [part for folder in folders for part in parts(storage, folder)]
-    found = [part for part in found if part.planned or Mark.RESTORED not in part.marks]
-    if not any(part.planned for part in found):
+    planned = [part for folder in folders for part in parts(storage, folder)]
+    planned = [part for part in planned if part.planned or Mark.RESTORED not in part.marks]
+    if not any(part.planned for part in planned):
         runs = ", ".join(dict.fromkeys(_run_ids(territory))) or "nothing"
         raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
-    for part in found:
+    for part in planned:
         _refuse_busy(territory, part)
-    for folder in dict.fromkeys(part.folder for part in found):
+    for folder in dict.fromkeys(part.folder for part in planned):
         write_restoring(storage, folder, now_ms=now_ms)
     back, conflicts = NO_FILES, list[tuple[str, str]]()
-    for part in found:
+    for part in planned:
         moved, in_the_way = _restore_part(territory, part, now_ms)
         back, conflicts = back + moved, conflicts + in_the_way
     return _restored(back, tuple(conflicts))
@@ -176,10 +176,10 @@ def _run_ids(territory: Territory) -> Iterator[str]:
 
 def _since(storage: Storage, folder: str) -> int | None:
     """When the last of a run's parts was closed or restored; None for one that is not."""
-    found = parts(storage, folder)
-    if any(part.cut_short for part in found):
+    quarantined = parts(storage, folder)
+    if any(part.cut_short for part in quarantined):
         return None
-    marks = [read_mark(storage, part, mark)[0] for part in found for mark in part.marks]
+    marks = [read_mark(storage, part, mark)[0] for part in quarantined for mark in part.marks]
     # Killed before its first list was whole, or while it was purged: nothing but the store tells its age.
     return max(marks or [stored.modified_ms for stored in storage.list(folder)], default=None)
 
@@ -189,8 +189,8 @@ def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> 
 
     Ends where a restore has begun meanwhile.
     """
-    purged, found = NO_FILES, parts(storage, folder)
-    for part in found:
+    purged, quarantined = NO_FILES, parts(storage, folder)
+    for part in quarantined:
         for batch in storage.walk(part.files):
             if _is_wanted_back(storage, folder, restored_before_ms):
                 return purged
@@ -200,7 +200,7 @@ def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> 
                 return purged
     if _is_wanted_back(storage, folder, restored_before_ms):
         return purged
-    for part in found:
+    for part in quarantined:
         storage.delete(part.plan)
     for stored in storage.list(folder):
         storage.delete(stored.name)

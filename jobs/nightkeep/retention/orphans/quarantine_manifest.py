@@ -104,13 +104,13 @@ def folder_of(territory: Territory, run: Run) -> str:
     return below(own_folder(territory), f"quarantine/{_slug(run.run_id)}-{run.token}")
 
 
-def folders_of(territory: Territory, run_id: str, *, told: Sequence[str] = ()) -> tuple[str, ...]:
+def folders_of(territory: Territory, run_id: str, *, vouched: Sequence[str] = ()) -> tuple[str, ...]:
     """Folders of all that ran under an id: one per operation, of earlier releases one for all of them.
 
     `told` are quarantines below other homes that the table may have had; those of other runs are not among the answer.
     """
     named = re.compile(f"(?:.*/)?{re.escape(f'{KEPT}/quarantine/{_slug(run_id)}')}(-[0-9a-f]{{16}})?")
-    return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *told) if named.fullmatch(folder)))
+    return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *vouched) if named.fullmatch(folder)))
 
 
 def home_of(folder: str) -> str:
@@ -125,13 +125,13 @@ def _slug(run_id: str) -> str:
 
 def parts(storage: Storage, folder: str) -> tuple[Part, ...]:
     """All parts of a folder, in order."""
-    found: dict[int, set[str]] = {}
+    marks: dict[int, set[str]] = {}
     for stored in storage.list(folder):
         if match := _NAMES.fullmatch(stored.name.rpartition("/")[2]):
-            found.setdefault(int(match[2]), set()).add(match[1])
+            marks.setdefault(int(match[2]), set()).add(match[1])
     return tuple(
         Part(folder, number, "plan" in words, frozenset(mark for mark in Mark if mark.value in words))
-        for number, words in sorted(found.items())
+        for number, words in sorted(marks.items())
     )
 
 
@@ -193,8 +193,8 @@ def write_mark(storage: Storage, part: Part, mark: Mark, *, left: Sequence[str],
 def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[str]]:
     """When it was set, in epoch milliseconds, and what was left."""
     try:
-        found = json.loads(storage.read(part.mark(mark)))
-        return int(found["at_ms"]), frozenset(map(str, found["left"]))
+        fields = json.loads(storage.read(part.mark(mark)))
+        return int(fields["at_ms"]), frozenset(map(str, fields["left"]))
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
         found = f"something else ({type(failure).__name__})"
         raise CorruptMetadata(spelled(storage, part.mark(mark)), "a mark as JSON", found) from None
@@ -233,8 +233,8 @@ def _temporary(name: str) -> str:
 
 def _header(head: dict[str, Any]) -> Header:
     """Raises TypeError, as `_planned` does, for values that are of no such kind."""
-    told = head["owner"]
-    owner = Owner(_a(str, told["host"]), _a(int, told["pid"]), _a(str, told["started"]))
+    lease = head["owner"]
+    owner = Owner(_a(str, lease["host"]), _a(int, lease["pid"]), _a(str, lease["started"]))
     return Header(_a(str, head["run_id"]), owner, _a(int, head["planned_ms"]))
 
 

@@ -204,10 +204,10 @@ class _Work:
         """Whether the file is still what was listed."""
         if not self.recheck:
             return True
-        found = self._storage.stat(file.path)
+        stored = self._storage.stat(file.path)
         # Buckets list times in milliseconds, and tell whole seconds of one file.
         listed = file.bytes, file.modified_ms // 1000
-        return found is not None and (found.bytes, found.modified_ms // 1000) == listed
+        return stored is not None and (stored.bytes, stored.modified_ms // 1000) == listed
 
 
 def _tally(files: Sequence[Planned]) -> Tally:

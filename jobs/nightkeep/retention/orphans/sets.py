@@ -100,7 +100,7 @@ def total(counts: Sequence[Counted]) -> Counted:
         doubled=sum(each.doubled for each in counts),
         doubles=tuple(sorted(double for each in counts for double in each.doubles)[:EXAMPLES]),
         needed=sum(each.needed for each in counts),
-        unproven=tuple(dict.fromkeys(told for each in counts for told in each.unproven)),
+        unproven=tuple(dict.fromkeys(reason for each in counts for reason in each.unproven)),
         doubted=_sum(each.doubted for each in counts),
     )
 

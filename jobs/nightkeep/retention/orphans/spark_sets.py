@@ -65,8 +65,8 @@ class SparkSets:
     def list(self, territory: Territory) -> None:
         self._territory, self._complete = territory, True
         folders = _folders(territory, self._cores * _TASKS_PER_CORE)
-        rows, told = self._each(partial(_listed, territory), folders)
-        self._nameless = sum((Tally(int(row["modified_ms"]), int(row["bytes"])) for row in told), NO_FILES)
+        rows, extra = self._each(partial(_listed, territory), folders)
+        self._nameless = sum((Tally(int(row["modified_ms"]), int(row["bytes"])) for row in extra), NO_FILES)
         signs = rows.where(F.col(NESTED).isNotNull()).select("place", NESTED).distinct().collect()
         self._nested = {(int(row["place"]), str(row[NESTED])) for row in signs}
         self._keep(rows)
@@ -90,16 +90,16 @@ class SparkSets:
         compared = names.repartition(parts, "part").groupBy("part").applyInArrow(_comparison(question), _SETTLED)
         self._drop_settled()
         self._settled = _checkpoint(compared)
-        told = self._settled.where(F.col("told").isNotNull()).select("told").collect()
-        counted = total([returned(bytes(row["told"])) for row in told])
+        counts = self._settled.where(F.col("told").isNotNull()).select("told").collect()
+        counted = total([returned(bytes(row["told"])) for row in counts])
         listed, unknown = counted.listed + self._nameless, counted.unknown + self._nameless
         return replace(counted, listed=listed, unknown=unknown, unproven=self._witness.unproven)
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
         if self._settled is None:
             return
-        found = self._settled.where(F.col("told").isNull()).select(*ORPHANS.names).orderBy("name")
-        for row in found.mapInArrow(_streams, "rows binary").toLocalIterator(prefetchPartitions=True):
+        orphans = self._settled.where(F.col("told").isNull()).select(*ORPHANS.names).orderBy("name")
+        for row in orphans.mapInArrow(_streams, "rows binary").toLocalIterator(prefetchPartitions=True):
             for batch in pa.ipc.open_stream(bytes(row["rows"])):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=ORPHANS)
 
@@ -127,11 +127,11 @@ class SparkSets:
         seen: set[object], witness: Witness,
     ) -> tuple[DataFrame, DataFrame]:  # fmt: skip
         """What the roots name, and what those of their sources hold that are not in `seen`, which grows."""
-        reached, told = self._each(partial(_reached, table, named), roots)
-        for row in told:
+        reached, extra = self._each(partial(_reached, table, named), roots)
+        for row in extra:
             if row["role"] == _HEARD:
                 witness.hear(pickle.loads(bytes(row["told"])))
-        fresh = {pickle.loads(bytes(row["told"])) for row in told if row["role"] == _SOURCE} - seen
+        fresh = {pickle.loads(bytes(row["told"])) for row in extra if row["role"] == _SOURCE} - seen
         seen |= fresh
         return reached, self._each(partial(_lived, table, named), [*fresh])[0]
 
@@ -146,11 +146,11 @@ class SparkSets:
         finally:
             sent.destroy()
         nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED, _HEARD)
-        told = rows.where(nameless).select("role", "bytes", "modified_ms", "told").distinct().collect()
-        for row in told:
+        extra = rows.where(nameless).select("role", "bytes", "modified_ms", "told").distinct().collect()
+        for row in extra:
             if row["role"] == _FAILED:
                 returned(bytes(row["told"]))
-        return rows, told
+        return rows, extra
 
     def _keep(self, *rows: DataFrame) -> None:
         self._rows += rows
@@ -206,8 +206,8 @@ def _listed(territory: Territory, folder: tuple[str, bool]) -> Iterator[pl.DataF
 def _reached(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], root: Root) -> Iterator[pl.DataFrame]:
     reach = table.reach(root)
     yield named(live_files(reach.files))
-    told = [pickled(source) for source in reach.sources]
-    yield pl.DataFrame({"told": told}, schema={"told": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
+    sources = [pickled(source) for source in reach.sources]
+    yield pl.DataFrame({"told": sources}, schema={"told": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
     if reach.unproven or reach.contents:
         heard = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
         yield pl.DataFrame({"role": [_HEARD], "told": [pickled(heard)]})
@@ -248,7 +248,7 @@ def _raising(failure: Exception) -> bytes:
     def fail() -> None:
         raise failure
 
-    return outcome(fail, told=_TOLD)
+    return outcome(fail, expected=_TOLD)
 
 
 def _comparison(question: _Question) -> Any:
@@ -256,15 +256,15 @@ def _comparison(question: _Question) -> Any:
     asked = pickled(question)
 
     def run(rows: pa.Table) -> pa.Table:
-        found = pickle.loads(asked)
+        question = pickle.loads(asked)
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)
-        sets = _part(found, frame)
+        sets = _part(question, frame)
         # Asks the store for what was reached, and for what is needed and was not listed.
-        told = outcome(lambda: sets.settle(cutoff_ms=found.cutoff_ms, named=found.named), told=_TOLD)
+        answer = outcome(lambda: sets.settle(cutoff_ms=question.cutoff_ms, named=question.named), expected=_TOLD)
         orphans = pa.Table.from_batches(sets.orphans(), ORPHANS)
         columns = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in orphans.columns]
-        return pa.table([*columns, pa.array([None] * len(orphans) + [told], pa.binary())], [*ORPHANS.names, "told"])
+        return pa.table([*columns, pa.array([None] * len(orphans) + [answer], pa.binary())], [*ORPHANS.names, "told"])
 
     return run
 

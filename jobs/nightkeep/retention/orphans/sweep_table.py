@@ -59,11 +59,11 @@ def sweep(
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
     check_evidence(counted, territory)
-    found = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=_unseen(whole, territory))
+    result = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=_unseen(whole, territory))
     if order.mode is Mode.DRY_RUN:
-        return _told(found, counted, order)
+        return _told(result, counted, order)
     if reason := not_proven(counted, order.mode) or too_many(counted, order):
-        return replace(found, outcome=Outcome.REFUSED, reason=reason)
+        return replace(result, outcome=Outcome.REFUSED, reason=reason)
     acted = Acted()
     if counted.orphans.files:
         before()
@@ -76,7 +76,7 @@ def sweep(
             older_than_ms=order.older_than_ms,
             announce=table if isinstance(table, Announces) else None,
         )
-    return _ended(found, acted, territory, order=order, now_ms=run.now_ms)
+    return _ended(result, acted, territory, order=order, now_ms=run.now_ms)
 
 
 def _require_own_place(whole: Territory, territory: Territory) -> None:
@@ -96,18 +96,18 @@ def _names(run_id: str | None) -> tuple[str, ...]:
     return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
 
 
-def _told(found: Swept, counted: Counted, order: SweepOrder) -> Swept:
+def _told(result: Swept, counted: Counted, order: SweepOrder) -> Swept:
     if not counted.orphans.files and not counted.doubted.files:
-        return found
+        return result
     reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
     if refusal := too_many(counted, order):
         reason += f"; acting would be refused: {refusal}"
     if unproven := not_proven(counted, Mode.DELETE):
         reason += f"; deleting would be refused: {unproven}"
-    return replace(found, outcome=Outcome.SKIPPED, reason=reason)
+    return replace(result, outcome=Outcome.SKIPPED, reason=reason)
 
 
-def _ended(found: Swept, acted: Acted, territory: Territory, *, order: SweepOrder, now_ms: int) -> Swept:
+def _ended(result: Swept, acted: Acted, territory: Territory, *, order: SweepOrder, now_ms: int) -> Swept:
     purged, failed = NO_FILES, acted.failed
     try:
         if order.purge_after_ms is not None:
@@ -124,9 +124,9 @@ def _ended(found: Swept, acted: Acted, territory: Territory, *, order: SweepOrde
     done = acted.gone.files or purged.files
     outcome = Outcome.FAILED if failed else Outcome.VERIFIED if done else Outcome.UNCHANGED
     return replace(
-        found,
+        result,
         outcome=outcome,
-        reason="; ".join(said) or found.reason,
+        reason="; ".join(said) or result.reason,
         acted=acted.gone,
         left=acted.left,
         failed=failed,

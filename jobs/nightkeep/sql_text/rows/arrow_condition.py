@@ -57,8 +57,8 @@ def _among(columns: tuple[Column, ...], keys: pa.Table, rows: pa.Table) -> Any:
             pc.add(pc.multiply(_number(one, firsts), pa.scalar(step, pa.int64())), _number(two, seconds))
             for one, two in ((held, more), (wanted, other))
         )
-    found = pc.is_in(held, value_set=wanted)
-    return found if len(columns) > 1 else pc.if_else(pc.is_null(held), pa.scalar(None, pa.bool_()), found)
+    members = pc.is_in(held, value_set=wanted)
+    return members if len(columns) > 1 else pc.if_else(pc.is_null(held), pa.scalar(None, pa.bool_()), members)
 
 
 def _number(values: Any, known: Any) -> Any:

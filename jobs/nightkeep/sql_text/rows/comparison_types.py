@@ -85,24 +85,24 @@ def _as_bytes(literal: object, kind: pa.DataType) -> object:
 
 
 def _as_date(literal: object, kind: pa.DataType) -> object:
-    found = date.fromisoformat(literal) if isinstance(literal, str) else literal
-    if not isinstance(found, date) or isinstance(found, datetime):
+    value = date.fromisoformat(literal) if isinstance(literal, str) else literal
+    if not isinstance(value, date) or isinstance(value, datetime):
         raise ValueError("expected DATE '..'")
-    return found
+    return value
 
 
 def _as_moment(literal: object, kind: pa.DataType) -> object:
     """Of a zone where the column has one, by default UTC; without where it has none."""
-    found = datetime.fromisoformat(literal) if isinstance(literal, str) else literal
-    if isinstance(found, date) and not isinstance(found, datetime):
-        found = datetime.combine(found, time())
-    if not isinstance(found, datetime):
+    value = datetime.fromisoformat(literal) if isinstance(literal, str) else literal
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
         raise ValueError("expected TIMESTAMP '..'")
     if pa.types.is_timestamp(kind) and kind.tz is None:
-        if found.tzinfo is not None:
+        if value.tzinfo is not None:
             raise ValueError("expected one without a zone")
-        return found
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return value
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 _CONVERT: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataType], object]], ...]] = (

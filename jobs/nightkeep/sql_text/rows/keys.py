@@ -52,10 +52,10 @@ def _wrong(file: Path, expected: str, found: str) -> UsageError:
 def _unique(file: Path, keys: pa.Table) -> pa.Table:
     if not keys.num_rows or not keys.num_columns:
         raise _wrong(file, "keys", "none")
-    found = keys.group_by(keys.column_names, use_threads=False).aggregate([])
-    if found.num_rows > MAX_KEYS:
-        raise _wrong(file, f"at most {MAX_KEYS} keys ({_ADVICE})", str(found.num_rows))
-    return found
+    groups = keys.group_by(keys.column_names, use_threads=False).aggregate([])
+    if groups.num_rows > MAX_KEYS:
+        raise _wrong(file, f"at most {MAX_KEYS} keys ({_ADVICE})", str(groups.num_rows))
+    return groups
 
 
 def _condition(file: Path, keys: pa.Table) -> str:
@@ -67,7 +67,7 @@ def _condition(file: Path, keys: pa.Table) -> str:
     if len(patterns) > MAX_NULL_PATTERNS:
         expected = f"at most {MAX_NULL_PATTERNS} sets of columns that are null together ({_ADVICE})"
         raise _wrong(file, expected, str(len(patterns)))
-    text = " OR ".join(_alternative(keys.column_names, *found) for found in sorted(patterns.items()))
+    text = " OR ".join(_alternative(keys.column_names, *pattern) for pattern in sorted(patterns.items()))
     if len(text) > MAX_CHARACTERS:
         raise _wrong(file, f"keys of at most {MAX_CHARACTERS} characters ({_ADVICE})", f"{len(text)}")
     return text
@@ -136,10 +136,10 @@ def _json_lines(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _pairs(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a line that has a column more than once")
-    return found
+    return fields
 
 
 def _of_json(file: Path, name: str, values: Sequence[Any], kind: pa.DataType) -> ChunkedArray:

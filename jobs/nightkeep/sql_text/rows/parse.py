@@ -41,13 +41,13 @@ def rows_where(text: str, schema: pa.Schema) -> Test:
 
 def _parsed(text: str, schema: pa.Schema) -> Test:
     try:
-        found = sqlglot.parse(text, dialect="spark")
+        nodes = sqlglot.parse(text, dialect="spark")
     except SqlglotError as failure:
         reason = str(failure).partition("\n")[0]
         raise UsageError(f"condition on rows {text!r}: expected one that parses, found {reason}") from failure
-    if len(found) != 1 or not isinstance(found[0], exp.Expression):
-        raise UsageError(f"condition on rows {text!r}: expected one condition, found {len(found)}")
-    return _Condition(text, schema).test(found[0])
+    if len(nodes) != 1 or not isinstance(nodes[0], exp.Expression):
+        raise UsageError(f"condition on rows {text!r}: expected one condition, found {len(nodes)}")
+    return _Condition(text, schema).test(nodes[0])
 
 
 def shortened(text: str) -> str:
@@ -139,8 +139,8 @@ def _in(scope: _Condition, node: exp.Expression) -> Test:
             sets.setdefault(test.left, []).append(test.right.value)
         else:
             rest.append(test)
-    found = [Among((column,), _keys([column], [values])) for column, values in sets.items()]
-    return reduce(Or, [*found, *rest])
+    memberships = [Among((column,), _keys([column], [values])) for column, values in sets.items()]
+    return reduce(Or, [*memberships, *rest])
 
 
 def _tuples(scope: _Condition, node: exp.Expression) -> Test:

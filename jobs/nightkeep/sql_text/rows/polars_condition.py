@@ -77,10 +77,10 @@ def _operand(side: Column | Value) -> pl.Expr:
 
 
 def _column(column: Column) -> pl.Expr:
-    found = pl.col(column.path[0])
+    column_expr = pl.col(column.path[0])
     for name in column.path[1:]:
-        found = found.struct.field(name)
-    return found
+        column_expr = column_expr.struct.field(name)
+    return column_expr
 
 
 def _type(kind: pa.DataType) -> pl.DataType:
