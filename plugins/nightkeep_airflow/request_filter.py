@@ -64,10 +64,10 @@ def _conf(body: bytes) -> Mapping[str, Any] | None:
     if len(body) > MAX_BODY_BYTES:
         return None
     try:
-        found = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    conf = found.get("conf") if isinstance(found, dict) else None
+    conf = value.get("conf") if isinstance(value, dict) else None
     return conf if isinstance(conf, dict) else None
 
 

@@ -32,15 +32,15 @@ def check(
     chosen = find_place(policy, reports).policy.effective(table)
     _require_versions(chosen, {"--version": version, "--base": base})
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        found = engine.checker().check(
+        checked = engine.checker().check(
             CheckRequest(
                 address=chosen.address, version=version, base_version=base,
                 byte_budget=chosen.settings.check.byte_budget, commit_user=None,
             ),
             spark=engine.spark(),
         )  # fmt: skip
-    put(found.to_json() if as_json else str(found), as_json=as_json)
-    raise typer.Exit(_STATUS.get(CheckStatus(found.status), 0))
+    put(checked.to_json() if as_json else str(checked), as_json=as_json)
+    raise typer.Exit(_STATUS.get(CheckStatus(checked.status), 0))
 
 
 def diff(
@@ -53,9 +53,9 @@ def diff(
     chosen = find_place(policy, None).policy.effective(table)
     _require_versions(chosen, {"--version": version, "--other": other})
     with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        found = engine.differ().diff(chosen.address, version, other, spark=engine.spark())
-    put(found.to_json() if as_json else str(found), as_json=as_json)
-    raise typer.Exit(0 if found.equal else Outcome.MISMATCH.exit_status)
+        compared = engine.differ().diff(chosen.address, version, other, spark=engine.spark())
+    put(compared.to_json() if as_json else str(compared), as_json=as_json)
+    raise typer.Exit(0 if compared.equal else Outcome.MISMATCH.exit_status)
 
 
 def _require_versions(chosen: EffectivePolicy, asked: Mapping[str, int | None]) -> None:

@@ -51,7 +51,7 @@ def remember(log: Log, engine: Engine) -> None:
         return
     with log.stage("before"):
         try:
-            found = engine.contents().content(
+            content = engine.contents().content(
                 log.policy.address, spark=engine.spark(), byte_budget=log.policy.settings.check.byte_budget
             )
         except RefusedTable as refusal:
@@ -60,9 +60,9 @@ def remember(log: Log, engine: Engine) -> None:
     log.facts["units"] = tuple(
         UnitResult(
             partition="", bucket=None, outcome=Outcome.SKIPPED, rows=held.rows, base_fingerprint=str(held),
-            extra={"view": view.value, "version": found.version},
+            extra={"view": view.value, "version": content.version},
         )
-        for view, held in found.views.items()
+        for view, held in content.views.items()
     )  # fmt: skip
 
 
@@ -79,15 +79,15 @@ def judged(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, *
     """
     begun = time.perf_counter()
     try:
-        found = _opinion(document, policy, order, engine)
-        expectations = _expectations(found)
-        document = replace(document, units=_units(document, found))
+        opinion = _opinion(document, policy, order, engine)
+        expectations = _expectations(opinion)
+        document = replace(document, units=_units(document, opinion))
     except (NightkeepError, OSError) as failure:
-        found, expectations = None, Expectations(CheckStatus.ERRORED, reason=f"{type(failure).__name__}: {failure}")
+        opinion, expectations = None, Expectations(CheckStatus.ERRORED, reason=f"{type(failure).__name__}: {failure}")
     seconds = {**document.metrics.seconds, "check": time.perf_counter() - begun}
     checked = replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
-    if found is not None and expectations.status is CheckStatus.FAILED:
-        return _held(checked, found, order.reports)
+    if opinion is not None and expectations.status is CheckStatus.FAILED:
+        return _held(checked, opinion, order.reports)
     outcome = Outcome.worst([_acted_outcome(document), _OUTCOMES.get(expectations.status, Outcome.VERIFIED)])
     return replace(checked, outcome=outcome)
 
@@ -113,11 +113,11 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder,
 
 def _before(document: RunDocument) -> Content | None:
     """What was remembered; None where nothing was."""
-    told = [unit for unit in document.units if unit.base_fingerprint is not None]
-    if not told:
+    units = [unit for unit in document.units if unit.base_fingerprint is not None]
+    if not units:
         return None
-    views = {View(unit.extra["view"]): Fingerprint.parse(str(unit.base_fingerprint)) for unit in told}
-    return Content(cast(int, told[0].extra["version"]), views, "")
+    views = {View(unit.extra["view"]): Fingerprint.parse(str(unit.base_fingerprint)) for unit in units}
+    return Content(cast(int, units[0].extra["version"]), views, "")
 
 
 def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> tuple[Content | None, str | None]:
@@ -126,13 +126,13 @@ def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> t
         return None, "what the table held before is not known"
     budget = policy.settings.check.byte_budget
     try:
-        found = engine.contents().content(
+        content = engine.contents().content(
             policy.address, spark=engine.spark(), byte_budget=budget, version=before.version
         )
     except (RefusedTable, MissingFile) as failure:
         # Every file of every retained version was there a moment ago: the version itself expired.
         return None, str(failure)
-    return found, None
+    return content, None
 
 
 def _table(policy: EffectivePolicy) -> Sweeps:
@@ -147,22 +147,22 @@ def retention_of(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
     return Retention(now_ms, older_than, unchecked_versions(policy, order.reports, now_ms=now_ms))
 
 
-def _expectations(found: _Opinion) -> Expectations:
-    results = tuple(ExpectationResult(r.name, CheckStatus(r.status), r.detail) for r in found.results)
+def _expectations(opinion: _Opinion) -> Expectations:
+    results = tuple(ExpectationResult(r.name, CheckStatus(r.status), r.detail) for r in opinion.results)
     statuses = {result.status for result in results}
     worst = next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in statuses), CheckStatus.PASSED)
     # What was not looked at is not proven, whatever else passed.
-    status = CheckStatus.SKIPPED if worst is CheckStatus.PASSED and found.why else worst
-    wrong = [*found.present.examples, *found.present.unreadable]
+    status = CheckStatus.SKIPPED if worst is CheckStatus.PASSED and opinion.why else worst
+    wrong = [*opinion.present.examples, *opinion.present.unreadable]
     return Expectations(
-        status, results, coverage=found.coverage, reason=found.why, extra={"files": wrong} if wrong else {}
+        status, results, coverage=opinion.coverage, reason=opinion.why, extra={"files": wrong} if wrong else {}
     )
 
 
-def _units(document: RunDocument, found: _Opinion) -> tuple[UnitResult, ...]:
-    if found.after is None:
+def _units(document: RunDocument, opinion: _Opinion) -> tuple[UnitResult, ...]:
+    if opinion.after is None:
         return document.units
-    return tuple(_compared(unit, found.after.views[View(unit.extra["view"])]) for unit in document.units)
+    return tuple(_compared(unit, opinion.after.views[View(unit.extra["view"])]) for unit in document.units)
 
 
 def _compared(unit: UnitResult, holds: Fingerprint) -> UnitResult:
@@ -176,9 +176,9 @@ def _acted_outcome(document: RunDocument) -> Outcome:
     return Outcome.VERIFIED if document.extra.get("finished") else Outcome.FAILED
 
 
-def _held(document: RunDocument, found: _Opinion, reports: str) -> RunDocument:
+def _held(document: RunDocument, opinion: _Opinion, reports: str) -> RunDocument:
     failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
-    wrong = [*found.present.examples, *found.present.unreadable][:5]
+    wrong = [*opinion.present.examples, *opinion.present.unreadable][:5]
     reason = f"after files went, not so: {', '.join(failed)}"
     reason += f" ({'; '.join(wrong)})" if wrong else ""
     back = _way_back(document)

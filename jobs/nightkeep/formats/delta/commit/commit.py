@@ -91,15 +91,15 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
 def undermined(storage: Storage, candidate: Candidate) -> str | None:
     """Whether the log was cut, or the table created anew, while the candidate was committed."""
     parent = candidate.parent
-    found = digest(storage, parent.version)
-    if found == parent.commit or not visible(storage, candidate):
+    identity = digest(storage, parent.version)
+    if identity == parent.commit or not visible(storage, candidate):
         return None
     staged = f"version {parent.version}, which it was staged on"
-    if found:
+    if identity:
         return f"{staged}, was replaced while it was committed"
     # A cleanup of the log leaves nothing older, or a checkpoint.
     is_older_left = any(number < parent.version for number, _ in commits_newest_first(storage))
-    return f"{staged}, was cut off the log while it was committed" if found is None and is_older_left else None
+    return f"{staged}, was cut off the log while it was committed" if identity is None and is_older_left else None
 
 
 def visible(storage: Storage, candidate: Candidate) -> bool:
@@ -113,17 +113,17 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
 
 def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     """The versions that this run committed, ascending, among those whose commits still exist."""
-    found: list[int] = []
+    versions: list[int] = []
     newest_ms = 0
     for version, info in commit_infos(storage):
         newest_ms = newest_ms or _time(info)
         if info.get("userMetadata") == commit_user(run.token):
-            found.append(version)
+            versions.append(version)
         # A commit that does not say when it was made says nothing of those before it.
         # Our clock may be ahead of those of all writers.
         elif 0 < _time(info) < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
             break
-    return tuple(reversed(found))
+    return tuple(reversed(versions))
 
 
 def units_of(storage: Storage, schema: TableSchema, version: int) -> tuple[UnitKey, ...]:
@@ -135,8 +135,8 @@ def units_of(storage: Storage, schema: TableSchema, version: int) -> tuple[UnitK
 
 
 def _partition(file: Raw) -> Mapping[str, str | None]:
-    told = file.get("partitionValues")
-    return told if isinstance(told, Mapping) else {}
+    values = file.get("partitionValues")
+    return values if isinstance(values, Mapping) else {}
 
 
 def conflicts(
@@ -250,15 +250,15 @@ def _numbered(parent: DeltaSnapshot, edit: DeltaEdit) -> tuple[list[Raw], int | 
         return list(edit.added), None
     known = {file.path: file.raw for file in edit.removed}
     mark = -1 if parent.row_id_high_water_mark is None else parent.row_id_high_water_mark
-    found: list[Raw] = []
+    adds: list[Raw] = []
     for add in edit.added:
         before = known.get(str(add["path"]), {})
         base, version = before.get("baseRowId"), before.get("defaultRowCommitVersion")
         if base is None:
             base, mark = mark + 1, mark + _rows(add)
         ids = {"baseRowId": base, "defaultRowCommitVersion": parent.version + 1 if version is None else version}
-        found.append({**add, **ids})
-    return found, mark if mark >= 0 else None
+        adds.append({**add, **ids})
+    return adds, mark if mark >= 0 else None
 
 
 def _rows(add: Raw) -> int:
@@ -272,5 +272,5 @@ def _rows(add: Raw) -> int:
 
 def _time(info: Raw) -> int:
     """When a commit says it was made, in epoch milliseconds; 0 where it does not say."""
-    told = info.get("timestamp")
-    return told if isinstance(told, int) else 0
+    timestamp = info.get("timestamp")
+    return timestamp if isinstance(timestamp, int) else 0

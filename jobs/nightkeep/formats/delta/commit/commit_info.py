@@ -99,8 +99,8 @@ def _quartiles(sizes: Sequence[int]) -> dict[str, int]:
     if not sizes:
         return {}
     ordered, names = sorted(sizes), ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize")
-    found = {name: ordered[len(ordered) * quarter // 4] for quarter, name in enumerate(names)}
-    return found | {"maxFileSize": ordered[-1]}
+    quartiles = {name: ordered[len(ordered) * quarter // 4] for quarter, name in enumerate(names)}
+    return quartiles | {"maxFileSize": ordered[-1]}
 
 
 def _size(add: Mapping[str, object]) -> int:

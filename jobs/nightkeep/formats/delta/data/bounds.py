@@ -42,11 +42,11 @@ class Bounds:
 
 def bounds(schema: TableSchema, files: Sequence[DataFile], column: Path) -> Bounds:
     """Of one leaf, by its path of logical names. Raises CorruptMetadata for a leaf or statistics that there are not."""
-    found = every_bounds(schema, files, [column])
-    if column not in found:
+    by_column = every_bounds(schema, files, [column])
+    if column not in by_column:
         known = ", ".join(".".join(leaf.path) for leaf in leaves(schema))
         raise CorruptMetadata("statistics", f"a leaf column named {'.'.join(column)}", f"columns {known}")
-    return found[column]
+    return by_column[column]
 
 
 def every_bounds(
@@ -119,9 +119,9 @@ def _at(objects: list[Any], path: Path) -> list[Any]:
 
 def _nulls(counts: Array, parsed: _Parsed) -> Array:
     """With wide bounds, only none and all mean anything (PROTOCOL.md, "Per-file Statistics")."""
-    found: Any = counts
-    none_or_all = pc.or_kleene(pc.equal(found, pa.scalar(0)), pc.equal(found, parsed.rows))
-    return cast(Array, pc.if_else(pc.or_kleene(parsed.tight, none_or_all), found, None))
+    nulls: Any = counts
+    none_or_all = pc.or_kleene(pc.equal(nulls, pa.scalar(0)), pc.equal(nulls, parsed.rows))
+    return cast(Array, pc.if_else(pc.or_kleene(parsed.tight, none_or_all), nulls, None))
 
 
 def _counts(values: list[Any]) -> Array:
@@ -135,10 +135,10 @@ def _typed(values: list[Any], leaf: Leaf) -> Array:
         return pa.array([None] * len(values), leaf.type)
     convert = _converter(leaf.type)
     try:
-        found = convert(values)
+        typed = convert(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        found = pa.concat_arrays([_alone(value, convert, leaf.type) for value in values])
-    return _finite(found) if pa.types.is_floating(leaf.type) else found
+        typed = pa.concat_arrays([_alone(value, convert, leaf.type) for value in values])
+    return _finite(typed) if pa.types.is_floating(leaf.type) else typed
 
 
 def _alone(value: Any, convert: Callable[[list[Any]], Array], kind: Any) -> Array:
@@ -165,5 +165,5 @@ def _from_text(values: list[Any], kind: Any) -> Array:
 
 
 def _finite(values: Array) -> Array:
-    found: Any = pc.if_else(pc.is_nan(values), float("inf"), values)
-    return cast(Array, found.cast(values.type))
+    finite: Any = pc.if_else(pc.is_nan(values), float("inf"), values)
+    return cast(Array, finite.cast(values.type))

@@ -82,8 +82,8 @@ class FileReader:
         return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
-        found = list(pieces)
-        return pa.concat_tables(found) if found else _arrow_schema(self._columns(names)).empty_table()
+        tables = list(pieces)
+        return pa.concat_tables(tables) if tables else _arrow_schema(self._columns(names)).empty_table()
 
     def _pieces(
         self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
@@ -92,9 +92,9 @@ class FileReader:
         held = sorted({column.held for column in columns if column.held is not None})
         leaves = [leaf for place in held for leaf in range(self._leaves[place], self._leaves[place + 1])]
         for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
-            found = dict(zip(held, piece.columns, strict=True))
+            by_name = dict(zip(held, piece.columns, strict=True))
             ordinals = range(start, start + piece.num_rows)
-            arrays = [self._array(column, found, ordinals) for column in columns]
+            arrays = [self._array(column, by_name, ordinals) for column in columns]
             yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
 
     def _array(self, column: _Column, held: Mapping[int, Array], ordinals: range) -> ChunkedArray:
@@ -102,13 +102,13 @@ class FileReader:
         if column.held is None:
             return chunked([self._filled(column, ordinals)], column.type)
         try:
-            found = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
+            array = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
         except ValueError as failure:
             subject = f"{self.subject} column {column.name}"
             raise CorruptMetadata(subject, f"values of {column.type}", reason_of(failure)) from failure
-        if not column.tracked or not found.null_count:
-            return found
-        return chunked([pc.coalesce(one_array(found), self._filled(column, ordinals))], column.type)
+        if not column.tracked or not array.null_count:
+            return array
+        return chunked([pc.coalesce(one_array(array), self._filled(column, ordinals))], column.type)
 
     def _filled(self, column: _Column, ordinals: range) -> Array:
         """What the file has no values for."""

@@ -47,23 +47,23 @@ def by_name(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | N
     """The field of this name. One that differs by case alone is a doubt: whether an engine reads it, or nulls, depends
     on how its session compares names."""
     del place
-    found = [at for at, field in enumerate(fields) if field.name == wanted.name]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} fields {wanted.name}")
-    if not found:
+    places = [at for at, field in enumerate(fields) if field.name == wanted.name]
+    if len(places) > 1:
+        raise ValueError(f"{len(places)} fields {wanted.name}")
+    if not places:
         near = [field.name for field in fields if field.name.lower() == wanted.name.lower()]
         if near:
             raise ValueError(f"no field {wanted.name}, but {', '.join(near)}, which differs by case")
-    return found[0] if found else None
+    return places[0] if places else None
 
 
 def by_id(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
     """The field of this id."""
     number = field_id(wanted)
-    found = [at for at, field in enumerate(fields) if number is not None and field_id(field) == number]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} fields with id {number}")
-    return found[0] if found else None
+    places = [at for at, field in enumerate(fields) if number is not None and field_id(field) == number]
+    if len(places) > 1:
+        raise ValueError(f"{len(places)} fields with id {number}")
+    return places[0] if places else None
 
 
 def by_place(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
@@ -149,8 +149,8 @@ def _map(array: pa.MapArray[Any, Any], wanted: pa.MapType[Any, Any, Any], stored
 def _rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
     """The same lists or maps of other values; a slice stays one."""
     validity, offsets = array.buffers()[:2]
-    found = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
-    return cast(Array, found)
+    rebuilt = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
+    return cast(Array, rebuilt)
 
 
 def _leaf(array: Array, wanted: pa.DataType) -> Array:

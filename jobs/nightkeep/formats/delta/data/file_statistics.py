@@ -144,11 +144,11 @@ def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
     return column
 
 
-def _least(so_far: Scalar | None, found: Scalar, kind: Any, choose: Callable[..., Any]) -> Scalar | None:
+def _least(so_far: Scalar | None, low: Scalar, kind: Any, choose: Callable[..., Any]) -> Scalar | None:
     """Of the bound so far and the next: the one that `choose` (pc.min or pc.max) takes."""
-    if so_far is None or not found.is_valid:
-        return found if found.is_valid else so_far
-    return choose(pa.array([so_far, found], kind))  # type: ignore[no-any-return]
+    if so_far is None or not low.is_valid:
+        return low if low.is_valid else so_far
+    return choose(pa.array([so_far, low], kind))  # type: ignore[no-any-return]
 
 
 def _python(bound: Scalar) -> object:

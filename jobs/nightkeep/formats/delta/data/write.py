@@ -144,13 +144,13 @@ def _columns(schema: TableSchema) -> list[_StoredColumn]:
 
     Columns of type void are not written (PROTOCOL.md, "Void Type").
     """
-    found: list[_StoredColumn] = []
+    columns_stored: list[_StoredColumn] = []
     for column in schema.fields if schema.stores_partitions else schema.data_fields:
         if not pa.types.is_null(column.type):
             metadata = None if column.id is None else {"PARQUET:field_id": str(column.id)}
             stored = pa.field(column.physical, without_void(column.stored), nullable=column.nullable, metadata=metadata)
-            found.append(_StoredColumn(column.name, stored))
+            columns_stored.append(_StoredColumn(column.name, stored))
     if schema.row_tracking is not None:
-        found.append(_StoredColumn(ROW_ID, pa.field(schema.row_tracking.row_id, pa.int64())))
-        found.append(_StoredColumn(COMMIT_VERSION, pa.field(schema.row_tracking.commit_version, pa.int64())))
-    return found
+        columns_stored.append(_StoredColumn(ROW_ID, pa.field(schema.row_tracking.row_id, pa.int64())))
+        columns_stored.append(_StoredColumn(COMMIT_VERSION, pa.field(schema.row_tracking.commit_version, pa.int64())))
+    return columns_stored

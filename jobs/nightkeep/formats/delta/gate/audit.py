@@ -125,9 +125,9 @@ def _row_id_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[
     if not candidate.schema.assigns_row_ids:
         return
     mark = -1 if parent.row_id_high_water_mark is None else parent.row_id_high_water_mark
-    told = -1 if candidate.row_id_high_water_mark is None else candidate.row_id_high_water_mark
-    if told < mark:
-        yield f"row id high water mark {told}, expected no less than its parent's, {mark}"
+    high_water = -1 if candidate.row_id_high_water_mark is None else candidate.row_id_high_water_mark
+    if high_water < mark:
+        yield f"row id high water mark {high_water}, expected no less than its parent's, {mark}"
     known = {file.path for unit in parent.units for file in unit.files}
     fresh = [file for unit in candidate.units for file in unit.files if file.path not in known]
     spans: list[tuple[int, int, str]] = []
@@ -137,13 +137,13 @@ def _row_id_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[
             yield f"{file.name}: base row id {base} of version {version}, expected one of {candidate.version}"
         else:
             spans.append((base, base + file.rows - 1, file.name))
-    yield from _span_faults(sorted(spans), mark, told)
+    yield from _span_faults(sorted(spans), mark, high_water)
 
 
-def _span_faults(spans: Sequence[tuple[int, int, str]], mark: int, told: int) -> Iterator[str]:
+def _span_faults(spans: Sequence[tuple[int, int, str]], mark: int, high_water: int) -> Iterator[str]:
     for first, last, name in spans:
-        if first <= mark or last > told:
-            yield f"{name}: row ids {first} to {last}, expected above {mark} and up to the new mark, {told}"
+        if first <= mark or last > high_water:
+            yield f"{name}: row ids {first} to {last}, expected above {mark} and up to the new mark, {high_water}"
     for left, right in pairwise(spans):
         if right[0] <= left[1]:
             yield f"{left[2]} and {right[2]}: row ids overlap at {right[0]}"
@@ -177,8 +177,8 @@ def _listing_faults(storage: Storage, unit: DeltaUnit) -> Iterator[str]:
 def _partition_faults(unit: DeltaUnit, fresh: Iterable[DataFile]) -> Iterator[str]:
     """Values that mean the same may be written in several ways, but each column must have one."""
     for file in fresh:
-        told = file.raw.get("partitionValues")
-        columns = sorted(told) if isinstance(told, Mapping) else []
+        values = file.raw.get("partitionValues")
+        columns = sorted(values) if isinstance(values, Mapping) else []
         if columns != sorted(unit.stored_partition):
             yield f"{file.name}: partition values of {columns}, expected of {sorted(unit.stored_partition)}"
 
@@ -204,5 +204,5 @@ def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
 
 def _claims(file: DataFile) -> Mapping[str, object]:
     """Statistics apart from whether their bounds are tight: with deleted rows they no longer are."""
-    told = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
-    return {key: value for key, value in told.items() if key != "tightBounds"}
+    claims = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
+    return {key: value for key, value in claims.items() if key != "tightBounds"}

@@ -38,9 +38,9 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[s
     tops = tuple(dict.fromkeys(leaf.path[0] for leaf in seen))
     for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
         seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
-    told = every_bounds(unit.schema, [file])
+    claims = every_bounds(unit.schema, [file])
     for leaf, held in seen.items():
-        yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, told[leaf.path]))
+        yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims[leaf.path]))
 
 
 def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
@@ -58,16 +58,16 @@ def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
     if schema.mapping is ColumnMapping.NONE:
         return
     for name in wanted.keys() & set(stored.names):
-        told, expected = _id(stored.field(name)), wanted[name].id
-        if told != expected:
-            yield f"column {name}: field id {told}, the schema has {expected}"
+        number, expected = _id(stored.field(name)), wanted[name].id
+        if number != expected:
+            yield f"column {name}: field id {number}, the schema has {expected}"
         yield from _nested_id_faults(name, stored.field(name).type, wanted[name].stored)
 
 
-def _nested_id_faults(name: str, found: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
+def _nested_id_faults(name: str, stored: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
     """Fields of structs, wherever they are; what the schema gives no id may have any."""
-    for place in range(wanted.num_fields if found.num_fields == wanted.num_fields else 0):
-        child, expected = found.field(place), wanted.field(place)
+    for place in range(wanted.num_fields if stored.num_fields == wanted.num_fields else 0):
+        child, expected = stored.field(place), wanted.field(place)
         if isinstance(wanted, pa.StructType) and child.name != expected.name:
             yield f"column {name}: field {child.name}, the schema has {expected.name}"
         if _id(expected) is not None and _id(child) != _id(expected):
@@ -76,8 +76,8 @@ def _nested_id_faults(name: str, found: pa.DataType, wanted: pa.DataType) -> Ite
 
 
 def _id(field: ArrowField) -> int | None:
-    told = (field.metadata or {}).get(_FIELD_ID)
-    return None if told is None else int(told)
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return None if text is None else int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ def _leaf_values(batch: pa.Table, leaf: Leaf) -> ChunkedArray:
     return values
 
 
-def _claim_faults(seen: _Seen, told: Bounds) -> Iterator[str]:
+def _claim_faults(seen: _Seen, claims: Bounds) -> Iterator[str]:
     """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
-    nulls, low, high = told.nulls[0], told.lows[0], told.highs[0]
+    nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
     if seen.nan and high.is_valid and high.as_py() != math.inf:

@@ -112,8 +112,8 @@ def long_value(body: Raw, name: str, *, subject: str) -> int:
 
 def _action(text: str, subject: str) -> Iterator[Action]:
     # Null says that the line holds no such action: some writers list every kind.
-    found = [(kind, body) for kind, body in parse_object(text, subject=subject).items() if body is not None]
-    known = [(kind, body) for kind, body in found if kind in _FIELDS]
+    bodies = [(kind, body) for kind, body in parse_object(text, subject=subject).items() if body is not None]
+    known = [(kind, body) for kind, body in bodies if kind in _FIELDS]
     if len(known) > 1:
         raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in known))
     for kind, body in known:

@@ -126,14 +126,14 @@ def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequen
     plain = [name for name in fields if name not in _PARSED]
     if len(set(fields)) < len(fields):
         raise ValueError(f"{action.name} has fields of one name: {', '.join(fields)}")
-    found: dict[str, Sequence[object]] = _values(_present(file, action.name, plain))
+    columns: dict[str, Sequence[object]] = _values(_present(file, action.name, plain))
     # Statistics in columns are what JSON statistics were parsed into: they serve where those are absent.
-    if action.name == "add" and "stats_parsed" in fields and None in found.get("stats", (None,)):
+    if action.name == "add" and "stats_parsed" in fields and None in columns.get("stats", (None,)):
         column = _present(file, "add", ["path", "stats_parsed"]).field("stats_parsed")
         parsed = stats_texts(column.cast(_with_zones(column.type, "add.stats_parsed", _int96(file))))
-        told = found.get("stats") or [None] * len(parsed)
-        found["stats"] = [text or other for text, other in zip(told, parsed, strict=True)]
-    return found
+        texts = columns.get("stats") or [None] * len(parsed)
+        columns["stats"] = [text or other for text, other in zip(texts, parsed, strict=True)]
+    return columns
 
 
 def struct_fields(action: pa.Field[Any]) -> list[pa.Field[Any]]:
@@ -157,8 +157,8 @@ def require_bounds(file: pq.ParquetFile, *, subject: str) -> None:
 
 def _present(file: pq.ParquetFile, kind: str, fields: Sequence[str]) -> pa.StructArray:
     column = file.read(columns=[f"{kind}.{name}" for name in fields]).column(kind)
-    found = column.filter(pc.is_valid(column))
-    rows = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], column.type)
+    present = column.filter(pc.is_valid(column))
+    rows = pa.concat_arrays(present.chunks) if present.num_chunks else pa.array([], column.type)
     assert isinstance(rows, pa.StructArray)
     return rows
 
@@ -176,11 +176,11 @@ def _with_zones(kind: pa.DataType, path: str, int96: frozenset[str]) -> pa.DataT
 
 
 def _values(rows: pa.StructArray) -> dict[str, Sequence[object]]:
-    found: dict[str, Sequence[object]] = {}
+    columns: dict[str, Sequence[object]] = {}
     for field in rows.type:
         values = rows.field(field.name).to_pylist(maps_as_pydicts="strict")
-        found[field.name] = [_without_nulls(v) for v in values] if pa.types.is_struct(field.type) else values
-    return found
+        columns[field.name] = [_without_nulls(v) for v in values] if pa.types.is_struct(field.type) else values
+    return columns
 
 
 def _bodies(name: str, kind: str, columns: Mapping[str, Sequence[object]]) -> Iterator[Action]:

@@ -82,11 +82,11 @@ def refuse_features(
 def refuse_deletes(table: str, protocol: Raw, metadata: Raw) -> None:
     """Raises RefusedTable where rows may not be deleted: by an append-only table, or without vectors of its own."""
     configuration = metadata.get("configuration")
-    told = configuration if isinstance(configuration, Mapping) else {}
+    properties = configuration if isinstance(configuration, Mapping) else {}
     features = supported(protocol)
-    if "appendOnly" in features and str(told.get("delta.appendOnly", "")).lower() == "true":
+    if "appendOnly" in features and str(properties.get("delta.appendOnly", "")).lower() == "true":
         raise RefusedTable(table, "an append-only table keeps its rows", "set delta.appendOnly = false first")
-    if "deletionVectors" not in features or str(told.get("delta.enableDeletionVectors", "")).lower() != "true":
+    if "deletionVectors" not in features or str(properties.get("delta.enableDeletionVectors", "")).lower() != "true":
         feature = "a table without deletion vectors marks no deleted rows"
         raise RefusedTable(table, feature, "set delta.enableDeletionVectors = true first")
 
@@ -100,8 +100,8 @@ def document() -> str:
 def _verdict(known: Feature) -> str:
     refusals = (f"Refused for `{operation}`: {advice}" for operation, advice in known.refuses.items())
     others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
-    told = ". ".join((known.handled or f"Refused: {known.refused}", *refusals, *others))
-    return f"{told}."
+    sentence = ". ".join((known.handled or f"Refused: {known.refused}", *refusals, *others))
+    return f"{sentence}."
 
 
 def _version(protocol: Raw, name: str) -> int:
@@ -113,10 +113,10 @@ def _version(protocol: Raw, name: str) -> int:
 
 def _named(protocol: Raw, name: str, *, lists: bool) -> Iterator[str]:
     """A list that only the newest versions have, and that they must have (PROTOCOL.md, "Protocol Evolution")."""
-    found = protocol.get(name)
-    if lists and not isinstance(found, list):
-        raise CorruptMetadata("protocol", f"{name}, as its version asks for", kind_of(found))
-    yield from map(str, found if lists and isinstance(found, list) else ())
+    names = protocol.get(name)
+    if lists and not isinstance(names, list):
+        raise CorruptMetadata("protocol", f"{name}, as its version asks for", kind_of(names))
+    yield from map(str, names if lists and isinstance(names, list) else ())
 
 
 _SUITE: Final = "tests/formats/delta/metadata/test_features.py"

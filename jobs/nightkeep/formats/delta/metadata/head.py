@@ -27,8 +27,10 @@ class Head:
     @property
     def has_commit_times(self) -> bool:
         """Whether each commit holds its own time (PROTOCOL.md, "In-Commit Timestamps")."""
-        told = self.metadata.get("configuration")
-        configuration = {str(name): str(value) for name, value in told.items()} if isinstance(told, Mapping) else {}
+        properties = self.metadata.get("configuration")
+        configuration = (
+            {str(name): str(value) for name, value in properties.items()} if isinstance(properties, Mapping) else {}
+        )
         return "inCommitTimestamp" in supported(self.protocol) and is_true(
             configuration, "delta.enableInCommitTimestamps"
         )
@@ -39,16 +41,16 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
 
     Raises RefusedTable for features we do not handle, MissingFile, CorruptMetadata.
     """
-    found = segment(storage, version)
+    files = segment(storage, version)
     single: dict[str, Raw] = {}
-    if found.checkpoint:
-        single |= dict(checkpoint_head(storage, found.checkpoint)[0])
-    for _, name in found.commits:
+    if files.checkpoint:
+        single |= dict(checkpoint_head(storage, files.checkpoint)[0])
+    for _, name in files.commits:
         single |= {kind: body for kind, body in _told(storage, name) if kind != "commitInfo"}
     protocol, metadata = in_force(single, subject=f"{table}: log")
-    infos = [body for kind, body in _told(storage, found.own) if kind == "commitInfo"] if found.own else []
+    infos = [body for kind, body in _told(storage, files.own) if kind == "commitInfo"] if files.own else []
     refuse_features(table, protocol, metadata, None, reads_values=False)
-    return Head(found.version, protocol, metadata, infos[0] if infos else {})
+    return Head(files.version, protocol, metadata, infos[0] if infos else {})
 
 
 def _told(storage: Storage, name: str) -> Iterator[Action]:

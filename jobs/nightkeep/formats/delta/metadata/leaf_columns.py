@@ -37,10 +37,10 @@ class Leaf:
 
 def leaves(schema: TableSchema) -> tuple[Leaf, ...]:
     """Every leaf of the data columns, in schema order; an array or map is one leaf."""
-    found: list[Leaf] = []
+    columns: list[Leaf] = []
     for field in schema.data_fields:
-        found += _below((field.name,), (field.physical,), field.type, field.stored)
-    return tuple(found)
+        columns += _below((field.name,), (field.physical,), field.type, field.stored)
+    return tuple(columns)
 
 
 def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:

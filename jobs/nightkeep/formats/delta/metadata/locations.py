@@ -38,10 +38,10 @@ def own_name(path: str, root: str) -> str | None:
     """As storage_name; None for an absolute path that is not below `root`."""
     name = _decoded(path)
     if is_absolute(path):
-        found = _below(name, root)
-        if found is None:
+        own = _below(name, root)
+        if own is None:
             return None
-        name = found
+        name = own
     long = len(name) > MAX_NAME_BYTES
     if long or {"", ".", ".."} & set(name.split("/")) or "\0" in name or "?" in path or "#" in path:
         raise CorruptMetadata("path of an action", "a URI of a file below the table's folder", repr(path))
@@ -75,8 +75,8 @@ def _place(address: str) -> str:
     if address.startswith("/") or not colon:
         return address.rstrip("/")
     if scheme.lower() == "file":
-        found = _LOCAL.fullmatch(rest)
-        return found[1].rstrip("/") if found else address
+        match = _LOCAL.fullmatch(rest)
+        return match[1].rstrip("/") if match else address
     return f"{_SCHEMES.get(scheme.lower(), scheme.lower())}:{rest}".rstrip("/")
 
 

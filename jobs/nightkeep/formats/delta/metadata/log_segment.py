@@ -45,7 +45,7 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
     """The newest version's segment, or that of `version`. Raises MissingFile where the log does not hold it."""
     listed = storage.list(LOG)
     commits, checkpoints = _commits(listed), _checkpoints(listed)
-    known = sorted(commits.keys() | {found.version for found in checkpoints})
+    known = sorted(commits.keys() | {candidate.version for candidate in checkpoints})
     subject = f"{storage.root}/{LOG}"
     if not known:
         raise MissingFile(subject, "commits or checkpoints of a Delta table", "none")
@@ -85,7 +85,7 @@ def listing(storage: Storage) -> Listing:
 def newest(storage: Storage) -> int:
     """The newest version that the listing knows. Raises MissingFile where there is none."""
     listed = storage.list(LOG)
-    known = _commits(listed).keys() | {found.version for found in _checkpoints(listed)}
+    known = _commits(listed).keys() | {checkpoint.version for checkpoint in _checkpoints(listed)}
     if not known:
         raise MissingFile(f"{storage.root}/{LOG}", "commits or checkpoints of a Delta table", "none")
     return max(known)
@@ -106,28 +106,28 @@ def _require_all(subject: str, chosen: Sequence[int], *, start: int, end: int) -
 
 
 def _commits(listed: Iterable[Stored]) -> Mapping[int, str]:
-    found = ((_COMMIT.fullmatch(_base(stored)), stored.name) for stored in listed)
-    return {int(match[1]): name for match, name in found if match}
+    matches = ((_COMMIT.fullmatch(_base(stored)), stored.name) for stored in listed)
+    return {int(match[1]): name for match, name in matches if match}
 
 
 def _checkpoints(listed: Iterable[Stored]) -> list[Checkpoint]:
     """Complete ones. An empty file is an unfinished one: a checkpoint holds a protocol at least."""
-    found: list[Checkpoint] = []
+    checkpoints: list[Checkpoint] = []
     parts: defaultdict[tuple[int, int], dict[int, str]] = defaultdict(dict)
     for stored in listed:
         base = _base(stored)
         if stored.bytes == 0 or ".checkpoint." not in base:
             continue
         if match := _SINGLE.fullmatch(base):
-            found.append(Checkpoint(int(match[1]), (stored.name,)))
+            checkpoints.append(Checkpoint(int(match[1]), (stored.name,)))
         elif match := _UNIQUE.fullmatch(base):
-            found.append(Checkpoint(int(match[1]), (stored.name,), unique=True))
+            checkpoints.append(Checkpoint(int(match[1]), (stored.name,), unique=True))
         elif match := _PART.fullmatch(base):
             parts[int(match[1]), int(match[3])][int(match[2])] = stored.name
     for (version, count), names in parts.items():
         if len(names) == count and names.keys() == set(range(1, count + 1)):
-            found.append(Checkpoint(version, tuple(names[i] for i in range(1, count + 1))))
-    return found
+            checkpoints.append(Checkpoint(version, tuple(names[i] for i in range(1, count + 1))))
+    return checkpoints
 
 
 def _preference(checkpoint: Checkpoint) -> tuple[int, bool, tuple[str, ...]]:

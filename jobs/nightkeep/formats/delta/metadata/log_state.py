@@ -22,9 +22,9 @@ class ReadState(NamedTuple):
     digest: str
 
 
-def read_state(storage: Storage, found: Segment, *, staged: str | None = None) -> ReadState:
+def read_state(storage: Storage, log_files: Segment, *, staged: str | None = None) -> ReadState:
     """The state of the segment's version, or of the staged commit on top of it. Raises CorruptMetadata, MissingFile."""
-    names = [name for _, name in found.commits] + ([staged] if staged else [])
+    names = [name for _, name in log_files.commits] + ([staged] if staged else [])
     digests: dict[str, str] = {}
 
     def actions(name: str) -> Iterator[Action]:
@@ -32,10 +32,10 @@ def read_state(storage: Storage, found: Segment, *, staged: str | None = None) -
         digests[name] = digest_of(data)
         return parse_lines(data, subject=name)
 
-    checkpoint = checkpoint_actions(storage, found.checkpoint) if found.checkpoint else ()
-    own = actions(found.own) if found.own and not names else ()
+    checkpoint = checkpoint_actions(storage, log_files.checkpoint) if log_files.checkpoint else ()
+    own = actions(log_files.own) if log_files.own and not names else ()
     state = replay(checkpoint, ((name, actions(name)) for name in names), own)
-    return ReadState(state, digests.get(staged or found.own or "", ""))
+    return ReadState(state, digests.get(staged or log_files.own or "", ""))
 
 
 def digest(storage: Storage, version: int) -> str | None:
@@ -65,5 +65,5 @@ def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]
             data = storage.read(name)
         except MissingFile:
             continue
-        told = b"\n".join(line for line in data.split(b"\n") if b'"commitInfo"' in line)
-        yield from ((version, body) for kind, body in parse_lines(told, subject=name) if kind == "commitInfo")
+        lines = b"\n".join(line for line in data.split(b"\n") if b'"commitInfo"' in line)
+        yield from ((version, body) for kind, body in parse_lines(lines, subject=name) if kind == "commitInfo")

@@ -38,12 +38,12 @@ def typed(schema: TableSchema, values: Stored) -> Mapping[str, object]:
     It is naive for timestamp_ntz, and for a timestamp whose text names none: each reader takes that for one of its
     own zone, so it may be another moment than the same text with a zone. Raises CorruptMetadata.
     """
-    found: dict[str, object] = {}
+    typed_values: dict[str, object] = {}
     for name in schema.partition_columns:
         field = schema.field(name)
         text = values.get(field.physical)
-        found[name] = _value(field, text) if text else None
-    return found
+        typed_values[name] = _value(field, text) if text else None
+    return typed_values
 
 
 def key_text(schema: TableSchema, values: Mapping[str, object]) -> str:

@@ -64,8 +64,8 @@ def high_water_mark(state: State) -> int | None:
     if domain is None:
         return None
     subject = f"domain {ROW_TRACKING}"
-    told = parse_object(str(domain.get("configuration")), subject=subject)
-    return long_value(told, "rowIdHighWaterMark", subject=subject)
+    fields = parse_object(str(domain.get("configuration")), subject=subject)
+    return long_value(fields, "rowIdHighWaterMark", subject=subject)
 
 
 def commit_time(state: State, version: int) -> int:
@@ -122,7 +122,7 @@ class _Log:
         _require_one_vector(self.files)
         # Values of other partition columns than today's are no partitions of this version.
         repartitioned = any(kind == "metaData" for kind, _ in last)
-        told = (body for body in removed if body.get("partitionValues") is not None)
+        whole = (body for body in removed if body.get("partitionValues") is not None)
         return State(
             protocol=protocol,
             metadata=metadata,
@@ -133,7 +133,7 @@ class _Log:
             },
             commit=last,
             unmatched=frozenset(self.unmatched),
-            vacated=() if repartitioned else tuple(map(_stored_values, told)),
+            vacated=() if repartitioned else tuple(map(_stored_values, whole)),
         )
 
 
@@ -142,14 +142,14 @@ _SINGLE: Final = ("protocol", "metaData")
 
 def _by_path(subject: str, actions: Iterable[Action], kind: str) -> Mapping[str, Raw]:
     """At most one action of a kind for a path, whatever their vectors."""
-    return _once(subject, ((str(body["path"]), kind, body) for found, body in actions if found == kind))
+    return _once(subject, ((str(body["path"]), kind, body) for action, body in actions if action == kind))
 
 
 def _once(subject: str, items: Iterable[tuple[K, str, Raw]]) -> dict[K, Raw]:
-    found: dict[K, Raw] = {}
+    bodies: dict[K, Raw] = {}
     for key, kind, body in items:
-        _put_new(found, key, body, f"{subject}: {kind} of {key}")
-    return found
+        _put_new(bodies, key, body, f"{subject}: {kind} of {key}")
+    return bodies
 
 
 def _put_new(known: dict[K, Raw], key: K, body: Raw, subject: str) -> None:

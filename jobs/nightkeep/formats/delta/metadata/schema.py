@@ -190,8 +190,8 @@ def _naming(mapping: ColumnMapping) -> Callable[[Raw], tuple[str, int | None]]:
 
 def _mapped(column: Raw) -> tuple[str, int | None]:
     metadata = column.get("metadata")
-    told = metadata if isinstance(metadata, dict) else {}
-    physical, number = told.get(_PHYSICAL), told.get(_ID)
+    fields = metadata if isinstance(metadata, dict) else {}
+    physical, number = fields.get(_PHYSICAL), fields.get(_ID)
     if not isinstance(physical, str) or not isinstance(number, int) or isinstance(number, bool):
         found = f"{physical!r} and {number!r}"
         raise CorruptMetadata(f"column {column['name']}", f"{_PHYSICAL} and {_ID}, as columns are mapped", found)
@@ -202,11 +202,11 @@ def _check_metadata(column: Raw, subject: str) -> None:
     """What a column's metadata asks of readers, fields within it included."""
     for field in _nested(column):
         metadata = field.get("metadata")
-        told = metadata if isinstance(metadata, dict) else {}
-        if told.get("__COLLATIONS"):
+        fields = metadata if isinstance(metadata, dict) else {}
+        if fields.get("__COLLATIONS"):
             advice = "use the engine's own OPTIMIZE for this table"
             raise RefusedTable(subject, "a collation is not handled: its order is not that of bytes", advice)
-        changes = told.get("delta.typeChanges") or []
+        changes = fields.get("delta.typeChanges") or []
         if not isinstance(changes, list) or not all(isinstance(change, dict) for change in changes):
             raise CorruptMetadata(subject, "delta.typeChanges as a list of objects", kind_of(changes))
         for change in changes:

@@ -169,20 +169,20 @@ def load(address: Address, storage: Storage, version: int | None = None) -> Delt
     Raises MissingFile where the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
     """
     for _ in range(_MOVED_ON):
-        found = segment(storage, version)
+        log_files = segment(storage, version)
         try:
-            return _snapshot(address, read_state(storage, found), found.version, root=storage.root)
+            return _snapshot(address, read_state(storage, log_files), log_files.version, root=storage.root)
         except MissingFile:
             # Commits that a newer checkpoint covers are cleaned up while they are read.
-            if segment(storage, version) == found:
+            if segment(storage, version) == log_files:
                 raise
     raise MissingFile(f"{address.name}: log", "files of its newest version", f"{_MOVED_ON} in a row that went")
 
 
 def load_staged(address: Address, storage: Storage, parent_version: int, name: str) -> DeltaSnapshot:
     """The version after `parent_version` that readers will see once the staged commit `name` is published."""
-    found = segment(storage, parent_version)
-    read = read_state(storage, found, staged=name)
+    log_files = segment(storage, parent_version)
+    read = read_state(storage, log_files, staged=name)
     return _snapshot(address, read, parent_version + 1, root=storage.root, actions=read.state.commit)
 
 

@@ -93,14 +93,14 @@ def _primitive(name: str, subject: str) -> pa.DataType:
 
 
 def _struct(kind: Mapping[str, object], naming: Naming, subject: str) -> pa.DataType:
-    found = []
+    fields = []
     for field in struct_fields(kind, subject=subject):
         name, number = naming(field)
         metadata = None if number is None else {FIELD_ID: str(number).encode()}
         inner = arrow_type(field["type"], naming, subject=f"{subject}.{field['name']}")
-        found.append(pa.field(name, inner, metadata=metadata))
-    require_once((field.name for field in found), subject=subject, what="physical name")
-    return pa.struct(found)
+        fields.append(pa.field(name, inner, metadata=metadata))
+    require_once((field.name for field in fields), subject=subject, what="physical name")
+    return pa.struct(fields)
 
 
 def _array(kind: Mapping[str, object], naming: Naming, subject: str) -> pa.DataType:

@@ -67,14 +67,14 @@ def removed_ms(body: Raw, *, made_ms: int, now_ms: int) -> int:
 
     A time ahead of now is that of a wrong clock, and tells nothing.
     """
-    told = body.get("deletionTimestamp")
-    return max(told if isinstance(told, int) and told <= now_ms else 0, made_ms)
+    stated = body.get("deletionTimestamp")
+    return max(stated if isinstance(stated, int) and stated <= now_ms else 0, made_ms)
 
 
 def left_removed_ms(body: Raw, *, written_ms: int, now_ms: int) -> int:
     """As `removed_ms`, of a tombstone in a checkpoint, which was written later: what else tells of a wrong clock's."""
-    told = body.get("deletionTimestamp")
-    return happened_ms(now_ms, (told if isinstance(told, int) else 0, written_ms))
+    stated = body.get("deletionTimestamp")
+    return happened_ms(now_ms, (stated if isinstance(stated, int) else 0, written_ms))
 
 
 def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> int:
@@ -83,8 +83,8 @@ def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> in
     A time ahead of now is that of a wrong clock, and tells nothing: the file does.
     """
     infos = [body for kind, body in actions if kind == "commitInfo"]
-    told = (info.get(name) for info in infos for name in ("inCommitTimestamp", "timestamp"))
-    return max([modified_ms, *(time for time in told if isinstance(time, int) and time <= now_ms)])
+    times = (info.get(name) for info in infos for name in ("inCommitTimestamp", "timestamp"))
+    return max([modified_ms, *(time for time in times if isinstance(time, int) and time <= now_ms)])
 
 
 def written_ms(storage: Storage, name: str) -> int:
@@ -149,14 +149,14 @@ def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
 
 
 def _bodies(name: str, kind: str, column: pa.Array[Any]) -> Iterator[Action]:
-    found: Any = column.drop_null().to_pylist()
-    for body in found:
-        told = {key: value for key, value in body.items() if value is not None}
+    bodies: Any = column.drop_null().to_pylist()
+    for body in bodies:
+        fields = {key: value for key, value in body.items() if value is not None}
         if kind == "add":
-            told |= {"partitionValues": {}}
-        if isinstance(vector := told.get("deletionVector"), Mapping):
-            told["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
-        yield check(kind, told, subject=name)
+            fields |= {"partitionValues": {}}
+        if isinstance(vector := fields.get("deletionVector"), Mapping):
+            fields["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
+        yield check(kind, fields, subject=name)
 
 
 _BLOCK: Final = 1 << 20

@@ -71,26 +71,26 @@ class Commit:
 
     @property
     def transaction(self) -> str | None:
-        found = self.info.get("txnId")
-        return found if isinstance(found, str) else None
+        identifier = self.info.get("txnId")
+        return identifier if isinstance(identifier, str) else None
 
     @property
     def time_ms(self) -> int | None:
-        found = self.info.get("timestamp")
-        return found if type(found) is int else None
+        timestamp = self.info.get("timestamp")
+        return timestamp if type(timestamp) is int else None
 
     def unproven(self) -> Unproven | None:
         """Why the commit may have lost files. Raises CorruptMetadata where it has, or is another version's."""
         read = self.info.get("readVersion")
         if type(read) is int and read >= self.version:
             raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
-        told, operation = _adds_told(self.info), self.info.get("operation")
-        if told is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
+        stated, operation = _adds_told(self.info), self.info.get("operation")
+        if stated is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
             return Unproven(self.name, "it does not tell how many files it adds, and no later checksum does")
-        if told is not None and self.adds < told:
-            raise CorruptMetadata(self.name, f"{told} added files, as it says itself", str(self.adds))
-        if told is not None and self.adds > told:
-            return Unproven(self.name, f"it adds {self.adds} files and tells of {told}")
+        if stated is not None and self.adds < stated:
+            raise CorruptMetadata(self.name, f"{stated} added files, as it says itself", str(self.adds))
+        if stated is not None and self.adds > stated:
+            return Unproven(self.name, f"it adds {self.adds} files and tells of {stated}")
         # Whoever tells transactions tells what they began on: another version's commit may be in its place.
         if self.transaction is not None and self.version > 0 and read != self.version - 1:
             return Unproven(self.name, f"it was begun on {read}, not on the version before it")
@@ -107,8 +107,8 @@ def newest_checksum(storage: Storage, versions: Iterable[int]) -> tuple[int, Raw
     """The newest of these versions that has a checksum, with what that says."""
     there = {stored.name for stored in storage.list(LOG)}
     for version in sorted(versions, reverse=True):
-        if f"{LOG}/{version:020d}.crc" in there and (told := checksum(storage, version)) is not None:
-            return version, told
+        if f"{LOG}/{version:020d}.crc" in there and (stated := checksum(storage, version)) is not None:
+            return version, stated
     return None
 
 
@@ -116,22 +116,22 @@ def checksum(storage: Storage, version: int) -> Raw | None:
     """The checksum file of a version, None where there is none that tells its files."""
     name = f"{LOG}/{version:020d}.crc"
     try:
-        told = parse_object(storage.read(name).decode(), subject=name)
+        stated = parse_object(storage.read(name).decode(), subject=name)
     except MissingFile:
         return None
     except UnicodeDecodeError as failure:
         raise CorruptMetadata(name, "UTF-8", reason_of(failure)) from failure
-    return told if type(told.get("numFiles")) is int and type(told.get("tableSizeBytes")) is int else None
+    return stated if type(stated.get("numFiles")) is int and type(stated.get("tableSizeBytes")) is int else None
 
 
-def require_checksum(told: Raw, found: Sum, commit: Commit | None, *, version: int) -> None:
+def require_checksum(stated: Raw, counted: Sum, commit: Commit | None, *, version: int) -> None:
     """Raises CorruptMetadata where the files of a version, or its commit, are not those that its checksum tells of."""
     subject = f"{LOG}: version {version}"
-    expected = Sum(int(str(told["numFiles"])), int(str(told["tableSizeBytes"])))
-    if expected != found:
+    expected = Sum(int(str(stated["numFiles"])), int(str(stated["tableSizeBytes"])))
+    if expected != counted:
         wanted = f"{expected.files} files of {expected.bytes} bytes, as its checksum says"
-        raise CorruptMetadata(subject, wanted, f"{found.files} of {found.bytes}")
-    transaction = told.get("txnId")
+        raise CorruptMetadata(subject, wanted, f"{counted.files} of {counted.bytes}")
+    transaction = stated.get("txnId")
     if commit is not None and None not in (transaction, commit.transaction) and transaction != commit.transaction:
         raise CorruptMetadata(subject, f"the commit of transaction {transaction}", f"that of {commit.transaction}")
 
@@ -143,32 +143,32 @@ def adds_of_checkpoint(storage: Storage, version: int) -> int | None:
     """
     name = f"{LOG}/_last_checkpoint"
     try:
-        told = parse_object(storage.read(name).decode(), subject=name)
+        stated = parse_object(storage.read(name).decode(), subject=name)
     except (MissingFile, CorruptMetadata, UnicodeDecodeError):
         # Nobody needs it: without it there is that much less evidence.
         return None
-    found = told.get("numOfAddFiles")
-    return found if told.get("version") == version and type(found) is int else None
+    count = stated.get("numOfAddFiles")
+    return count if stated.get("version") == version and type(count) is int else None
 
 
-def unproven_checkpoint(names: Sequence[str], found: int, told: int | None) -> Unproven | None:
+def unproven_checkpoint(names: Sequence[str], counted: int, stated: int | None) -> Unproven | None:
     """Why a checkpoint may lack files: one in JSON can be cut at a line's end, one in Parquet has its footer last.
 
     Raises CorruptMetadata where it has another number of files than is told.
     """
-    if told is not None and told != found:
-        raise CorruptMetadata(names[0], f"{told} files, as _last_checkpoint says", str(found))
-    if told is None and any(name.endswith(".json") for name in names):
+    if stated is not None and stated != counted:
+        raise CorruptMetadata(names[0], f"{stated} files, as _last_checkpoint says", str(counted))
+    if stated is None and any(name.endswith(".json") for name in names):
         return Unproven(names[0], "nothing tells how many files it has")
     return None
 
 
 def checkpoint_sum(storage: Storage, names: Iterable[str], gone: frozenset[FileKey]) -> Sum:
     """The adds of a checkpoint's files but for those that are `gone`. Raises CorruptMetadata, MissingFile."""
-    found = Sum(0, 0)
+    total = Sum(0, 0)
     for name in names:
-        found += _sum_of_json(storage, name, gone) if name.endswith(".json") else _sum_of_parquet(storage, name, gone)
-    return found
+        total += _sum_of_json(storage, name, gone) if name.endswith(".json") else _sum_of_parquet(storage, name, gone)
+    return total
 
 
 def _sum_of_json(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
@@ -179,12 +179,12 @@ def _sum_of_json(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
 def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
     """By columns; only adds whose path is among the gone are looked at one by one."""
     paths = pa.array(sorted({path for path, _ in gone}), pa.string())
-    found = Sum(0, 0)
+    total = Sum(0, 0)
     try:
         with storage.open(name) as source, pq.ParquetFile(source) as file:
             require_bounds(file, subject=name)
             if "add" not in file.schema_arrow.names:
-                return found
+                return total
             known = {each.name for each in struct_fields(file.schema_arrow.field("add"))}
             wanted = ["path", "size", *(["deletionVector"] if gone and "deletionVector" in known else [])]
             for batch in file.iter_batches(_BATCH, columns=[f"add.{each}" for each in wanted]):
@@ -192,11 +192,11 @@ def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Su
                 listed = pc.is_in(adds.field("path"), value_set=paths)
                 kept = adds.filter(pc.invert(listed))
                 rest = (_without_nulls(body) for body in adds.filter(listed).to_pylist())
-                found += Sum(len(kept), pc.sum(kept.field("size")).as_py() or 0)
-                found += _sum_of(body for body in rest if _key(body) not in gone)
+                total += Sum(len(kept), pc.sum(kept.field("size")).as_py() or 0)
+                total += _sum_of(body for body in rest if _key(body) not in gone)
     except NOT_A_CHECKPOINT as failure:
         raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
-    return found
+    return total
 
 
 def _sum_of(bodies: Iterable[Raw]) -> Sum:
@@ -210,24 +210,26 @@ def _key(body: Raw) -> FileKey:
 
 def _without_nulls(body: Raw) -> Raw:
     vector = body.get("deletionVector")
-    told = {name: value for name, value in vector.items() if value is not None} if isinstance(vector, Mapping) else None
-    return {**body, "deletionVector": told}
+    fields = (
+        {name: value for name, value in vector.items() if value is not None} if isinstance(vector, Mapping) else None
+    )
+    return {**body, "deletionVector": fields}
 
 
 def _adds_told(info: Raw) -> int | None:
     """How many files a commit says that it adds: new ones, and those that got another vector."""
-    told = info.get("operationMetrics")
-    metrics = told if isinstance(told, Mapping) else {}
+    figures = info.get("operationMetrics")
+    metrics = figures if isinstance(figures, Mapping) else {}
     for name, others in _METRICS.get(str(info.get("operation")), {}).items():
         if (first := _number(metrics.get(name))) is not None:
             return first + sum(_number(metrics.get(other)) or 0 for other in others)
     return None
 
 
-def _number(told: object) -> int | None:
-    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) < 19:
-        return int(told)
-    return told if type(told) is int and told >= 0 else None
+def _number(value: object) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        return int(value)
+    return value if type(value) is int and value >= 0 else None
 
 
 _BATCH: Final = 50_000

@@ -44,17 +44,17 @@ class Removed:
 
 def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
     """One root of all that may go. Raises RefusedTable, MissingFile, CorruptMetadata."""
-    found = listing(storage)
-    newest = head(storage, table=address.name, version=found.newest)
-    last = () if request.retain_last is None else (found.newest - max(request.retain_last, 1) + 1,)
-    through = min([found.newest, *request.keep, *last])
+    log_files = listing(storage)
+    newest = head(storage, table=address.name, version=log_files.newest)
+    last = () if request.retain_last is None else (log_files.newest - max(request.retain_last, 1) + 1,)
+    through = min([log_files.newest, *request.keep, *last])
     before_ms = threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0)
-    task = Removed(found.newest, through, before_ms, request.now_ms)
+    task = Removed(log_files.newest, through, before_ms, request.now_ms)
     note = "files of the log stay as long as the table's own retention of its log says"
     root = Root(f"removed by version {through} and before {task.before_ms}", task)
     roots = (root,) if any(_expired(storage, task)) else ()
-    losing = _losing(storage, task, found) if roots else frozenset()
-    kept = (version for version in range(found.oldest, found.newest + 1) if version not in losing)
+    losing = _losing(storage, task, log_files) if roots else frozenset()
+    kept = (version for version in range(log_files.oldest, log_files.newest + 1) if version not in losing)
     reasons = tuple((f"version {version}", _reason(version, task, request)) for version in kept)
     return Expiry(roots, reasons, (note,), files_only=True)
 
@@ -73,14 +73,14 @@ def _reason(version: int, task: Removed, request: ExpireRequest) -> str:
     return f"no file of it was removed more than {age} ago"
 
 
-def _losing(storage: Storage, task: Removed, found: Listing) -> frozenset[int]:
+def _losing(storage: Storage, task: Removed, log_files: Listing) -> frozenset[int]:
     """Versions of the log that show a file which may go, by what commits say: from its add, or the log's start, to its
     removal. A file that a later version shows or removed stays.
     """
-    candidates, staying = _by_removal(storage, task, found)
+    candidates, staying = _by_removal(storage, task, log_files)
     born: dict[tuple[str, ...], int] = {}
     spans: list[tuple[tuple[str, ...], int, int]] = []
-    for version, stored in found.commits:
+    for version, stored in log_files.commits:
         actions = (action for action in commit_actions(storage, stored.name) if action[0] in ("add", "remove"))
         # A commit that gives a file another vector removes it and adds it again.
         for action in sorted(actions, key=lambda action: action[0], reverse=True):
@@ -89,16 +89,16 @@ def _losing(storage: Storage, task: Removed, found: Listing) -> frozenset[int]:
                 if action[0] == "add":
                     born[names] = version
                 else:
-                    spans.append((names, born.pop(names, found.oldest), version))
+                    spans.append((names, born.pop(names, log_files.oldest), version))
     going = candidates - {name for names in born for name in names} - staying
     lost = (range(start, end) for names, start, end in spans if not going.isdisjoint(names))
     return frozenset(version for versions in lost for version in versions)
 
 
-def _by_removal(storage: Storage, task: Removed, found: Listing) -> tuple[set[str], set[str]]:
+def _by_removal(storage: Storage, task: Removed, log_files: Listing) -> tuple[set[str], set[str]]:
     """Names of files whose removal has expired, and of those that commits removed later, or not long enough ago."""
     expired, staying = set[str](), set[str]()
-    for version, stored in found.commits:
+    for version, stored in log_files.commits:
         for action, ms in _dated(storage, stored, task.now_ms):
             has_expired = version <= task.through and ms < task.before_ms
             (expired if has_expired else staying).update(_names(action))
@@ -119,12 +119,12 @@ def _names(action: Action) -> tuple[str, ...]:
 
 def _expired(storage: Storage, task: Removed) -> Iterator[Action]:
     """Removes and change files of commits; a file that was added again is live, and stays for that."""
-    found = listing(storage)
-    for version, stored in found.commits:
+    log_files = listing(storage)
+    for version, stored in log_files.commits:
         # A commit that was made after the threshold removed nothing before it.
         if version <= task.through and stored.modified_ms < task.before_ms:
             yield from (a for a, ms in _dated(storage, stored, task.now_ms) if ms < task.before_ms)
-    yield from _of_checkpoint(storage, task, found)
+    yield from _of_checkpoint(storage, task, log_files)
 
 
 def _later(storage: Storage, task: Removed) -> Iterator[Action]:
@@ -134,7 +134,7 @@ def _later(storage: Storage, task: Removed) -> Iterator[Action]:
             yield from (action for action, _ in _dated(storage, stored, task.now_ms))
 
 
-def _of_checkpoint(storage: Storage, task: Removed, found: Listing) -> Iterator[Action]:
+def _of_checkpoint(storage: Storage, task: Removed, log_files: Listing) -> Iterator[Action]:
     """Tombstones whose commits the log no longer has; where versions are to be kept, a commit must say which."""
     start = segment(storage, task.newest).checkpoint
     if start is None or start.version > task.through:

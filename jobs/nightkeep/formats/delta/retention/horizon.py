@@ -18,8 +18,8 @@ def tombstone_retention_ms(metadata: Raw) -> int:
 
     Raises CorruptMetadata for what is no interval of weeks down to microseconds: no month has a length.
     """
-    told = metadata.get("configuration")
-    text = told.get(DELETED_FILES) if isinstance(told, Mapping) else None
+    properties = metadata.get("configuration")
+    text = properties.get(DELETED_FILES) if isinstance(properties, Mapping) else None
     return _WEEK_MS if text is None else _milliseconds(str(text))
 
 

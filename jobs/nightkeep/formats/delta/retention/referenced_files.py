@@ -85,13 +85,13 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
     protected and not asked for: the table's own retention need not hold them, so that another's VACUUM may have taken
     some.
     """
-    found = listing(storage)
-    newest = head(storage, table=address.name, version=found.newest)
+    log_files = listing(storage)
+    newest = head(storage, table=address.name, version=log_files.newest)
     since_ms = threshold_ms(newest.metadata, retention.now_ms, retention.older_than_ms)
     state = partial(State, since_ms=since_ms, now_ms=retention.now_ms)
-    kept = sorted(version for version in retention.keep if found.oldest <= version < found.newest)
+    kept = sorted(version for version in retention.keep if log_files.oldest <= version < log_files.newest)
     return (
-        *_versions(found, since_ms, retention.now_ms),
+        *_versions(log_files, since_ms, retention.now_ms),
         *(Root(f"version {version}, kept", state(version, needed=False), version) for version in kept),
     )
 
@@ -118,39 +118,39 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
         yield from files(row for action in actions for row in stored(action)).to_batches()
 
 
-def _versions(found: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
+def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
     """Oldest first; `version` where all that was removed after it is still protected, so that it can be read."""
     readable, roots = True, list[Root]()
-    if found.newest not in dict(found.commits):
-        newest = State(found.newest, since_ms, now_ms)
-        roots.append(Root(f"version {found.newest} of a checkpoint", newest, found.newest))
-    for version, stored in reversed(found.commits):
+    if log_files.newest not in dict(log_files.commits):
+        newest = State(log_files.newest, since_ms, now_ms)
+        roots.append(Root(f"version {log_files.newest} of a checkpoint", newest, log_files.newest))
+    for version, stored in reversed(log_files.commits):
         change = Change(stored.name, stored.modified_ms, since_ms, now_ms)
         is_late = stored.modified_ms >= since_ms - _SKEW_MS
-        task = State(version, since_ms, now_ms, change) if version == found.newest else change if is_late else None
-        named = version if readable and version >= found.oldest else None
+        task = State(version, since_ms, now_ms, change) if version == log_files.newest else change if is_late else None
+        named = version if readable and version >= log_files.oldest else None
         roots.append(Root(f"version {version}: {stored.bytes} bytes at {stored.modified_ms}", task, named))
         readable = readable and stored.modified_ms >= since_ms
     return reversed(roots)
 
 
 def _state(storage: Storage, task: State) -> Reach:
-    found = segment(storage, task.version)
+    log_files = segment(storage, task.version)
     added: dict[FileKey, Raw] = {}
     gone: set[FileKey] = set()
-    names = checkpoint_head(storage, found.checkpoint)[1] if found.checkpoint else ()
-    proof = Proof.of(storage, found, names)
-    for version, name in found.commits:
+    names = checkpoint_head(storage, log_files.checkpoint)[1] if log_files.checkpoint else ()
+    proof = Proof.of(storage, log_files, names)
+    for version, name in log_files.commits:
         commit = Commit(version, name)
         _apply(commit, commit_actions(storage, name), added, gone)
         proof.reached(commit, added.values(), gone)
     proof.require_removed()
-    log = [(name, None, task.needed) for name in (*names, *(name for _, name in found.commits))]
-    told = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
+    log = [(name, None, task.needed) for name in (*names, *(name for _, name in log_files.commits))]
+    rows = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
     parts = tuple(Part(name, shared, task.since_ms, task.now_ms, task.needed) for name in names)
-    return Reach(files([*log, *told, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
+    return Reach(files([*log, *rows, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
 
 
 def _apply(commit: Commit, actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:

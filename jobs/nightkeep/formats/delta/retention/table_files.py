@@ -29,9 +29,9 @@ def territory(address: Address, storage: Storage) -> Territory:
 
     Raises RefusedTable where another format's table is in the very same folder, MissingFile, CorruptMetadata.
     """
-    found = head(storage, table=address.name)
-    _require_alone(address.name, storage, found.metadata)
-    schema = parse_partitions(found.metadata, found.protocol, table=address.name)
+    newest = head(storage, table=address.name)
+    _require_alone(address.name, storage, newest.metadata)
+    schema = parse_partitions(newest.metadata, newest.protocol, table=address.name)
     return Territory(
         table=address,
         storage=storage,
@@ -49,9 +49,9 @@ def _require_alone(table: str, storage: Storage, metadata: Raw) -> None:
         "Paimon": _matching(storage, "schema", r"schema-[0-9]+"),
         "Iceberg": () if _is_universal(metadata) else _matching(storage, "metadata", _ICEBERG),
     }
-    for format, found in signs.items():
-        if found:
-            feature = f"{found[0].name} in its folder is the metadata of a table of {format}'s"
+    for format, names in signs.items():
+        if names:
+            feature = f"{names[0].name} in its folder is the metadata of a table of {format}'s"
             raise RefusedTable(table, feature, whose_folder(format, storage.root))
 
 
@@ -60,8 +60,8 @@ def _matching(storage: Storage, folder: str, pattern: str) -> tuple[Stored, ...]
 
 
 def _is_universal(metadata: Raw) -> bool:
-    told = metadata.get("configuration")
-    formats = str(told.get(_UNIVERSAL, "")) if isinstance(told, Mapping) else ""
+    properties = metadata.get("configuration")
+    formats = str(properties.get(_UNIVERSAL, "")) if isinstance(properties, Mapping) else ""
     return "iceberg" in (name.strip().lower() for name in formats.split(","))
 
 
@@ -94,8 +94,8 @@ def _column(schema: TableSchema, name: str) -> str:
 
 
 def _prefix_length(configuration: Mapping[str, str]) -> int:
-    told = configuration.get("delta.randomPrefixLength", "2").strip()
-    return int(told) if re.fullmatch("[1-9][0-9]?", told) else 2
+    length = configuration.get("delta.randomPrefixLength", "2").strip()
+    return int(length) if re.fullmatch("[1-9][0-9]?", length) else 2
 
 
 def _literal(text: str) -> str:

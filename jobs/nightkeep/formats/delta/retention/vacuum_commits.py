@@ -57,13 +57,13 @@ def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> 
     _publish(address, storage, run, told)
 
 
-def _publish(address: Address, storage: Storage, run: Run, told: Callable[[Head], Told]) -> None:
+def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[[Head], Told]) -> None:
     if urlsplit(storage.root).scheme not in _LOGGED:
         return
     subject = f"{address.name}: a commit that tells of removed files"
     for _ in range(MAX_ATTEMPTS):
         newest, transaction = head(storage, table=address.name), uuid.uuid4()
-        text = line("commitInfo", _commit_info(newest, told(newest), run, transaction))
+        text = line("commitInfo", _commit_info(newest, figures_of(newest), run, transaction))
         name = commit_name(newest.version + 1)
         if _created(storage, name, f"{text}\n".encode(), staged_name(run, transaction), str(transaction)):
             return
@@ -86,9 +86,9 @@ def _is_of(storage: Storage, name: str, transaction: str) -> bool:
     return any(info.get("txnId") == transaction for info in infos)
 
 
-def _commit_info(newest: Head, told: Told, run: Run, transaction: uuid.UUID) -> dict[str, object]:
+def _commit_info(newest: Head, figures: Told, run: Run, transaction: uuid.UUID) -> dict[str, object]:
     """Keys in the order of actions.scala's CommitInfo; metrics are strings there too."""
-    operation, parameters, metrics = told
+    operation, parameters, metrics = figures
     before = newest.commit_info.get("timestamp")
     info: dict[str, object] = {}
     if newest.has_commit_times:

@@ -45,16 +45,16 @@ class Proof:
     @classmethod
     def of(cls, storage: Storage, segment: Segment, names: Sequence[str]) -> Proof:
         start = () if segment.checkpoint is None else (segment.checkpoint.version,)
-        found = cls(storage, names, newest_checksum(storage, (*start, *(version for version, _ in segment.commits))))
+        proof = cls(storage, names, newest_checksum(storage, (*start, *(version for version, _ in segment.commits))))
         if segment.checkpoint is None:
-            return found
-        if found.checksum is None:
-            told = adds_of_checkpoint(storage, segment.checkpoint.version)
-            unproven = unproven_checkpoint(names, found.checkpoint_files, told)
-            found.unproven += [] if unproven is None else [unproven]
-        elif found.checksum[0] == segment.checkpoint.version:
-            found._compare(None, (), frozenset())
-        return found
+            return proof
+        if proof.checksum is None:
+            stated = adds_of_checkpoint(storage, segment.checkpoint.version)
+            unproven = unproven_checkpoint(names, proof.checkpoint_files, stated)
+            proof.unproven += [] if unproven is None else [unproven]
+        elif proof.checksum[0] == segment.checkpoint.version:
+            proof._compare(None, (), frozenset())
+        return proof
 
     @cached_property
     def checkpoint_files(self) -> int:
@@ -102,7 +102,7 @@ class Proof:
 
     def _compare(self, commit: Commit | None, added: Iterable[Raw], gone: frozenset[FileKey]) -> None:
         assert self.checksum is not None
-        version, told = self.checksum
+        version, stated = self.checksum
         sizes = [long_value(body, "size", subject=str(body.get("path"))) for body in added]
-        found = Sum(len(sizes), sum(sizes)) + checkpoint_sum(self.storage, self.checkpoint, gone)
-        require_checksum(told, found, commit, version=version)
+        counted = Sum(len(sizes), sum(sizes)) + checkpoint_sum(self.storage, self.checkpoint, gone)
+        require_checksum(stated, counted, commit, version=version)

@@ -86,11 +86,11 @@ class TableHandle:
         if not location or not isinstance(open_catalog(self.catalog), RestCatalog):
             return raw, location
         written = decode(self.storage.read(name_in(self.storage, location)), subject=location)
-        told, there = content(raw, subject=str(self)), content(written, subject=location)
-        if told != there:
+        served, there = content(raw, subject=str(self)), content(written, subject=location)
+        if served != there:
             expected = f"the snapshots, branches and tags of {location}: {len(there)} in all"
-            example = min(map(str, told ^ there))
-            raise EvidenceError(f"{self}: the catalog's answer", expected, f"{len(told)}, not alike in {example}")
+            example = min(map(str, served ^ there))
+            raise EvidenceError(f"{self}: the catalog's answer", expected, f"{len(served)}, not alike in {example}")
         return written, location
 
     def found(self) -> tuple[Raw | None, str]:
@@ -115,8 +115,8 @@ class TableHandle:
         outcome is not known, and as `load`, then for sure without a commit.
         """
         raw, location = self.load()
-        found = head(raw, subject=str(self))
-        if found.current != parent or table_uuid not in (None, found.uuid):
+        newest = head(raw, subject=str(self))
+        if newest.current != parent or table_uuid not in (None, newest.uuid):
             return False
         opened = open_catalog(self.catalog)
         if isinstance(opened, SqlCatalog):
@@ -178,8 +178,8 @@ def open_handle(location: str) -> TableHandle:
 def claims_of(handle: TableHandle) -> tuple[Claim, ...]:
     """What other tables of its catalog claim. Raises as `load`."""
     with _asking(f"catalog {handle.catalog}", handle.catalog):
-        found = claims(open_catalog(handle.catalog), handle.identifier)
-    return located(handle.storage, found)
+        claimed = claims(open_catalog(handle.catalog), handle.identifier)
+    return located(handle.storage, claimed)
 
 
 def open_catalog(name: str) -> Catalog:
@@ -210,17 +210,17 @@ def _settings(name: str) -> dict[str, Any]:
     # pyiceberg's own are of when it was imported.
     config = Config()
     try:
-        found = config.get_catalog_config(name)
+        settings = config.get_catalog_config(name)
     except ValueError as failure:
         raise AddressError(f"catalog {name}: expected settings of a catalog, found {failure}") from failure
-    if not found:
+    if not settings:
         known = ", ".join(sorted(config.get_known_catalogs())) or "none"
         raise AddressError(
             f"catalog {name}: expected its settings in .pyiceberg.yaml or PYICEBERG_CATALOG__{name.upper()}__*, "
             f"found those of {known}"
         )
-    learn(found)
-    return dict(found)
+    learn(settings)
+    return dict(settings)
 
 
 @contextmanager

@@ -43,10 +43,10 @@ class Claim:
 
     def folders(self, root: str) -> frozenset[str]:
         """Those in the store with this root."""
-        found = {own_folder(self.metadata)} if root_of(self.metadata) == root else set()
+        folders = {own_folder(self.metadata)} if root_of(self.metadata) == root else set()
         if self.location and root_of(self.location) == root:
-            found.add(stored_name(self.location.rstrip("/")))
-        return frozenset(found)
+            folders.add(stored_name(self.location.rstrip("/")))
+        return frozenset(folders)
 
 
 def own_folder(location: str) -> str:
@@ -54,10 +54,10 @@ def own_folder(location: str) -> str:
     own. Raises RefusedTable where that is all of a store."""
     folder = stored_name(location).rpartition("/")[0]
     above, _, last = folder.rpartition("/")
-    found = above if last == "metadata" and above else folder
-    if not found:
+    own = above if last == "metadata" and above else folder
+    if not own:
         raise RefusedTable(location, "its metadata file is in no folder", "give the table a folder of its own")
-    return found
+    return own
 
 
 def bounds(
@@ -66,8 +66,8 @@ def bounds(
     """Folders in which files of the table may be created: its own, and those that its metadata names elsewhere, unless
     another table claims them."""
     raw, location = loaded
-    told = properties(raw, subject=location)
-    named = (text(raw, "location", subject=location), *(told[key] for key in _PATHS if told.get(key)))
+    stated = properties(raw, subject=location)
+    named = (text(raw, "location", subject=location), *(stated[key] for key in _PATHS if stated.get(key)))
     folders = dict.fromkeys(stored_name(each.rstrip("/")) for each in named if root_of(each) == storage.root)
     own = (own_folder(location),) if location else ()
     outside = [folder for folder in folders if folder and not any(is_within(each, folder) for each in own)]
@@ -92,10 +92,10 @@ def require_unclaimed(table: str, root: str, folder: str, claims: tuple[Claim, .
 def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:
     """Of all other tables of the catalog, as far as it shows them: of one that cannot be loaded nothing is known."""
     if isinstance(catalog, SqlCatalog):
-        found: tuple[Claim, ...] = tuple(_of_database(catalog))
+        claimed: tuple[Claim, ...] = tuple(_of_database(catalog))
     else:
-        found = _remembered(catalog)
-    return tuple(claim for claim in found if claim.table != identifier)
+        claimed = _remembered(catalog)
+    return tuple(claim for claim in claimed if claim.table != identifier)
 
 
 def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -128,13 +128,13 @@ _KNOWN: Final[dict[int, tuple[float, tuple[Claim, ...]]]] = {}
 
 
 def _remembered(catalog: Catalog) -> tuple[Claim, ...]:
-    at, found = _KNOWN.get(id(catalog), (0.0, ()))
+    at, claimed = _KNOWN.get(id(catalog), (0.0, ()))
     if not at or time.monotonic() - at > _REMEMBERED_SECONDS:
         with ThreadPoolExecutor(_THREADS) as threads:
-            told = threads.map(partial(_asked, catalog), _tables(catalog))
-            found = tuple(claim for claim in told if claim is not None)
-        _KNOWN[id(catalog)] = time.monotonic(), found
-    return found
+            answers = threads.map(partial(_asked, catalog), _tables(catalog))
+            claimed = tuple(claim for claim in answers if claim is not None)
+        _KNOWN[id(catalog)] = time.monotonic(), claimed
+    return claimed
 
 
 def _tables(catalog: Catalog) -> Iterator[Identifier]:

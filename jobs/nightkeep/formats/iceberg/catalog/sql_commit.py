@@ -41,8 +41,8 @@ def metadata_location(catalog: SqlCatalog, identifier: tuple[str, ...]) -> str |
     """Where the table's metadata is now; None for no such table. Raises SQLAlchemyError."""
     statement = select(IcebergTables.metadata_location).where(*_row(catalog, identifier))
     with catalog.engine.connect() as connection:
-        found: str | None = connection.execute(statement).scalar_one_or_none()
-    return found
+        location: str | None = connection.execute(statement).scalar_one_or_none()
+    return location
 
 
 def commit(
@@ -81,11 +81,11 @@ def replace(catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, 
 
 def next_location(raw: Raw, location: str, *, subject: str) -> str:
     """A fresh name for the version after the one at `location`, as Iceberg's Java forms it."""
-    told = properties(raw, subject=subject)
-    folder = told.get("write.metadata.path") or f"{text(raw, 'location', subject=subject).rstrip('/')}/metadata"
+    stated = properties(raw, subject=subject)
+    folder = stated.get("write.metadata.path") or f"{text(raw, 'location', subject=subject).rstrip('/')}/metadata"
     past = _VERSION.match(location.rpartition("/")[2])
     number = int(past[1]) + 1 if past else 0
-    compressed = told.get("write.metadata.compression-codec", "none").lower() == "gzip"
+    compressed = stated.get("write.metadata.compression-codec", "none").lower() == "gzip"
     return f"{folder.rstrip('/')}/{number:05d}-{uuid.uuid4()}{_GZIP if compressed else _PLAIN}"
 
 

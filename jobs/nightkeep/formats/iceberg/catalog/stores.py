@@ -22,8 +22,8 @@ def store_of(location: str, catalog: Mapping[str, str]) -> Storage:
 
 def require_one_store(storage: Storage, raw: Raw, location: str) -> None:
     """Raises RefusedTable where metadata `raw` at `location` puts new files elsewhere than into `storage`."""
-    told = properties(raw, subject=location)
-    folders = (text(raw, "location", subject=location), *(told[key] for key in _FOLDERS if key in told))
+    stated = properties(raw, subject=location)
+    folders = (text(raw, "location", subject=location), *(stated[key] for key in _FOLDERS if key in stated))
     for each in (location, *folders):
         if each:
             require_in(storage, each)

@@ -119,8 +119,8 @@ def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: Forgotten) -> bool
     before = head(raw, subject=_subject(catalog, table))
     requirements: list[TableRequirement] = [AssertTableUUID(uuid=_identity(before, _subject(catalog, table)))]
     for name, ref in {MAIN: {"snapshot-id": before.current}, **refs(raw, subject=_subject(catalog, table))}.items():
-        told = {"ref": name, "snapshot-id": ref.get("snapshot-id")}
-        requirements.append(AssertRefSnapshotId.model_validate(told))
+        update = {"ref": name, "snapshot-id": ref.get("snapshot-id")}
+        requirements.append(AssertRefSnapshotId.model_validate(update))
     updates: list[TableUpdate] = [
         RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name, _ in sorted(gone.refs)
     ]

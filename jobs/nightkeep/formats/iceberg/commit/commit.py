@@ -50,8 +50,8 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite]
     if not (change.removed or change.added or merges):
         # All that was found is that keys hide nothing, in a scope of which other parts are still to be looked at.
         return Candidate(parent.table, parent.version, parent.identity, "", (), units=())
-    told = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
-    name, written = _write(place, change, told, merges=merges)
+    summary = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
+    name, written = _write(place, change, summary, merges=merges)
     return Candidate(
         table=parent.table,
         version=place.snapshot_id,
@@ -63,14 +63,14 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite]
 
 
 def stage_files(
-    storage: Storage, parent: IcebergSnapshot, added: Sequence[NewFile], run: Run, *, told: Mapping[str, str]
+    storage: Storage, parent: IcebergSnapshot, added: Sequence[NewFile], run: Run, *, summary: Mapping[str, str]
 ) -> Candidate:
     """As `stage`, for new files alone: the snapshot that adds them, with `told` at the head of its summary.
 
     Staged is what the snapshot consists of, without the files it adds.
     """
     place = _place(storage, parent, run)
-    name, written = _write(place, Change((), tuple(added)), told, merges=False)
+    name, written = _write(place, Change((), tuple(added)), summary, merges=False)
     return Candidate(parent.table, place.snapshot_id, parent.identity, name, (*written, name), units=())
 
 
@@ -81,11 +81,11 @@ def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> Place:
 
 def _fresh_id(taken: Collection[int]) -> int:
     """A positive long that no snapshot has, as Java makes them (SnapshotIdGeneratorUtil.java)."""
-    found = uuid.uuid4().int & ((1 << 63) - 1)
-    return _fresh_id(taken) if found in taken or not found else found
+    number = uuid.uuid4().int & ((1 << 63) - 1)
+    return _fresh_id(taken) if number in taken or not number else number
 
 
-def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: bool) -> tuple[str, list[str]]:
+def _write(place: Place, change: Change, summary: Mapping[str, str], *, merges: bool) -> tuple[str, list[str]]:
     """The name of the staged snapshot, and those of the files that were written for it."""
     storage, parent, run = place.storage, place.parent, place.run
     manifests = next_manifests(place, change, merges=merges)
@@ -110,7 +110,7 @@ def _write(place: Place, change: Change, told: Mapping[str, str], *, merges: boo
         # would keep Java out, which refuses to commit over a minute before the last update (TableMetadata.java).
         "timestamp-ms": max(now_ms, parent.timestamp_ms, table.updated_ms),
         "manifest-list": location,
-        "summary": {**told, **_change_summary(place, change), **manifests.summary},
+        "summary": {**summary, **_change_summary(place, change), **manifests.summary},
         "schema-id": parent.metadata["current-schema-id"],
     }
     if table.next_row_id is not None and listed.next_row_id is not None:
@@ -151,25 +151,25 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
     table = head(metadata, subject=location)
     # Our clock may be ahead of those of all writers.
     since_ms = min(run.now_ms, table.updated_ms) - RETRY_HORIZON_MS
-    found: list[tuple[int, int]] = []
+    versions: list[tuple[int, int]] = []
     for version in ancestors(metadata, table.current, subject=location):
         snapshot = table.snapshots[version]
         if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == commit_user(run.token):
-            found.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
+            versions.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
         elif integer(snapshot, "timestamp-ms", subject=location) < since_ms:
             break
-    return tuple(reversed(found))
+    return tuple(reversed(versions))
 
 
 def units_of(storage: Storage, snapshot: IcebergSnapshot) -> tuple[UnitKey, ...]:
     """The partitions that a commit of ours changed, by its own manifests: its parent may be gone."""
     own = (manifest for manifest in snapshot.manifests if manifest.snapshot_id == snapshot.version)
-    found: dict[UnitKey, None] = {}
+    keys: dict[UnitKey, None] = {}
     for file in (file for manifest in own for file in _changed(storage, snapshot, manifest)):
         # Equality deletes that hold everywhere are no partition's.
         if file.content is not Content.EQUALITY_DELETES or not snapshot.schema.is_global(file.spec_id):
-            found[unit_key(snapshot.schema, file.spec_id, file.partition)] = None
-    return tuple(found)
+            keys[unit_key(snapshot.schema, file.spec_id, file.partition)] = None
+    return tuple(keys)
 
 
 def _changed(storage: Storage, snapshot: IcebergSnapshot, manifest: Manifest) -> Iterator[ContentFile]:

@@ -53,10 +53,10 @@ class Edits:
     @cached_property
     def folded(self) -> Mapping[str, frozenset[Identity]]:
         """Positional deletes that the commit replaces, by data file."""
-        found: dict[str, frozenset[Identity]] = {}
+        folded: dict[str, frozenset[Identity]] = {}
         for target in (target for edit in self.every for target in edit.targets):
-            found[target.path] = found.get(target.path, frozenset()) | target.folded
-        return found
+            folded[target.path] = folded.get(target.path, frozenset()) | target.folded
+        return folded
 
     @cached_property
     def settled(self) -> frozenset[str]:

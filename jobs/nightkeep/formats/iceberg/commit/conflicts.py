@@ -41,8 +41,8 @@ def conflicts(
     changed = _changed(planned, head) or _upgraded(storage, head, edits_of(rewrites).added)
     if changed is not None:
         return tuple((key, changed) for key in keys)
-    found = {key: _lost(planned, head, [each for each in rewrites if each.key == key]) for key in keys}
-    return tuple((key, f"inputs changed: {reason}") for key, reason in found.items() if reason is not None)
+    reasons = {key: _lost(planned, head, [each for each in rewrites if each.key == key]) for key in keys}
+    return tuple((key, f"inputs changed: {reason}") for key, reason in reasons.items() if reason is not None)
 
 
 def _changed(planned: IcebergSnapshot, head: IcebergSnapshot) -> str | None:
@@ -62,13 +62,13 @@ def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile])
     """
     if not head.schema.has_row_lineage or not added:
         return None
-    found = "the table's format version changed: a file"
+    reason = "the table's format version changed: a file"
     if any(new.content is Content.POSITION_DELETES and "content_offset" not in new.raw for new in added):
-        return f"{found} of position deletes {_OF_VERSION_2}"
+        return f"{reason} of position deletes {_OF_VERSION_2}"
     data = next((new for new in added if new.content is Content.DATA), None)
     if data is None or _row_ids(storage, data):
         return None
-    return f"{found} {_OF_VERSION_2}"
+    return f"{reason} {_OF_VERSION_2}"
 
 
 def _row_ids(storage: Storage, new: NewFile) -> bool:

@@ -104,8 +104,8 @@ class _Work:
     def rewrite(self, manifest: Manifest, *, pooled: bool) -> list[Manifest]:
         """The manifest as it is where nothing of it goes, or a new one; none yet for what is merged with others."""
         place = self.place
-        found = read_manifest(place.storage, manifest, place.parent.schema)
-        live = [entry for entry in found if entry.status is not Status.DELETED]
+        manifest_entries = read_manifest(place.storage, manifest, place.parent.schema)
+        live = [entry for entry in manifest_entries if entry.status is not Status.DELETED]
         going = {entry.file.identity for entry in live} & self.gone.keys()
         if not going and not pooled:
             return [manifest]

@@ -37,16 +37,16 @@ _REMOVED: Final = {"data-files": "deleted-data-files", "records": "deleted-recor
 
 def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
     """Files, rows and bytes by the ends of summary keys, for the one direction or for what is live."""
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for file in map(_measured, files):
-        found["files-size"] += file.bytes
+        counted["files-size"] += file.bytes
         if file.content is Content.DATA:
-            found.update({"data-files": 1, "records": file.rows})
+            counted.update({"data-files": 1, "records": file.rows})
             continue
         kind = "equality" if file.content is Content.EQUALITY_DELETES else "position"
         own = "dvs" if file.is_vector else f"{kind}-delete-files"
-        found.update({"delete-files": 1, own: 1, f"{kind}-deletes": file.rows})
-    return found
+        counted.update({"delete-files": 1, own: 1, f"{kind}-deletes": file.rows})
+    return counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +74,16 @@ def change_summary(added: Iterable[NewFile], removed: Iterable[ContentFile]) -> 
     added, removed = tuple(added), tuple(removed)
     places: list[tuple[int, Any]] = [(file.spec_id, file.raw["partition"]) for file in added]
     places += [(file.spec_id, file.partition) for file in removed]
-    told = {f"added-{end}": number for end, number in counts(added).items()}
-    told |= {_REMOVED.get(end, f"removed-{end}"): number for end, number in counts(removed).items()}
-    told["changed-partition-count"] = len({identity(*place) for place in places})
-    return {key: str(number) for key, number in told.items() if number or key == "changed-partition-count"}
+    summary = {f"added-{end}": number for end, number in counts(added).items()}
+    summary |= {_REMOVED.get(end, f"removed-{end}"): number for end, number in counts(removed).items()}
+    summary["changed-partition-count"] = len({identity(*place) for place in places})
+    return {key: str(number) for key, number in summary.items() if number or key == "changed-partition-count"}
 
 
 def totals(live: Iterable[ContentFile | NewFile]) -> Mapping[str, str]:
     """The totals of a table that holds these files."""
-    found = counts(live)
-    return {key: str(found.get(key.removeprefix("total-"), 0)) for key in _TOTALS}
+    counted = counts(live)
+    return {key: str(counted.get(key.removeprefix("total-"), 0)) for key in _TOTALS}
 
 
 def new_totals(
@@ -94,21 +94,21 @@ def new_totals(
     A total that would be negative was wrong before, and is counted anew.
     """
     counted = totals(live)
-    found: dict[str, str] = {}
+    summary: dict[str, str] = {}
     for key, (more, less) in _TOTALS.items():
-        told = before.get(key, "")
-        number = int(told) + int(change.get(more, 0)) - int(change.get(less, 0)) if told.isdecimal() else -1
-        found[key] = counted[key] if number < 0 else str(number)
-    return found
+        stated = before.get(key, "")
+        number = int(stated) + int(change.get(more, 0)) - int(change.get(less, 0)) if stated.isdecimal() else -1
+        summary[key] = counted[key] if number < 0 else str(number)
+    return summary
 
 
 def own_keys(intent: Intent, user: str) -> Mapping[str, str]:
     """Who committed, and what it was asked for."""
-    told = {"engine-name": "nightkeep", "engine-version": __version__, RUN_PROPERTY: user}
+    keys = {"engine-name": "nightkeep", "engine-version": __version__, RUN_PROPERTY: user}
     if intent.operation in OPERATIONS:
-        told[OPERATION_PROPERTY] = str(intent.operation)
+        keys[OPERATION_PROPERTY] = str(intent.operation)
     if intent.where is not None:
-        told["nightkeep.where"] = intent.where
+        keys["nightkeep.where"] = intent.where
     if intent.clustering is not None:
-        told["nightkeep.clustering"] = str(intent.clustering)
-    return told
+        keys["nightkeep.clustering"] = str(intent.clustering)
+    return keys

@@ -43,5 +43,5 @@ def _ends(files: Sequence[ContentFile], leaf: Leaf, name: str) -> Array:
 
 
 def _told(file: ContentFile, name: str, number: int) -> Any:
-    found = file.raw.get(name)
-    return found.get(number) if isinstance(found, Mapping) else None
+    value = file.raw.get(name)
+    return value.get(number) if isinstance(value, Mapping) else None

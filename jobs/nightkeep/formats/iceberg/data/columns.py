@@ -112,8 +112,8 @@ class FileReader:
         return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
-        found = list(pieces)
-        return pa.concat_tables(found) if found else _arrow_schema(self._columns(names)).empty_table()
+        tables = list(pieces)
+        return pa.concat_tables(tables) if tables else _arrow_schema(self._columns(names)).empty_table()
 
     def _pieces(
         self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
@@ -122,9 +122,9 @@ class FileReader:
         tops = sorted({column.places[0] for column in columns if column.places is not None})
         leaves = sorted({leaf for column in columns for leaf in column.leaves})
         for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
-            found = dict(zip(tops, piece.columns, strict=True))
+            by_name = dict(zip(tops, piece.columns, strict=True))
             ordinals = range(start, start + piece.num_rows)
-            arrays = [self._array(column, found, ordinals) for column in columns]
+            arrays = [self._array(column, by_name, ordinals) for column in columns]
             yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
 
     def _array(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
@@ -211,6 +211,6 @@ def _below(array: Array, held: pa.DataType, places: Sequence[int]) -> Array:
     """The field that these places of the file's own struct lead to; of the structs, some fields may not be read."""
     for place in places:
         name = held.field(place).name
-        found = cast(pa.StructArray, array)
-        array, held = found.flatten()[array.type.get_field_index(name)], held.field(place).type
+        struct = cast(pa.StructArray, array)
+        array, held = struct.flatten()[array.type.get_field_index(name)], held.field(place).type
     return array

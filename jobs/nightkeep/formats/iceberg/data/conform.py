@@ -45,12 +45,12 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
 
 def places(fields: Iterable[ArrowField]) -> dict[int, int]:
     """Where the field of each id is. Raises ValueError for two of one id."""
-    found: dict[int, int] = {}
+    by_id: dict[int, int] = {}
     for place, field in enumerate(fields):
         number = field_id(field)
-        if number is not None and found.setdefault(number, place) != place:
+        if number is not None and by_id.setdefault(number, place) != place:
             raise ValueError(f"two fields with id {number}")
-    return found
+    return by_id
 
 
 def constant(value: object, kind: pa.DataType, rows: int) -> Array:
@@ -67,8 +67,8 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
 def rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
     """The same lists or maps of other values; a slice stays one."""
     validity, offsets = array.buffers()[:2]
-    found = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
-    return cast(Array, found)
+    result = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
+    return cast(Array, result)
 
 
 def _struct(array: pa.StructArray, held: pa.DataType, wanted: StructType, fill: Fill) -> Array:
@@ -123,10 +123,10 @@ def _leaf(array: Array, wanted: pa.DataType) -> Array:
 def _from_int96(array: Array, wanted: Any) -> Array:
     if wanted.unit != "ns":
         return micros(array)
-    found = times(pa.chunked_array([array]))
-    if found is None:
+    instants = times(pa.chunked_array([array]))
+    if instants is None:
         raise ValueError("a time beyond the years 1678 to 2261")
-    return cast(Array, found.chunk(0))
+    return cast(Array, instants.chunk(0))
 
 
 def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:

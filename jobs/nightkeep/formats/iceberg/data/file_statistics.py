@@ -48,7 +48,7 @@ class FileStats:
 
     def metrics(self) -> dict[str, object]:
         """Counts and bounds by field id, under the spec's names of the maps."""
-        found: dict[str, dict[int, Any]] = {
+        metrics: dict[str, dict[int, Any]] = {
             "value_counts": {seen.number: self.rows for seen in self._seen},
             "null_value_counts": {seen.number: seen.nulls for seen in self._seen},
             "nan_value_counts": {seen.number: seen.nans for seen in self._seen if seen.nans not in (None, self.rows)},
@@ -58,10 +58,10 @@ class FileStats:
         for seen in self._seen:
             low, high = seen.bounds(self._modes.of(".".join(seen.leaf.path)))
             if low is not None:
-                found["lower_bounds"][seen.number] = low
+                metrics["lower_bounds"][seen.number] = low
             if high is not None:
-                found["upper_bounds"][seen.number] = high
-        return dict(found)
+                metrics["upper_bounds"][seen.number] = high
+        return dict(metrics)
 
 
 def footer_facts(footer: pq.FileMetaData, stored: pa.Schema, modes: StatsModes) -> dict[str, object]:
@@ -101,9 +101,9 @@ class _Seen:
         self.nulls += column.null_count
         if pa.types.is_floating(column.type):
             column = self._without_nan(column)
-        found = column_stats(column, _FULL)
-        self.low = _farther(self.low, found.min, pc.min)
-        self.high = _farther(self.high, found.max, pc.max)
+        stats = column_stats(column, _FULL)
+        self.low = _farther(self.low, stats.min, pc.min)
+        self.high = _farther(self.high, stats.max, pc.max)
 
     def _without_nan(self, column: ChunkedArray) -> ChunkedArray:
         flags: Any = pc.is_nan(column)
@@ -125,11 +125,11 @@ class _Seen:
         return _serialised(kind, low), _serialised(kind, high)
 
 
-def _farther(so_far: Bound, found: Bound, choose: Callable[..., Any]) -> Bound:
+def _farther(so_far: Bound, bound: Bound, choose: Callable[..., Any]) -> Bound:
     """Of the bound so far and the next: the one that `choose` (pc.min or pc.max) takes."""
-    if so_far is None or found is None:
-        return found if so_far is None else so_far
-    return choose(pa.array([so_far, found], so_far.type))  # type: ignore[no-any-return]
+    if so_far is None or bound is None:
+        return bound if so_far is None else so_far
+    return choose(pa.array([so_far, bound], so_far.type))  # type: ignore[no-any-return]
 
 
 def _serialised(kind: IcebergType, bound: Scalar | None) -> bytes | None:

@@ -185,15 +185,15 @@ def _settings(schema: TableSchema) -> Mapping[str, Any]:
 
 def _bloom_filters(schema: TableSchema, fields: Sequence[NestedField], rows: int) -> dict[str, Any] | None:
     """Of the columns that the table's properties name; `rows` is about how many values differ, unless they tell."""
-    found: dict[str, Any] = {}
+    filters: dict[str, Any] = {}
     for leaf in (leaf for column in fields for leaf in leaves_of(column)):
         name = ".".join(leaf.path)
         enabled = schema.properties.get(f"{_BLOOM}enabled.column.{name}", "").lower() == "true"
         # As in Java, lists, maps and booleans have none.
         if enabled and leaf.ordered and not isinstance(leaf.field.field_type, BooleanType):
             ndv = _number(schema, f"{_BLOOM}ndv.column.{name}", rows)
-            found[name] = {"ndv": ndv, "fpp": _number(schema, f"{_BLOOM}fpp.column.{name}", 0.01)}
-    return found or None
+            filters[name] = {"ndv": ndv, "fpp": _number(schema, f"{_BLOOM}fpp.column.{name}", 0.01)}
+    return filters or None
 
 
 def _number(schema: TableSchema, key: str, default: N) -> N:

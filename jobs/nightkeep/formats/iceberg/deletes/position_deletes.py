@@ -37,7 +37,7 @@ def read_positions(
     columns are not read. Raises CorruptMetadata naming the file for what is no position delete file, nulls, negative
     positions and another number of rows than the manifest's; MissingFile.
     """
-    found: dict[str, BitMap64] = {}
+    by_file: dict[str, BitMap64] = {}
     try:
         with storage.open(file.name) as opened, pq.ParquetFile(opened) as source:
             if source.metadata.num_rows != file.rows:
@@ -49,10 +49,10 @@ def read_positions(
             for batch in source.iter_batches(row_groups=groups, columns=list(names), batch_size=_BATCH_ROWS):
                 for path, held in _by_path(batch, names, file.path):
                     if wanted is None or path in wanted:
-                        found[path] = found[path] | held if path in found else held
+                        by_file[path] = by_file[path] | held if path in by_file else held
     except (pa.ArrowException, OSError, UnicodeError) as failure:
         raise CorruptMetadata(file.path, "a Parquet file of file_path and pos", f"{failure!s:.200}") from failure
-    return found
+    return by_file
 
 
 def write_positions(storage: Storage, location: str, data_file: ContentFile, bitmap: BitMap64) -> NewFile:
@@ -107,14 +107,14 @@ def _columns(source: pq.ParquetFile, subject: str) -> tuple[str, str]:
     """The names of path and position, by field id; by name in a file that has no ids."""
     schema = source.schema_arrow
     by_id = {int((f.metadata or {}).get(b"PARQUET:field_id", b"-1")): f for f in schema}
-    found = []
+    names = []
     for field_id, name, kinds in _FOUND_BY:
         at = schema.get_field_index(name)
         field = by_id.get(field_id, schema.field(at) if at >= 0 else None)
         if field is None or field.type not in kinds:
             raise CorruptMetadata(subject, f"a column {name} with field id {field_id}", f"{schema.names}")
-        found.append(field.name)
-    return found[0], found[1]
+        names.append(field.name)
+    return names[0], names[1]
 
 
 def _may_hold(source: pq.ParquetFile, group: int, name: str, wanted: Collection[str] | None) -> bool:

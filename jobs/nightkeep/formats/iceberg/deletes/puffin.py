@@ -111,10 +111,10 @@ def write_puffin(
     """Write the blobs in their order, uncompressed. The size of the file, and where each blob is."""
     parts, placed, at = [MAGIC], [], len(MAGIC)
     for blob in blobs:
-        found = Blob(blob.type, blob.fields, -1, -1, at, len(blob.content), None, blob.properties)
-        placed.append(found)
+        written = Blob(blob.type, blob.fields, -1, -1, at, len(blob.content), None, blob.properties)
+        placed.append(written)
         parts.append(blob.content)
-        at += found.length
+        at += written.length
     payload = json.dumps({"blobs": [_to_json(blob) for blob in placed], "properties": dict(properties)}).encode()
     data = b"".join([*parts, MAGIC, payload, _TAIL.pack(len(payload), b"\0\0\0\0", MAGIC)])
     storage.put(name, data)
@@ -190,7 +190,7 @@ def _decompressed(name: str, payload: bytes) -> bytes:
 
 
 def _blob(raw: Mapping[str, Any], end: int) -> Blob:
-    found = Blob(
+    blob = Blob(
         _typed(raw["type"], str),
         tuple(_typed(each, int) for each in raw["fields"]),
         _typed(raw["snapshot-id"], int),
@@ -200,9 +200,9 @@ def _blob(raw: Mapping[str, Any], end: int) -> Blob:
         None if raw.get("compression-codec") is None else _typed(raw["compression-codec"], str),
         _texts(raw.get("properties") or {}),
     )
-    if found.offset < len(MAGIC) or found.length < 0 or found.offset + found.length > end:
-        raise ValueError(f"a blob of {found.length} bytes at {found.offset}, outside of the first {end}")
-    return found
+    if blob.offset < len(MAGIC) or blob.length < 0 or blob.offset + blob.length > end:
+        raise ValueError(f"a blob of {blob.length} bytes at {blob.offset}, outside of the first {end}")
+    return blob
 
 
 def _typed(value: Any, kind: type) -> Any:

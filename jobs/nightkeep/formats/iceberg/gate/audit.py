@@ -37,9 +37,9 @@ def version_faults(
 
 
 def _snapshot_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    told = candidate.parent_version if candidate.parent_version is not None else NO_SNAPSHOT
-    if told != parent.version:
-        yield f"parent {told}, expected {parent.version}"
+    parent_id = candidate.parent_version if candidate.parent_version is not None else NO_SNAPSHOT
+    if parent_id != parent.version:
+        yield f"parent {parent_id}, expected {parent.version}"
     if candidate.sequence_number <= parent.sequence_number:
         yield f"sequence number {candidate.sequence_number}, expected above its parent's, {parent.sequence_number}"
     if candidate.timestamp_ms < parent.timestamp_ms:
@@ -94,8 +94,8 @@ def _changed(before: ContentFile, after: ContentFile) -> list[str]:
 
 def _present(raw: Mapping[str, object]) -> Mapping[str, object]:
     # A row id that was inherited is written out where its entry moves to another manifest.
-    told = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
-    return {key: _told(value) for key, value in told.items()}
+    fields = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
+    return {key: _told(value) for key, value in fields.items()}
 
 
 def _told(value: object) -> object:
@@ -119,24 +119,24 @@ def _total_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterat
     """Totals move with the live files; a total of the parent's that was wrong before is counted anew or kept wrong."""
     before, after = (_counts(_files(side).values()) for side in (parent, candidate))
     for end in _TOTALS:
-        told = [side.summary.get(f"total-{end}", "") for side in (parent, candidate)]
-        moved = int(told[0]) + after[end] - before[end] if told[0].isdecimal() else -1
+        totals = [side.summary.get(f"total-{end}", "") for side in (parent, candidate)]
+        moved = int(totals[0]) + after[end] - before[end] if totals[0].isdecimal() else -1
         expected = after[end] if moved < 0 else moved
-        if told[1] != str(expected):
-            yield f"summary: total-{end} {told[1] or 'missing'}, expected {expected}"
+        if totals[1] != str(expected):
+            yield f"summary: total-{end} {totals[1] or 'missing'}, expected {expected}"
 
 
 def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for file in files:
         # Java counts of a Puffin file only the vector's bytes.
-        found["files-size"] += file.content_bytes or 0 if file.is_vector else file.bytes
+        counts["files-size"] += file.content_bytes or 0 if file.is_vector else file.bytes
         if file.content is Content.DATA:
-            found.update({"data-files": 1, "records": file.rows})
+            counts.update({"data-files": 1, "records": file.rows})
         else:
             kind = "equality-deletes" if file.content is Content.EQUALITY_DELETES else "position-deletes"
-            found.update({"delete-files": 1, kind: file.rows})
-    return found
+            counts.update({"delete-files": 1, kind: file.rows})
+    return counts
 
 
 def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def delete_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: 
 def _vector_faults(unit: IcebergUnit) -> Iterator[str]:
     """Spark and DuckDB refuse a table with two vectors for one data file."""
     times = Counter(file.referenced for file in unit.positional if file.is_vector)
-    yield from (f"{path}: {found} deletion vectors, expected one" for path, found in times.items() if found > 1)
+    yield from (f"{path}: {count} deletion vectors, expected one" for path, count in times.items() if count > 1)
 
 
 def _target_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
@@ -102,11 +102,11 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
 
 
 def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile) -> Iterator[str]:
-    found = read_positions(storage, delete)
-    if set(found) != {target.path}:
-        yield f"{delete.path}: positions of {sorted(found)}, expected of {target.path} alone"
+    by_file = read_positions(storage, delete)
+    if set(by_file) != {target.path}:
+        yield f"{delete.path}: positions of {sorted(by_file)}, expected of {target.path} alone"
         return
-    (positions,) = found.values()
+    (positions,) = by_file.values()
     if len(positions) != delete.rows or not len(positions):
         yield f"{delete.path}: {len(positions)} positions, the manifest says {delete.rows}"
     elif positions.max() >= target.rows:

@@ -52,8 +52,8 @@ def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iter
     for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
         seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
     for leaf, held in seen.items():
-        told = _Claims.of(file, leaf)
-        yield from (f"{'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, told, footer.num_rows))
+        claims = _Claims.of(file, leaf)
+        yield from (f"{'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims, footer.num_rows))
 
 
 def _list(value: object) -> list[Any]:
@@ -82,16 +82,16 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
 def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
     """By id: what readers do not find they take for null, or for a default."""
     wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
-    found = {_id(field): field for field in stored}
-    unknown = sorted(str(number) for number in found.keys() - wanted.keys() - _LINEAGE)
-    missing = [field.name for number, field in wanted.items() if number not in found]
-    if unknown or missing or len(found) < len(stored):
+    by_id = {_id(field): field for field in stored}
+    unknown = sorted(str(number) for number in by_id.keys() - wanted.keys() - _LINEAGE)
+    missing = [field.name for number, field in wanted.items() if number not in by_id]
+    if unknown or missing or len(by_id) < len(stored):
         yield f"columns {', '.join(stored.names)}; missing {missing}, field ids not of the schema {unknown}"
-    if schema.has_row_lineage and not found.keys() >= _LINEAGE:
+    if schema.has_row_lineage and not by_id.keys() >= _LINEAGE:
         yield "no ids of its rows, expected those that they had"
-    for number in wanted.keys() & found.keys():
-        if _ids(found[number]) != _ids(wanted[number]):
-            yield f"column {wanted[number].name}: field ids {_ids(found[number])}, expected {_ids(wanted[number])}"
+    for number in wanted.keys() & by_id.keys():
+        if _ids(by_id[number]) != _ids(wanted[number]):
+            yield f"column {wanted[number].name}: field ids {_ids(by_id[number])}, expected {_ids(wanted[number])}"
 
 
 def _ids(field: Any) -> tuple[Any, ...]:
@@ -108,8 +108,8 @@ def _ids(field: Any) -> tuple[Any, ...]:
 
 
 def _id(field: Any) -> int | None:
-    told = (field.metadata or {}).get(_FIELD_ID)
-    return None if told is None else int(told)
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return None if text is None else int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ class _Claims:
 
 
 def _told(file: ContentFile, name: str, number: int) -> Any:
-    found = file.raw.get(name)
-    return found.get(number) if isinstance(found, Mapping) else None
+    value = file.raw.get(name)
+    return value.get(number) if isinstance(value, Mapping) else None
 
 
 def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
@@ -168,20 +168,20 @@ def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any
     return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
 
 
-def _claim_faults(seen: _Seen, told: _Claims, rows: int) -> Iterator[str]:
+def _claim_faults(seen: _Seen, claims: _Claims, rows: int) -> Iterator[str]:
     """Counts exactly, and no value outside the bounds: readers skip files by them."""
-    for what, claimed, found in (
-        ("values", told.values, rows),
-        ("nulls", told.nulls, seen.nulls),
-        ("NaNs", told.nans, seen.nans),
+    for what, claimed, counted in (
+        ("values", claims.values, rows),
+        ("nulls", claims.nulls, seen.nulls),
+        ("NaNs", claims.nans, seen.nans),
     ):
-        if claimed is not None and claimed != found:
-            yield f"has {found} {what}, its manifest says {claimed}"
+        if claimed is not None and claimed != counted:
+            yield f"has {counted} {what}, its manifest says {claimed}"
     least, greatest = _stored(seen.least), _stored(seen.greatest)
-    if least is not None and told.low is not None and least < told.low:
-        yield f"has {least}, below its lower bound, {told.low}"
-    if greatest is not None and told.high is not None and greatest > told.high:
-        yield f"has {greatest}, above its upper bound, {told.high}"
+    if least is not None and claims.low is not None and least < claims.low:
+        yield f"has {least}, below its lower bound, {claims.low}"
+    if greatest is not None and claims.high is not None and greatest > claims.high:
+        yield f"has {greatest}, above its upper bound, {claims.high}"
 
 
 def _stored(value: Scalar | None) -> Any:

@@ -63,9 +63,9 @@ def _list_faults(manifest: Manifest, entries: Sequence[Entry], candidate: Iceber
         yield f"added by {manifest.snapshot_id} with {manifest.sequence_number}, expected {own[0]} with {own[1]}"
     for status, word in _COUNTED.items():
         files = [entry.file for entry in entries if entry.status is status]
-        told = tuple(getattr(manifest, f"{word}_{what}") for what in ("files", "rows"))
-        if told != (len(files), sum(file.rows for file in files)):
-            yield f"{told[0]} {word} files with {told[1]} rows, its entries are {len(files)}"
+        counts = tuple(getattr(manifest, f"{word}_{what}") for what in ("files", "rows"))
+        if counts != (len(files), sum(file.rows for file in files)):
+            yield f"{counts[0]} {word} files with {counts[1]} rows, its entries are {len(files)}"
     live = [entry.file.sequence_number for entry in entries if entry.status is not Status.DELETED]
     least = min(live, default=candidate.sequence_number)
     if manifest.min_sequence_number != least:
@@ -87,8 +87,8 @@ def _entry_faults(
         elif entry.status is Status.DELETED and entry.snapshot_id != candidate.version:
             yield f"{entry.file.path}: deleted by {entry.snapshot_id}, expected {candidate.version}"
         elif not _same_numbers(before, entry.file):
-            found = _numbers(entry.file)
-            yield f"{entry.file.path}: numbers {found}, the parent has {_numbers(before)}"
+            numbers = _numbers(entry.file)
+            yield f"{entry.file.path}: numbers {numbers}, the parent has {_numbers(before)}"
 
 
 def _same_numbers(before: ContentFile, after: ContentFile) -> bool:
@@ -112,11 +112,11 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
     if len(manifest.partitions) != len(kinds):
         yield f"{len(manifest.partitions)} partition summaries, the spec has {len(kinds)} fields"
         return
-    for place, (kind, told) in enumerate(zip(kinds, manifest.partitions, strict=True)):
+    for place, (kind, summary) in enumerate(zip(kinds, manifest.partitions, strict=True)):
         values = [file.partition[place] for file in files]
-        if None in values and not told.get("contains_null"):
+        if None in values and not summary.get("contains_null"):
             yield f"partition field {place}: holds null, its summary says not"
-        ends = {end: told.get(f"{end}_bound") for end in ("lower", "upper")}
+        ends = {end: summary.get(f"{end}_bound") for end in ("lower", "upper")}
         read = {
             end: from_bytes(kind, data, subject=manifest.path) for end, data in ends.items() if isinstance(data, bytes)
         }

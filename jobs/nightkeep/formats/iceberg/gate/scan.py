@@ -75,8 +75,8 @@ def _rest(file: ContentFile, counted: int, hidden: BitMap64) -> BitMap64:
 
 def _by_vector(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
     """By path, of files that have a vector; each Puffin file is read once."""
-    found = {file.path: (vector, file.rows) for file in files if (vector := index.vector_of(file)) is not None}
-    for vector, positions in read_vectors(storage, found.values()):
+    vectors = {file.path: (vector, file.rows) for file in files if (vector := index.vector_of(file)) is not None}
+    for vector, positions in read_vectors(storage, vectors.values()):
         assert vector.referenced is not None
         yield vector.referenced, positions
 
@@ -167,8 +167,8 @@ def _joined(
     for rows in _keyed_rows(storage, schema, older, [*map(int, names)], rows=max(LEAST_ROWS, keys.height)):
         matched = rows.join(keys, on=names, how="inner", nulls_equal=True)
         hidden = matched.filter(pl.col(_SEQUENCE) > pl.col(_ADDED)).select(_FILE, _POSITION)
-        for (ordinal,), found in hidden.group_by(_FILE):
-            yield older[int(ordinal)].path, BitMap64(from_positions(found[_POSITION].to_numpy(), Width.BITS_64))
+        for (ordinal,), group in hidden.group_by(_FILE):
+            yield older[int(ordinal)].path, BitMap64(from_positions(group[_POSITION].to_numpy(), Width.BITS_64))
 
 
 def _keyed_rows(

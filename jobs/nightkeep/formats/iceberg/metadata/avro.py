@@ -72,10 +72,10 @@ def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | Non
             return None
         block, count = container.as_one_block(schema)
     try:
-        found = pl.read_avro(io.BytesIO(block))
+        frame = pl.read_avro(io.BytesIO(block))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return None
-    return found if len(found) == count else None
+    return frame if len(frame) == count else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +203,12 @@ class _Ways:
 @lru_cache(maxsize=64)
 def _ways(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> _Ways | None:
     """None for a schema of no records."""
-    found = _renamed(schema, by_id, by_name)
-    if found is None:
+    ways = _renamed(schema, by_id, by_name)
+    if ways is None:
         return None
     sizes = sizes_of(json.loads(schema))
-    lengthened = array_of(with_lengths(found, sizes.keys())) if sizes else None
-    return _Ways(array_of(found), lengthened, found, sizes)
+    lengthened = array_of(with_lengths(ways, sizes.keys())) if sizes else None
+    return _Ways(array_of(ways), lengthened, ways, sizes)
 
 
 def _in_one_way(container: StoredContainer, ways: _Ways) -> list[Record]:
@@ -230,7 +230,7 @@ def _in_one_way(container: StoredContainer, ways: _Ways) -> list[Record]:
 
 
 def _renamed(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> Schema | None:
-    told = json.loads(schema)
-    if not isinstance(told, dict) or told.get("type") != "record":
+    parsed = json.loads(schema)
+    if not isinstance(parsed, dict) or parsed.get("type") != "record":
         return None
-    return renamed(told, Names(dict(by_id), dict(by_name)))
+    return renamed(parsed, Names(dict(by_id), dict(by_name)))

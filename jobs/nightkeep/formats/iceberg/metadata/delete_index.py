@@ -75,14 +75,14 @@ def index_deletes(positional: Iterable[ContentFile], equality: Iterable[ContentF
 
 def vectors_by_target(vectors: Iterable[ContentFile]) -> Mapping[str, ContentFile]:
     """Raises CorruptMetadata for two vectors of one data file, or one that names none."""
-    found: dict[str, ContentFile] = {}
+    by_path: dict[str, ContentFile] = {}
     for vector in vectors:
         if vector.referenced is None:
             raise CorruptMetadata(f"deletion vector in {vector.path}", "the data file it is of", "none")
-        other = found.setdefault(vector.referenced, vector)
+        other = by_path.setdefault(vector.referenced, vector)
         if other is not vector:
             raise CorruptMetadata(f"{vector.referenced}", "one deletion vector", f"{other.path} and {vector.path}")
-    return found
+    return by_path
 
 
 def require_targets(files: Mapping[str, ContentFile], deletes: Iterable[ContentFile]) -> None:

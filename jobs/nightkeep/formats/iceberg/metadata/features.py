@@ -47,8 +47,8 @@ def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_v
     `schema_id`: the schema that rows are read with, None for the current one. `any_version`: whether the catalog
     takes commits of tables of format version 3.
     """
-    for name, found in _found(table, raw, schema_id, any_version=any_version):
-        raise _refusal(table, name, found)
+    for name, use in _found(table, raw, schema_id, any_version=any_version):
+        raise _refusal(table, name, use)
 
 
 def unread_feature(
@@ -59,8 +59,8 @@ def unread_feature(
     Raises RefusedTable for a feature with which it cannot, CorruptMetadata. Arguments as of `refuse_features`.
     """
     unread: RefusedTable | None = None
-    for name, found in _found(table, raw, schema_id, any_version=any_version):
-        refusal = _refusal(table, name, found)
+    for name, use in _found(table, raw, schema_id, any_version=any_version):
+        refusal = _refusal(table, name, use)
         if not FEATURES[name].without:
             raise refusal
         unread = unread or refusal
@@ -72,7 +72,7 @@ def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
 
     Raises RefusedTable for a feature by which they cannot, CorruptMetadata.
     """
-    refusals = [(name, _refusal(table, name, found)) for name, found in _structure(table, raw)]
+    refusals = [(name, _refusal(table, name, use)) for name, use in _structure(table, raw)]
     for name, refusal in refusals:
         if not FEATURES[name].without:
             raise refusal
@@ -81,8 +81,8 @@ def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
 
 def refuse_structure(table: str, raw: Raw) -> None:
     """Raises RefusedTable for the first feature of the table's metadata by which we do not change it."""
-    for name, found in _structure(table, raw):
-        raise _refusal(table, name, found)
+    for name, use in _structure(table, raw):
+        raise _refusal(table, name, use)
 
 
 def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
@@ -144,8 +144,8 @@ def _verdict(known: Feature) -> str:
     return f"{known.handled or refused}."
 
 
-def _refusal(table: str, name: str, found: str) -> RefusedTable:
-    return RefusedTable(table, f"{name}: {found}", FEATURES[name].refused)
+def _refusal(table: str, name: str, use: str) -> RefusedTable:
+    return RefusedTable(table, f"{name}: {use}", FEATURES[name].refused)
 
 
 def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
@@ -155,12 +155,12 @@ def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) ->
         yield "format version 3 in catalogs other than REST and SQL", "pyiceberg commits no such metadata"
     yield from _types(table, raw, schema_id)
     for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
-        told = f"partition field {field.get('name')} is {field.get('transform')}"
+        use = f"partition field {field.get('name')} is {field.get('transform')}"
         sources = field.get("source-ids")
         if isinstance(sources, list) and len(sources) > 1:
-            yield "transforms of several columns", told
+            yield "transforms of several columns", use
         elif not _TRANSFORM.fullmatch(str(field.get("transform"))):
-            yield "unknown transforms", told
+            yield "unknown transforms", use
 
 
 def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
@@ -176,11 +176,11 @@ def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, s
     schemas = [each for each in objects(raw, "schemas", subject=table) if each.get("schema-id") == number]
     for column, field in (pair for schema in schemas for pair in _leaves("", schema)):
         name = re.split(r"[(\[]", str(field.get("type")))[0].strip()
-        told = f"column {column} is of type {field.get('type')}"
+        use = f"column {column} is of type {field.get('type')}"
         if not _TYPES.fullmatch(name):
-            yield f"type {name}" if f"type {name}" in FEATURES else "unknown types", told
+            yield f"type {name}" if f"type {name}" in FEATURES else "unknown types", use
         if name.endswith("_ns") and not {"initial-default", "write-default"}.isdisjoint(field):
-            yield "default values of nanosecond timestamps", told
+            yield "default values of nanosecond timestamps", use
 
 
 def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
@@ -192,10 +192,10 @@ def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
 
 
 def _fields(kind: Raw) -> list[Raw]:
-    found = kind.get("fields") or []
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise CorruptMetadata("fields of a schema or partition spec", "a list of objects", kind_of(found))
-    return found
+    fields = kind.get("fields") or []
+    if not isinstance(fields, list) or not all(isinstance(each, dict) for each in fields):
+        raise CorruptMetadata("fields of a schema or partition spec", "a list of objects", kind_of(fields))
+    return fields
 
 
 _SUITE: Final = "tests/formats/iceberg/metadata/test_features.py"

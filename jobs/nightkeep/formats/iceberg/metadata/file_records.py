@@ -72,7 +72,7 @@ class FileDecoder:
         snapshot_id = record.get("snapshot_id")
         sequence_number = self._inherited(record, "sequence_number", status)
         added = self._added(record, status)
-        found = ContentFile(
+        content_file = ContentFile(
             content=content,
             path=path,
             name=storage_name(path),
@@ -93,9 +93,9 @@ class FileDecoder:
             is_dated=added is not None,
             raw=raw,
         )
-        if found.is_vector and live:
-            _require_place(found, file)
-        return Entry(status, found.snapshot_id, found)
+        if content_file.is_vector and live:
+            _require_place(content_file, file)
+        return Entry(status, content_file.snapshot_id, content_file)
 
     def _raw(self, file: Record) -> Record:
         """The record itself, made ours: a copy of each of a hundred thousand would cost as much as decoding them."""

@@ -57,12 +57,12 @@ class StatsModes:
     """How much is told of each column of a table, by `write.metadata.metrics.*`. What is no mode is as if not set."""
 
     def __init__(self, schema: TableSchema) -> None:
-        told = schema.properties.get(f"{_PREFIX}default")
-        self._default = DEFAULT if told is None else _mode(told, DEFAULT)
+        stated = schema.properties.get(f"{_PREFIX}default")
+        self._default = DEFAULT if stated is None else _mode(stated, DEFAULT)
         self._of: dict[str, StatsMode] = {}
         most = _most(schema.properties)
         names = list(_names(schema.current))
-        if told is None and len(names) > most:
+        if stated is None and len(names) > most:
             self._default = NONE
             self._of = dict.fromkeys(names[:most], DEFAULT)
         columns = f"{_PREFIX}column."

@@ -32,17 +32,17 @@ def storage_name(location: str) -> str:
     like any other, as they are to Java's HadoopFileIO and S3FileIO and to pyiceberg. Raises RefusedTable for another
     scheme or a host, CorruptMetadata for what is no absolute path of a file.
     """
-    found = _OBJECT.match(location)
-    path = location[found.start(3) :] if found else location.removeprefix(_FILE)
-    scheme = None if found else _SCHEME.match(location)
+    match = _OBJECT.match(location)
+    path = location[match.start(3) :] if match else location.removeprefix(_FILE)
+    scheme = None if match else _SCHEME.match(location)
     if scheme and path == location:
         raise _refusal(location, "files of unknown schemes", f"{scheme[1]} is not handled")
-    if path.startswith("//") and not found:
+    if path.startswith("//") and not match:
         if path != location and not path.startswith("///"):
             raise _refusal(location, "files of another host", f"{path[2:].partition('/')[0]} is not handled")
         path = "/" + path.lstrip("/")
     _require_path(location, path)
-    if found and "//" in path:
+    if match and "//" in path:
         # The client that we read with takes several slashes for one; to S3 they are another key.
         raise _refusal(location, "keys with empty parts", f"{path[1:]} is not handled")
     return path[1:]
@@ -50,8 +50,8 @@ def storage_name(location: str) -> str:
 
 def root_of(location: str) -> str:
     """The root of the storage that has the file at a location: `/`, or a bucket as `s3://bucket`, never `s3a`."""
-    found = _OBJECT.match(location)
-    return f"{SCHEMES[found[1]]}://{found[2]}" if found else MACHINE
+    match = _OBJECT.match(location)
+    return f"{SCHEMES[match[1]]}://{match[2]}" if match else MACHINE
 
 
 def name_in(storage: Storage, location: str) -> str:

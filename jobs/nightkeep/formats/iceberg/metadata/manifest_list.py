@@ -128,12 +128,12 @@ def _manifest(record: Record, location: str) -> Manifest:
     )
 
 
-def _summaries(found: Any, location: str) -> tuple[Record, ...] | None:
-    if found is None:
+def _summaries(summaries: Any, location: str) -> tuple[Record, ...] | None:
+    if summaries is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise CorruptMetadata(location, "partitions as a list of summaries", kind_of(found))
-    return tuple({name: each.get(name) for name in _SUMMARY} for each in found)
+    if not isinstance(summaries, list) or not all(isinstance(each, dict) for each in summaries):
+        raise CorruptMetadata(location, "partitions as a list of summaries", kind_of(summaries))
+    return tuple({name: each.get(name) for name in _SUMMARY} for each in summaries)
 
 
 def _counted(storage: Storage, manifest: Manifest) -> Manifest:

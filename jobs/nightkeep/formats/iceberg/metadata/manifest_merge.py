@@ -61,5 +61,5 @@ def _place(entry: Entry | NewFile) -> tuple[tuple[bool, Any], ...]:
 def _number(properties: Mapping[str, str], wanted: tuple[str, int]) -> int:
     """A property that is no number is as good as none: Java fails on it, and we only tidy."""
     name, default = wanted
-    told = properties.get(name, "").strip()
-    return int(told) if told.isdecimal() else default
+    text = properties.get(name, "").strip()
+    return int(text) if text.isdecimal() else default

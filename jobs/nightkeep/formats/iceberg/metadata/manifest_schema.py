@@ -243,10 +243,10 @@ def _partition_fields(schema: TableSchema, spec_id: int) -> list[Schema]:
                 avro = avro["name"]
             else:
                 known.add(avro["name"])
-        found = _optional(field.field_id, sanitized(field.name), avro)
-        if found["name"] != field.name:
-            found["iceberg-field-name"] = field.name
-        fields.append(found)
+        avro_field = _optional(field.field_id, sanitized(field.name), avro)
+        if avro_field["name"] != field.name:
+            avro_field["iceberg-field-name"] = field.name
+        fields.append(avro_field)
     return fields
 
 

@@ -19,13 +19,13 @@ def location_in(storage: Storage, metadata: str) -> str:
     if metadata not in _LOCATIONS:
         name = stored_name(metadata)
         with storage.open(name) as source:
-            told = _LOCATION_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
-        found = json.loads(told[1]) if told else None
-        if not isinstance(found, str):
-            found = text(decode(storage.read(name), subject=metadata), "location", subject=metadata)
+            match = _LOCATION_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
+        location = json.loads(match[1]) if match else None
+        if not isinstance(location, str):
+            location = text(decode(storage.read(name), subject=metadata), "location", subject=metadata)
         if len(_LOCATIONS) >= _REMEMBERED:
             _LOCATIONS.clear()
-        _LOCATIONS[metadata] = found
+        _LOCATIONS[metadata] = location
     return _LOCATIONS[metadata]
 
 
@@ -53,27 +53,27 @@ def table_id(storage: Storage, file: Stored) -> str | None:
     try:
         return _TABLE_IDS[storage.root, file]
     except KeyError:
-        found = _read_table_id(storage, file)
+        uuid = _read_table_id(storage, file)
     if len(_TABLE_IDS) >= _REMEMBERED:
         _TABLE_IDS.clear()
-    _TABLE_IDS[storage.root, file] = found
-    return found
+    _TABLE_IDS[storage.root, file] = uuid
+    return uuid
 
 
 def _read_table_id(storage: Storage, file: Stored) -> str | None:
     if file.bytes > _WHOLE_BYTES:
         with storage.open(file.name) as source:
-            told = _UUID_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
-        if told:
-            return told[1].decode()
+            match = _UUID_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))
+        if match:
+            return match[1].decode()
     data = storage.read(file.name)
     try:
         return text(decode(data, subject=file.name), "table-uuid", subject=file.name)
     except CorruptMetadata:
         if not _is_torn(data):
             raise
-    told = _UUID_FIRST.match(_unpacked(data))
-    return told[1].decode() if told else None
+    match = _UUID_FIRST.match(_unpacked(data))
+    return match[1].decode() if match else None
 
 
 _PLAIN: Final = rb'"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9]+|true|false|null)\s*,\s*'

@@ -38,8 +38,8 @@ def with_ids(fields: Sequence[ArrowField], schema: TableSchema, *, subject: str)
         mapping = parse_mapping_from_json(text)
     except ValueError as failure:
         raise CorruptMetadata(f"{schema.table}: {PROPERTY}", "a name mapping", reason_of(failure)) from failure
-    found = _by_name(mapping.root)
-    return [_mapped(field, field.name, found) for field in fields]
+    by_name = _by_name(mapping.root)
+    return [_mapped(field, field.name, by_name) for field in fields]
 
 
 def _has_id(field: ArrowField) -> bool:

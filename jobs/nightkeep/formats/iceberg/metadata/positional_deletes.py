@@ -28,13 +28,13 @@ def positional_of(unit: IcebergUnit) -> Mapping[str, frozenset[Identity]]:
     for delete in unit.positional:
         by_path.setdefault(delete.referenced or "", []).append(delete)
     shared = _shared(unit.files, by_path.pop("", ()))
-    found: dict[str, frozenset[Identity]] = {}
+    by_file: dict[str, frozenset[Identity]] = {}
     for file in unit.files:
         own = [each for each in by_path.get(file.path, ()) if file.sequence_number <= each.sequence_number]
         vectors = [each for each in own if each.is_vector]
         held = frozenset(each.identity for each in vectors or own)
-        found[file.path] = held if vectors else held | shared[file.path] if held else shared[file.path]
-    return found
+        by_file[file.path] = held if vectors else held | shared[file.path] if held else shared[file.path]
+    return by_file
 
 
 def _shared(files: Iterable[ContentFile], deletes: Sequence[ContentFile]) -> Mapping[str, frozenset[Identity]]:
@@ -49,7 +49,7 @@ def _shared(files: Iterable[ContentFile], deletes: Sequence[ContentFile]) -> Map
     file_numbers = sorted({each.file_sequence_number for each in deletes})
     held: dict[int, ContentFile] = {}
     known: dict[tuple[int, int], frozenset[Identity]] = {}
-    found: dict[str, frozenset[Identity]] = {}
+    by_file: dict[str, frozenset[Identity]] = {}
     for at, file in enumerate(ordered):
         if at in begun or at in ended:
             known = {}
@@ -59,8 +59,8 @@ def _shared(files: Iterable[ContentFile], deletes: Sequence[ContentFile]) -> Map
         age = (bisect_left(numbers, file.sequence_number), bisect_left(file_numbers, file.file_sequence_number))
         if age not in known:
             known[age] = frozenset(each.identity for each in held.values() if _may_name(each, file))
-        found[file.path] = known[age]
-    return found
+        by_file[file.path] = known[age]
+    return by_file
 
 
 _Turns = Mapping[int, Sequence[int]]
@@ -94,7 +94,7 @@ def _path_bounds(delete: ContentFile) -> tuple[bytes, bytes | None]:
     """Between which paths a position delete file's lie, as UTF-8; the upper one may be None, for any."""
     ends: list[bytes | None] = []
     for bound in ("lower_bounds", "upper_bounds"):
-        told = delete.raw.get(bound)
-        end = told.get(_PATH_FIELD) if isinstance(told, Mapping) else None
+        bounds = delete.raw.get(bound)
+        end = bounds.get(_PATH_FIELD) if isinstance(bounds, Mapping) else None
         ends.append(end if isinstance(end, bytes) else None)
     return ends[0] or b"", ends[1]

@@ -73,7 +73,7 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
     if current not in schemas:
         raise CorruptMetadata(f"{table}: schema {current}", f"one of {sorted(schemas)}", "none")
     specs = tuple(_spec(each, table) for each in objects(raw, "partition-specs", subject=table))
-    found = TableSchema(
+    schema = TableSchema(
         table=table,
         format_version=integer(raw, "format-version", subject=table),
         location=text(raw, "location", subject=table).rstrip("/"),
@@ -83,8 +83,8 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
         default_spec_id=integer(raw, "default-spec-id", subject=table),
         properties=dict(properties(raw, subject=table)),
     )
-    found.spec(found.default_spec_id)
-    return found
+    schema.spec(schema.default_spec_id)
+    return schema
 
 
 def _schema(raw: Mapping[str, Any], table: str) -> Schema:

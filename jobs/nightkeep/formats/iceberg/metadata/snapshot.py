@@ -170,14 +170,14 @@ def _followed(
 
 def _load(table: _Table, version: int | None, read_as: TableSchema | None) -> IcebergSnapshot:
     address = table.address
-    found = head(table.metadata, subject=address.name)
+    current = head(table.metadata, subject=address.name)
     if version is None:
-        return _snapshot(table, None if found.current is None else found.snapshots[found.current], None)
+        return _snapshot(table, None if current.current is None else current.snapshots[current.current], None)
     if version == NO_SNAPSHOT:
         return _snapshot(table, None, read_as)
-    if version not in found.snapshots:
+    if version not in current.snapshots:
         raise MissingFile(f"{address.name}: snapshot {version}", "a snapshot that the table keeps", "none")
-    raw = found.snapshots[version]
+    raw = current.snapshots[version]
     return _snapshot(table, raw, read_as or _schema_of(table, raw))
 
 
@@ -205,10 +205,10 @@ def _table(address: Address, handle: CatalogTable) -> _Table:
 
 def _schema_of(table: _Table, snapshot: Raw) -> TableSchema:
     # Snapshots of format version 1 do not tell.
-    told = snapshot.get("schema-id")
+    number = snapshot.get("schema-id")
     if table.unread is None:
-        refuse_features(table.address.name, table.metadata, schema_id=told, any_version=table.any_version)
-    return parse(table.metadata, table=table.address.name, schema_id=told)
+        refuse_features(table.address.name, table.metadata, schema_id=number, any_version=table.any_version)
+    return parse(table.metadata, table=table.address.name, schema_id=number)
 
 
 def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> IcebergSnapshot:
@@ -223,14 +223,14 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
     units = tuple(sorted((_unit(schema, each, everywhere) for each in gathered.places), key=lambda unit: unit.key))
     if units and all(unit.left_out for unit in units):
         raise units[0].left_out or RefusedTable(name, "no partition that we read", "use its engine")
-    told = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
-    summary = summary_of(told, subject=f"{name}: snapshot {version}")
+    fields = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
+    summary = summary_of(fields, subject=f"{name}: snapshot {version}")
     return IcebergSnapshot(
         table=table.address,
         version=version,
-        parent_version=_parent(told, name),
-        sequence_number=_sequence_number(told, name),
-        timestamp_ms=integer(told, "timestamp-ms", subject=name),
+        parent_version=_parent(fields, name),
+        sequence_number=_sequence_number(fields, name),
+        timestamp_ms=integer(fields, "timestamp-ms", subject=name),
         schema=schema,
         units=units,
         operation=str(summary.get("operation", "")),
@@ -239,14 +239,14 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
         raw=raw or {},
         metadata=table.metadata,
         metadata_location=table.location,
-        next_row_id=_next_row_id(table, told),
+        next_row_id=_next_row_id(table, fields),
         unread=table.unread,
         stray=() if units else everywhere,
     )
 
 
 def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
-    found = IcebergUnit(
+    unit = IcebergUnit(
         key=unit_key(schema, place.spec_id, place.values),
         partition=typed(schema, place.spec_id, place.values),
         spec_id=place.spec_id,
@@ -258,8 +258,8 @@ def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]
         schema=schema,
     )
     unread = unwritten_type(schema, place.spec_id)
-    unread = unread or unread_file(schema.table, (*found.files, *found.positional, *found.equality))
-    return found if unread is None else replace(found, left_out=unread)
+    unread = unread or unread_file(schema.table, (*unit.files, *unit.positional, *unit.equality))
+    return unit if unread is None else replace(unit, left_out=unread)
 
 
 def _by_path(file: ContentFile) -> tuple[str, int]:
@@ -267,24 +267,24 @@ def _by_path(file: ContentFile) -> tuple[str, int]:
 
 
 def _sequence_number(snapshot: Raw, subject: str) -> int:
-    told = snapshot.get("sequence-number") is not None
-    return integer(snapshot, "sequence-number", subject=subject) if told else 0
+    has_number = snapshot.get("sequence-number") is not None
+    return integer(snapshot, "sequence-number", subject=subject) if has_number else 0
 
 
 def _parent(snapshot: Raw, subject: str) -> int | None:
     if snapshot.get("parent-snapshot-id") is None:
         return None
-    found = integer(snapshot, "parent-snapshot-id", subject=subject)
-    return None if found == NO_SNAPSHOT else found
+    parent = integer(snapshot, "parent-snapshot-id", subject=subject)
+    return None if parent == NO_SNAPSHOT else parent
 
 
 def _next_row_id(table: _Table, snapshot: Raw) -> int | None:
     """Of a snapshot that is not the table's yet: what the table's will be."""
-    told = head(table.metadata, subject=table.address.name)
-    if told.next_row_id is None or not snapshot.get("snapshot-id") or snapshot["snapshot-id"] in told.snapshots:
-        return told.next_row_id
+    current = head(table.metadata, subject=table.address.name)
+    if current.next_row_id is None or not snapshot.get("snapshot-id") or snapshot["snapshot-id"] in current.snapshots:
+        return current.next_row_id
     if "first-row-id" not in snapshot:
         # Staged before the table got row lineage: a conflict, which is not for here to find.
-        return told.next_row_id
+        return current.next_row_id
     first = integer(snapshot, "first-row-id", subject=table.address.name)
     return first + integer(snapshot, "added-rows", subject=table.address.name)

@@ -73,20 +73,20 @@ def head(raw: Raw, *, subject: str) -> Head:
 def content(raw: Raw, *, subject: str) -> frozenset[tuple[str, str, int]]:
     """The table, its snapshots, branches and tags: for each what it is, its name, and the snapshot. Main is one of them
     also where only the current snapshot tells of it."""
-    told = head(raw, subject=subject)
+    current = head(raw, subject=subject)
     pointed = {name: integer(ref, "snapshot-id", subject=subject) for name, ref in refs(raw, subject=subject).items()}
-    pointed |= {} if told.current is None else {MAIN: told.current}
+    pointed |= {} if current.current is None else {MAIN: current.current}
     return frozenset(
-        {("table", told.uuid, 0)}
+        {("table", current.uuid, 0)}
         | {("ref", name, number) for name, number in pointed.items()}
-        | {("snapshot", "", number) for number in told.snapshots}
+        | {("snapshot", "", number) for number in current.snapshots}
     )
 
 
 def commit_digest(raw: Raw, snapshot: Raw) -> str:
     """What tells a snapshot of this table from any other: the table's id, its own, and its manifest list's place."""
-    told = (str(raw.get("table-uuid")).lower(), str(snapshot.get("snapshot-id")), str(snapshot.get("manifest-list")))
-    return digest_of(*(each.encode(errors="surrogatepass") for each in told))
+    parts = (str(raw.get("table-uuid")).lower(), str(snapshot.get("snapshot-id")), str(snapshot.get("manifest-list")))
+    return digest_of(*(each.encode(errors="surrogatepass") for each in parts))
 
 
 def digest_on_main(raw: Raw, version: int, *, subject: str) -> str | None:
@@ -176,9 +176,9 @@ class _Added:
         return self.parent == before.current and self.sequence_number > before.sequence_number and not taken
 
 
-def _no_snapshot_is_none(told: Any) -> Any:
+def _no_snapshot_is_none(value: Any) -> Any:
     """Java writes -1 for no snapshot."""
-    return None if told == -1 else told
+    return None if value == -1 else value
 
 
 def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
@@ -196,66 +196,66 @@ def past_versions(raw: Raw, before: Head, location: str, *, subject: str) -> lis
 
 
 def _kept_versions(raw: Raw, subject: str) -> int:
-    told = properties(raw, subject=subject).get(_KEPT_VERSIONS, str(_DEFAULT_KEPT_VERSIONS))
+    count = properties(raw, subject=subject).get(_KEPT_VERSIONS, str(_DEFAULT_KEPT_VERSIONS))
     try:
-        return max(1, int(told))
+        return max(1, int(count))
     except ValueError as failure:
-        raise CorruptMetadata(f"{subject}: {_KEPT_VERSIONS}", "a number", kind_of(told)) from failure
+        raise CorruptMetadata(f"{subject}: {_KEPT_VERSIONS}", "a number", kind_of(count)) from failure
 
 
 def refs(raw: Raw, *, subject: str) -> Mapping[str, Raw]:
     """Branches and tags by name. Raises CorruptMetadata."""
-    found = {} if raw.get("refs") is None else raw["refs"]
-    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-        raise CorruptMetadata(f"{subject}: refs", "an object of objects", kind_of(found))
-    return found
+    named = {} if raw.get("refs") is None else raw["refs"]
+    if not isinstance(named, dict) or not all(isinstance(each, dict) for each in named.values()):
+        raise CorruptMetadata(f"{subject}: refs", "an object of objects", kind_of(named))
+    return named
 
 
 def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
     """The table's properties. Raises CorruptMetadata."""
-    found = {} if raw.get("properties") is None else raw["properties"]
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise CorruptMetadata(f"{subject}: properties", "an object of texts", kind_of(found))
-    return found
+    fields = {} if raw.get("properties") is None else raw["properties"]
+    if not isinstance(fields, dict) or not all(isinstance(each, str) for each in fields.values()):
+        raise CorruptMetadata(f"{subject}: properties", "an object of texts", kind_of(fields))
+    return fields
 
 
 def summary_of(snapshot: Raw, *, subject: str) -> Mapping[str, str]:
     """What a snapshot says of itself; empty where it says nothing. Raises CorruptMetadata."""
-    found = {} if snapshot.get("summary") is None else snapshot["summary"]
-    if not isinstance(found, dict):
-        raise CorruptMetadata(f"{subject}: summary", "an object of texts", kind_of(found))
+    fields = {} if snapshot.get("summary") is None else snapshot["summary"]
+    if not isinstance(fields, dict):
+        raise CorruptMetadata(f"{subject}: summary", "an object of texts", kind_of(fields))
     # The spec has texts alone; a number of another writer is what it would be as one.
-    return {key: value if isinstance(value, str) else str(value) for key, value in found.items() if value is not None}
+    return {key: value if isinstance(value, str) else str(value) for key, value in fields.items() if value is not None}
 
 
 def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
     """A list of objects; empty where it is missing. Raises CorruptMetadata."""
-    found = [] if raw.get(name) is None else raw[name]
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise CorruptMetadata(f"{subject}: {name}", "a list of objects", kind_of(found))
-    return found
+    items = [] if raw.get(name) is None else raw[name]
+    if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+        raise CorruptMetadata(f"{subject}: {name}", "a list of objects", kind_of(items))
+    return items
 
 
 def integer(raw: Raw, name: str, *, subject: str) -> int:
     """Raises CorruptMetadata."""
-    found = raw.get(name)
-    if not isinstance(found, int) or isinstance(found, bool) or not -(1 << 63) <= found < 1 << 63:
-        raise CorruptMetadata(f"{subject}: {name}", "a whole number of 64 bits", kind_of(found))
-    return found
+    value = raw.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
+        raise CorruptMetadata(f"{subject}: {name}", "a whole number of 64 bits", kind_of(value))
+    return value
 
 
 def text(raw: Raw, name: str, *, subject: str) -> str:
     """Raises CorruptMetadata."""
-    found = raw.get(name)
-    if not isinstance(found, str):
-        raise CorruptMetadata(f"{subject}: {name}", "a text", kind_of(found))
-    return found
+    value = raw.get(name)
+    if not isinstance(value, str):
+        raise CorruptMetadata(f"{subject}: {name}", "a text", kind_of(value))
+    return value
 
 
 def _current(raw: Raw, subject: str) -> int | None:
     """`current-snapshot-id` and main agree (spec, "Snapshot References")."""
-    told = _no_snapshot_is_none(raw.get("current-snapshot-id"))
-    current = None if told is None else integer(raw, "current-snapshot-id", subject=subject)
+    number = _no_snapshot_is_none(raw.get("current-snapshot-id"))
+    current = None if number is None else integer(raw, "current-snapshot-id", subject=subject)
     main = refs(raw, subject=subject).get(MAIN)
     pointed = current if main is None else integer(main, "snapshot-id", subject=subject)
     if main is not None and (pointed != current or main.get("type") != "branch"):

@@ -32,9 +32,9 @@ class Totals:
 
     @classmethod
     def of(cls, snapshot: Raw) -> Totals:
-        found = snapshot.get("summary")
-        told = found if isinstance(found, Mapping) else {}
-        return cls(*(_count(told.get(key)) for key in (DATA_FILES, DELETE_FILES, RECORDS)))
+        summary = snapshot.get("summary")
+        texts = summary if isinstance(summary, Mapping) else {}
+        return cls(*(_count(texts.get(key)) for key in (DATA_FILES, DELETE_FILES, RECORDS)))
 
 
 def digest(data: bytes) -> str:
@@ -43,18 +43,18 @@ def digest(data: bytes) -> str:
 
 def require_owner(data: bytes, snapshot_id: int, *, subject: str) -> None:
     """Raises CorruptMetadata where the header of a manifest list tells that it is another snapshot's."""
-    told = read_metadata(data, subject=subject).get("snapshot-id", b"").decode("ascii", "replace")
-    if told.isdecimal() and told != str(snapshot_id):
-        raise CorruptMetadata(subject, f"the manifest list of snapshot {snapshot_id}", f"that of {told:.20}")
+    stated = read_metadata(data, subject=subject).get("snapshot-id", b"").decode("ascii", "replace")
+    if stated.isdecimal() and stated != str(snapshot_id):
+        raise CorruptMetadata(subject, f"the manifest list of snapshot {snapshot_id}", f"that of {stated:.20}")
 
 
-def unproven(manifests: Sequence[Manifest], told: Totals, *, subject: str) -> tuple[Unproven, ...]:
+def unproven(manifests: Sequence[Manifest], stated: Totals, *, subject: str) -> tuple[Unproven, ...]:
     """What of a manifest list the summary does not confirm. Raises CorruptMetadata where it contradicts."""
     data = [each for each in manifests if each.content is ManifestContent.DATA]
     deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
-    found = (_live(data), _live(deletes), sum(each.added_rows + each.existing_rows for each in data))
-    expected = (told.data_files, told.delete_files, told.records)
-    for key, wanted, counted in zip((DATA_FILES, DELETE_FILES, RECORDS), expected, found, strict=True):
+    totals = (_live(data), _live(deletes), sum(each.added_rows + each.existing_rows for each in data))
+    expected = (stated.data_files, stated.delete_files, stated.records)
+    for key, wanted, counted in zip((DATA_FILES, DELETE_FILES, RECORDS), expected, totals, strict=True):
         if wanted is not None and wanted != counted:
             what = f"{key} = {wanted}, as the summary of its snapshot says"
             raise CorruptMetadata(subject, what, f"manifests of {counted}")
@@ -86,13 +86,13 @@ def _live(manifests: Iterable[Manifest]) -> int:
     return sum(each.live_files for each in manifests)
 
 
-def _count(told: object) -> int | None:
-    return int(told) if isinstance(told, str) and _NUMBER.fullmatch(told) else None
+def _count(value: object) -> int | None:
+    return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else None
 
 
 def _numbered(location: str) -> int | None:
-    found = _VERSION.fullmatch(location.rpartition("/")[2])
-    return int(found[1]) if found else None
+    match = _VERSION.fullmatch(location.rpartition("/")[2])
+    return int(match[1]) if match else None
 
 
 _NUMBER: Final = re.compile("[0-9]{1,18}")

@@ -50,12 +50,12 @@ def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, sto
     snapshots = head(raw, subject=location).snapshots
     gone = {number for number in snapshots if number not in kept}
     # Files that they removed are of snapshots that go as well.
-    found = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
-    found.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
+    expiring = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
+    expiring.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
     planned = Planned(request, Forgotten(frozenset(gone), ended, request.now_ms))
     notes = tuple(f"{_kind(raw, location, name)} {name} is too old and goes with them" for name, _ in sorted(ended))
     return Expiry(
-        roots=tuple(found),
+        roots=tuple(expiring),
         kept=tuple((str(number), reason) for number, reason in kept.items()),
         notes=notes if gone else (),
         state=planned,
@@ -122,11 +122,11 @@ class _Rules:
     def _of(self, ref: Raw, own: str, key: str, default: int) -> int:
         if ref.get(own) is not None:
             return integer(ref, own, subject=self.subject)
-        told = properties(self.raw, subject=self.subject).get(key, str(default))
+        value = properties(self.raw, subject=self.subject).get(key, str(default))
         try:
-            return int(told)
+            return int(value)
         except ValueError as failure:
-            raise CorruptMetadata(f"{self.subject}: {key}", "a number", kind_of(told)) from failure
+            raise CorruptMetadata(f"{self.subject}: {key}", "a number", kind_of(value)) from failure
 
 
 def _judged(rules: _Rules) -> tuple[Mapping[int, str], frozenset[tuple[str, int]]]:
@@ -186,10 +186,10 @@ def _kept_of_branch(
 
 def _every_ref(raw: Raw, subject: str) -> Mapping[str, Raw]:
     """With main where only the current snapshot tells of it, as before there were branches."""
-    found, current = refs(raw, subject=subject), head(raw, subject=subject).current
-    if MAIN in found or current is None:
-        return found
-    return {MAIN: {"type": "branch", "snapshot-id": current}, **found}
+    named, current = refs(raw, subject=subject), head(raw, subject=subject).current
+    if MAIN in named or current is None:
+        return named
+    return {MAIN: {"type": "branch", "snapshot-id": current}, **named}
 
 
 def _kind(raw: Raw, subject: str, name: str) -> str:

@@ -32,9 +32,9 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
     log = objects(raw, "metadata-log", subject=location)
     known = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
     others = [file for file in storage.list(folder) if file.name not in known and _VERSION.search(file.name)]
-    for name, found in _tables(table, storage, others):
-        if found not in (None, own):
-            feature = f"{name} in its folder is the metadata of another table, {found}"
+    for name, owner in _tables(table, storage, others):
+        if owner not in (None, own):
+            feature = f"{name} in its folder is the metadata of another table, {owner}"
             raise RefusedTable(
                 table,
                 feature,
@@ -46,11 +46,11 @@ def require_one_format(table: str, storage: Storage, home: str) -> None:
     """Raises RefusedTable where the table's own folder is that of a table of another format as well: what that one
     needs is known to nobody here."""
     there = {folder.rpartition("/")[2] for folder in storage.folders(home)}
-    found = {name for name in _SIGNS if name in there}
+    signs = {name for name in _SIGNS if name in there}
     # Any folder may have this name; what it holds is Paimon's alone.
-    if "schema" in found and not any(_PAIMON.search(file.name) for file in storage.list(f"{home}/schema")):
-        found.remove("schema")
-    for name in sorted(found):
+    if "schema" in signs and not any(_PAIMON.search(file.name) for file in storage.list(f"{home}/schema")):
+        signs.remove("schema")
+    for name in sorted(signs):
         feature = f"{home}/{name} in its folder is the metadata of a table of {_SIGNS[name]}'s"
         raise RefusedTable(table, feature, whose_folder(_SIGNS[name], home))
 

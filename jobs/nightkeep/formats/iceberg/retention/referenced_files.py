@@ -90,13 +90,13 @@ def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tup
     statistics: dict[int, list[str]] = {}
     for snapshot_id, path in _statistics(raw, location):
         statistics.setdefault(snapshot_id, []).append(path)
-    found = []
+    kept = []
     for number, snapshot in head(raw, subject=location).snapshots.items():
         fresh = integer(snapshot, "timestamp-ms", subject=location) >= since_ms
         own = tuple(statistics.get(number, ()))
         task = SnapshotFiles(table, number, manifest_list_of(table, snapshot), own, fresh, Totals.of(snapshot))
-        found.append(Root(f"snapshot:{number}", task, number))
-    return tuple(found)
+        kept.append(Root(f"snapshot:{number}", task, number))
+    return tuple(kept)
 
 
 def reach(storage: Storage, root: Root) -> Reach:
@@ -131,12 +131,12 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     data = storage.read(source.name)
     entries = _entries(data, source.path)
     statuses = Counter(entries["status"].to_list())
-    found = tuple(statuses[status] for status in (Status.EXISTING, Status.ADDED, Status.DELETED))
-    if found != (source.existing, source.added, source.deleted):
+    counts = tuple(statuses[status] for status in (Status.EXISTING, Status.ADDED, Status.DELETED))
+    if counts != (source.existing, source.added, source.deleted):
         expected = (
             f"{source.existing} existing, {source.added} added, {source.deleted} deleted files as its list counts"
         )
-        raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*found))
+        raise CorruptMetadata(source.path, expected, "{}, {}, {}".format(*counts))
     live = pl.col("status") != Status.DELETED
     _require_own(entries, source)
     if len(data) != source.bytes:
@@ -266,16 +266,16 @@ def _source(task: SnapshotFiles, manifest: Manifest) -> ManifestFiles:
 
 def _statistics(raw: Raw, subject: str) -> list[tuple[int, str]]:
     """Snapshots and the files that hold statistics of them, Puffin files and those of partitions."""
-    found = []
+    files = []
     for name in ("statistics", "partition-statistics"):
         for each in objects(raw, name, subject=subject):
             path = text(each, "statistics-path", subject=subject)
-            found.append((integer(each, "snapshot-id", subject=subject), path))
-    return found
+            files.append((integer(each, "snapshot-id", subject=subject), path))
+    return files
 
 
 def _files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
-    names, sizes, needed = zip(*found, strict=True) if (found := list(rows)) else ((), (), ())
+    names, sizes, needed = zip(*pieces, strict=True) if (pieces := list(rows)) else ((), (), ())
     return pa.Table.from_arrays(
         [pa.array(names, pa.string()), pa.array(sizes, pa.int64()), pa.array(needed, pa.bool_())], schema=FILES
     )

@@ -43,14 +43,14 @@ def territory(
     own = own_folder(location)
     home = _folder(text(raw, "location", subject=location))
     require_in(storage, text(raw, "location", subject=location))
-    told = properties(raw, subject=location)
+    stated = properties(raw, subject=location)
     require_one_format(table.name, storage, home)
-    named = _folders(storage, told, _DATA_PATHS)
+    named = _folders(storage, stated, _DATA_PATHS)
     data = [Place(home, _kinds_in(_folders_of_home(raw, location, whole=home in named)))]
     for folder in named:
         data += _elsewhere(home, folder, _kinds_in(_any_folders(raw, location)), hashed=_HASHED)
     versions = [Place(f"{home}/metadata", _METADATA)]
-    for folder in _folders(storage, told, (_METADATA_PATH,)):
+    for folder in _folders(storage, stated, (_METADATA_PATH,)):
         versions += _elsewhere(home, folder, _METADATA)
     for folder in dict.fromkeys((own, home, *(place.folder for place in (*data, *versions)))):
         require_unclaimed(table.name, storage.root, folder, claims)
@@ -131,8 +131,12 @@ def _folders_of_home(raw: Raw, subject: str, *, whole: bool) -> str:
     those of partitions, as Hive's tables have them, and of an object store's layout; if `whole`, the folder itself."""
     partition = "|".join(sorted(map(_quoted, _fields(raw, subject))))
     partitions = f"(?:(?:{partition})=[^/]*/)"
-    found = [f"data/{_any_folders(raw, subject)}", f"(?:[01]{{4}}/){{3}}(?:[01]{{8}}/)?{partitions}*", f"{partitions}+"]
-    return f"(?:{'|'.join(found)}){'?' if whole else ''}"
+    patterns = [
+        f"data/{_any_folders(raw, subject)}",
+        f"(?:[01]{{4}}/){{3}}(?:[01]{{8}}/)?{partitions}*",
+        f"{partitions}+",
+    ]
+    return f"(?:{'|'.join(patterns)}){'?' if whole else ''}"
 
 
 def _fields(raw: Raw, subject: str) -> frozenset[str]:
@@ -158,9 +162,9 @@ def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str =
         yield Place(folder, tuple(Kind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds), shared=True)
 
 
-def _folders(storage: Storage, told: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
+def _folders(storage: Storage, stated: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
     """Those that properties name in this storage; what is in another bucket is not looked into."""
-    paths = [told[key] for key in keys if told.get(key)]
+    paths = [stated[key] for key in keys if stated.get(key)]
     return tuple(_folder(path) for path in paths if root_of(path) == storage.root)
 
 

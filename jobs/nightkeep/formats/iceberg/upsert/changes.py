@@ -76,11 +76,11 @@ def _wrong(file: Path, expected: str, found: str) -> UsageError:
     return UsageError(f"{file}: expected {expected}, found {found}")
 
 
-def _kinds(file: Path, told: ChunkedArray, mode: Mode) -> npt.NDArray[np.int64]:
+def _kinds(file: Path, texts: ChunkedArray, mode: Mode) -> npt.NDArray[np.int64]:
     """For each change its place in CHANGES."""
     spellings = [change.name for change in CHANGES] + [change.short for change in CHANGES]
-    places = pc.index_in(told.cast(pa.string()), pa.array(spellings))
-    unknown = pc.unique(told.filter(pc.is_null(places)))
+    places = pc.index_in(texts.cast(pa.string()), pa.array(spellings))
+    unknown = pc.unique(texts.filter(pc.is_null(places)))
     if len(unknown):
         raise _wrong(file, f"{KIND} to be one of {', '.join(spellings)}", f"{unknown[0].as_py()!r}")
     kinds = np.asarray(places.to_numpy(), np.int64) % len(CHANGES)

@@ -29,10 +29,10 @@ def exactly(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> Chunke
         return pa.chunked_array([pa.nulls(len(values), cast(Any, kind))])
     if not _may_be(values.type, kind):
         raise ValueError(f"{_shown(values.drop_null())} of {values.type}, which is of another kind")
-    found, why = _tried(values, kind, spelled=spelled)
-    if found is None:
+    exact, why = _tried(values, kind, spelled=spelled)
+    if exact is None:
         raise ValueError(f"{_shown(_worst(values, kind, spelled=spelled))} of {values.type}, {why}")
-    return found
+    return exact
 
 
 class _Meaning(Enum):
@@ -98,17 +98,17 @@ def _is_by_text(given: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
-    found: pa.DataType = kind
+    storage: pa.DataType = kind
     if isinstance(kind, pa.DictionaryType):
-        found = kind.value_type
+        storage = kind.value_type
     elif isinstance(kind, pa.BaseExtensionType):
-        found = kind.storage_type
-    return found
+        storage = kind.storage_type
+    return storage
 
 
 def _meaning(kind: pa.DataType) -> _Meaning | None:
-    found = (each for each, tests in _MEANINGS.items() if any(test(kind) for test in tests))
-    return next(found, None)
+    matching = (each for each, tests in _MEANINGS.items() if any(test(kind) for test in tests))
+    return next(matching, None)
 
 
 def _parts(kind: pa.DataType) -> Mapping[str, pa.DataType] | None:
@@ -125,11 +125,11 @@ def _parts(kind: pa.DataType) -> Mapping[str, pa.DataType] | None:
 def _tried(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> tuple[ChunkedArray | None, str]:
     """None, and why, where a value is lost."""
     try:
-        found = _cast(values, kind)
-        kept = _is_kept(values, found, spelled=spelled)
+        cast_values = _cast(values, kind)
+        kept = _is_kept(values, cast_values, spelled=spelled)
     except (ValueError, pa.ArrowException) as failure:
         return None, f"which it cannot hold as it is ({failure})"
-    return (found if kept else None), "which it cannot hold as it is"
+    return (cast_values if kept else None), "which it cannot hold as it is"
 
 
 def _cast(values: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
@@ -144,11 +144,11 @@ def _cast(values: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
     return cast(ChunkedArray, plain.cast(kind))
 
 
-def _is_kept(given: ChunkedArray, found: ChunkedArray, *, spelled: bool) -> bool:
+def _is_kept(given: ChunkedArray, cast_values: ChunkedArray, *, spelled: bool) -> bool:
     parts = _parts(_stored(given.type))
     if parts is None:
-        return bool(pc.all(_same(given, found, spelled=spelled), min_count=0).as_py())
-    return all(_is_kept(_inner(given, name), _inner(found, name), spelled=spelled) for name in parts)
+        return bool(pc.all(_same(given, cast_values, spelled=spelled), min_count=0).as_py())
+    return all(_is_kept(_inner(given, name), _inner(cast_values, name), spelled=spelled) for name in parts)
 
 
 def _inner(values: ChunkedArray, name: str) -> ChunkedArray:
@@ -163,21 +163,21 @@ def _inner(values: ChunkedArray, name: str) -> ChunkedArray:
     return cast(ChunkedArray, pc.list_flatten(values))
 
 
-def _same(given: ChunkedArray, found: ChunkedArray, *, spelled: bool) -> Any:
+def _same(given: ChunkedArray, other: ChunkedArray, *, spelled: bool) -> Any:
     """For each value whether it is the one given; null for nulls."""
     kind = _stored(given.type)
     given = given.cast(kind)
-    if _meaning(kind) is _Meaning.TEXT and pa.types.is_floating(found.type):
-        infinite = pc.and_(pc.is_inf(found), pc.invert(pc.match_substring(given, "inf", ignore_case=True)))
-        return pc.and_(pc.invert(infinite), _same(given.cast(pa.float64()), found, spelled=True))
-    if kind == found.type or _meaning(kind) in (_Meaning.TEXT, None):
+    if _meaning(kind) is _Meaning.TEXT and pa.types.is_floating(other.type):
+        infinite = pc.and_(pc.is_inf(other), pc.invert(pc.match_substring(given, "inf", ignore_case=True)))
+        return pc.and_(pc.invert(infinite), _same(given.cast(pa.float64()), other, spelled=True))
+    if kind == other.type or _meaning(kind) in (_Meaning.TEXT, None):
         return pc.equal(given, given)
-    back = _cast(found, kind)
+    back = _cast(other, kind)
     same = pc.equal(given, back)
     if not pa.types.is_floating(kind):
         return same
     same = pc.or_(same, pc.and_(pc.is_nan(given), pc.is_nan(back)))
-    return pc.or_(same, pc.equal(given, found.cast(pa.string()).cast(kind))) if spelled else same
+    return pc.or_(same, pc.equal(given, other.cast(pa.string()).cast(kind))) if spelled else same
 
 
 def _worst(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> ChunkedArray:

@@ -82,8 +82,8 @@ def _values(rows: pa.Table, schema: Schema, field: PartitionField) -> Array:
     kind = schema.find_type(field.source_id)
     if isinstance(field.transform, TimeTransform) and isinstance(kind, TimestampNanoType | TimestamptzNanoType):
         source, kind = _to_micros(source), TimestampType()
-    found = field.transform.pyarrow_transform(kind)(source)
-    return _stored(found if isinstance(found, pa.Array) else _whole(found))
+    values = field.transform.pyarrow_transform(kind)(source)
+    return _stored(values if isinstance(values, pa.Array) else _whole(values))
 
 
 def _to_micros(nanos: Array) -> Array:

@@ -108,9 +108,9 @@ def _read(target: Target, file: str) -> Changes:
 def _hashes(target: Target, rows: pa.Table) -> Hashes:
     """Of each row's key."""
     columns = [one_array(rows.column(name)) for name in target.keys]
-    found = np.empty(rows.num_rows, _HASH)
+    hashes = np.empty(rows.num_rows, _HASH)
     start = 0
     for a, b in hash_blocks(columns, rows.num_rows):
-        found["a"][start : start + len(a)], found["b"][start : start + len(b)] = a, b
+        hashes["a"][start : start + len(a)], hashes["b"][start : start + len(b)] = a, b
         start += len(a)
-    return found
+    return hashes

@@ -85,7 +85,7 @@ def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Seq
             raise RefusedTable(table.address.name, "it was created anew meanwhile", "apply the batch again")
         if not files:
             return Applied(parent.version, replayed=False)
-        candidate = commit.stage_files(table.storage, parent, files, run, told=_told(files, batch))
+        candidate = commit.stage_files(table.storage, parent, files, run, summary=_told(files, batch))
         try:
             won = table.commit(candidate)
         except OSError as failure:

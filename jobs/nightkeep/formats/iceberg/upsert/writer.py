@@ -120,8 +120,8 @@ def _resolved(target: Target, changes: Changes) -> tuple[Rows, Rows, Rows]:
         nothing = np.zeros(0, np.int64)
         return np.arange(changes.rows.num_rows), nothing, nothing
     codes = key_codes(changes.rows.select(list(target.keys)))
-    found = resolve(codes, changes.writes, upsert=target.mode is Mode.UPSERT)
-    return found.written, found.unseen, found.replaced
+    resolved = resolve(codes, changes.writes, upsert=target.mode is Mode.UPSERT)
+    return resolved.written, resolved.unseen, resolved.replaced
 
 
 class _Chosen:

@@ -94,11 +94,11 @@ def undermined(storage: Storage, candidate: Candidate) -> str | None:
     Expiry removes the oldest first: a snapshot that is gone while older ones are there did not expire.
     """
     parent = candidate.parent
-    found = digest(storage, parent.version)
-    if found == parent.commit or not visible(storage, candidate):
+    identity = digest(storage, parent.version)
+    if identity == parent.commit or not visible(storage, candidate):
         return None
     staged = f"snapshot {parent.version}, which it was staged on"
-    if found is not None:
+    if identity is not None:
         return f"{staged}, was replaced while it was committed"
     is_older_left = any(number < parent.version for number in snapshot_ids(storage))
     return f"{staged}, was rolled back while it was committed" if is_older_left else None
@@ -136,17 +136,17 @@ def visible(storage: Storage, candidate: Candidate) -> bool:
 
 def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     """The ids of this run's snapshots among those that still exist, ascending."""
-    found: list[int] = []
+    versions: list[int] = []
     newest_ms: int | None = None
     for raw in newest_first(storage):
         made_ms = int(str(raw["timeMillis"]))
         newest_ms = made_ms if newest_ms is None else newest_ms
         if raw["commitUser"] == commit_user(run.token):
-            found.append(int(str(raw["id"])))
+            versions.append(int(str(raw["id"])))
         # Our clock may be ahead of those of all writers.
         elif made_ms < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
             break
-    return tuple(reversed(found))
+    return tuple(reversed(versions))
 
 
 def conflicts(
@@ -156,8 +156,8 @@ def conflicts(
     schema = _schema_conflict(planned.schema, head.schema)
     if schema:
         return tuple((rewrite.key, schema) for rewrite in rewrites)
-    found = ((r.key, _bucket_conflict(planned, head, r)) for r in rewrites)
-    return tuple((key, reason) for key, reason in found if reason)
+    reasons = ((r.key, _bucket_conflict(planned, head, r)) for r in rewrites)
+    return tuple((key, reason) for key, reason in reasons if reason)
 
 
 def _schema_conflict(planned: TableSchema, head: TableSchema) -> str | None:

@@ -26,8 +26,8 @@ def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request]
         kinds: defaultdict[str, set[str]] = defaultdict(set)
         for raw in islice(newest_first(storage), WRITER_HISTORY):
             kinds[str(raw["commitUser"])].add(str(raw["commitKind"]))
-        for user, found in kinds.items():
-            if {"APPEND", "COMPACT"} <= found:
+        for user, user_kinds in kinds.items():
+            if {"APPEND", "COMPACT"} <= user_kinds:
                 raise RefusedTable(
                     _table_name(snapshot),
                     f"writer {user} also compacts",

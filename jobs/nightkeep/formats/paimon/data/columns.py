@@ -70,9 +70,9 @@ class FileReader:
         columns = [self._column(name) for name in names]
         wanted = list(range(len(self.starts) - 1)) if groups is None else list(groups)
         with self._decoding():
-            found = self.parquet.read_row_groups(wanted, columns=self._stored(columns), use_threads=False)
-        self._require_rows(wanted, found.num_rows)
-        return self._logical(columns, found)
+            table = self.parquet.read_row_groups(wanted, columns=self._stored(columns), use_threads=False)
+        self._require_rows(wanted, table.num_rows)
+        return self._logical(columns, table)
 
     def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
         """The same in file order, at most BATCH_ROWS rows at a time."""
@@ -120,10 +120,10 @@ class FileReader:
             raise CorruptMetadata(self.subject, f"columns {', '.join(missing)}", f"columns {found}")
         return stored
 
-    def _require_rows(self, groups: Sequence[int], found: int) -> None:
+    def _require_rows(self, groups: Sequence[int], row_count: int) -> None:
         expected = sum(int(self.starts[group + 1] - self.starts[group]) for group in groups)
-        if found != expected:
-            raise CorruptMetadata(self.subject, f"{expected} rows in its pages, as its footer says", str(found))
+        if row_count != expected:
+            raise CorruptMetadata(self.subject, f"{expected} rows in its pages, as its footer says", str(row_count))
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
@@ -134,14 +134,14 @@ class FileReader:
         except (pa.ArrowException, OSError) as failure:
             raise CorruptMetadata(self.subject, "pages of a Parquet file", reason_of(failure)) from failure
 
-    def _logical(self, columns: Sequence[Column], found: pa.Table) -> pa.Table:
-        arrays = [self._cast(column, found) for column in columns]
+    def _logical(self, columns: Sequence[Column], table: pa.Table) -> pa.Table:
+        arrays = [self._cast(column, table) for column in columns]
         return pa.table(dict(zip((c.name for c in columns), arrays, strict=True)))
 
-    def _cast(self, column: Column, found: pa.Table) -> ChunkedArray:
+    def _cast(self, column: Column, table: pa.Table) -> ChunkedArray:
         if column.stored is None:
-            return pa.chunked_array([pa.nulls(found.num_rows).cast(column.logical)])
-        array = found.column(column.stored)
+            return pa.chunked_array([pa.nulls(table.num_rows).cast(column.logical)])
+        array = table.column(column.stored)
         if column.stored in self._twelve_bytes:
             array = self._times(array, column.name)
         if array.type == column.logical:
@@ -157,10 +157,10 @@ class FileReader:
             raise CorruptMetadata(subject, f"values of {column.logical}", reason_of(failure)) from failure
 
     def _times(self, array: ChunkedArray, name: str) -> ChunkedArray:
-        found = times(array)
-        if found is None:
+        instants = times(array)
+        if instants is None:
             raise self._beyond_nanoseconds(name)
-        return found
+        return instants
 
     def _beyond_nanoseconds(self, name: str) -> RefusedTable:
         return RefusedTable(

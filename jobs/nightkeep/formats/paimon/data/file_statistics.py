@@ -32,12 +32,12 @@ class _Seen:
     open_ended: bool = False
 
     def with_chunk(self, column: ChunkedArray) -> _Seen:
-        found = column_stats(column, _FULL)
+        stats = column_stats(column, _FULL)
         nulls = (self.stats.null_count or 0) + column.null_count
-        unbounded = found.min is None and column.null_count < len(column)
+        unbounded = stats.min is None and column.null_count < len(column)
         if self.open_ended or unbounded:
             return _Seen(ColumnStats(None, None, nulls), open_ended=True)
-        return _Seen(replace(_spanning(self.stats, found), null_count=nulls))
+        return _Seen(replace(_spanning(self.stats, stats), null_count=nulls))
 
     def in_mode(self, mode: StatsMode) -> ColumnStats:
         if mode.detail is Detail.NONE:
@@ -86,18 +86,18 @@ class StatsOfFile:
     def keys(self) -> Record:
         """_KEY_STATS: every key column, in key order (SimpleStatsConverter.toBinaryAllMode)."""
         fields = self._schema.select(self._schema.trimmed_keys)
-        found = [self._seen[KEY_PREFIX + field.name].in_mode(KEY_MODE) for field in fields]
-        return _record(found, [field.type for field in fields])
+        stats = [self._seen[KEY_PREFIX + field.name].in_mode(KEY_MODE) for field in fields]
+        return _record(stats, [field.type for field in fields])
 
     def values(self) -> tuple[Record, list[str] | None]:
         """_VALUE_STATS and _VALUE_STATS_COLS: dense leaves columns without any statistics out."""
         modes = stats_modes(self._schema, self._level)
-        found = [self._seen[f.name].in_mode(mode) for f, mode in zip(self._schema.fields, modes, strict=True)]
+        stats = [self._seen[f.name].in_mode(mode) for f, mode in zip(self._schema.fields, modes, strict=True)]
         if not option_bool(self._schema, "metadata.stats-dense-store", default=True):
-            return _record(found, [field.type for field in self._schema.fields]), None
+            return _record(stats, [field.type for field in self._schema.fields]), None
         kept = [i for i, mode in enumerate(modes) if mode.detail is not Detail.NONE]
         fields = [self._schema.fields[i] for i in kept]
-        record = _record([found[i] for i in kept], [field.type for field in fields])
+        record = _record([stats[i] for i in kept], [field.type for field in fields])
         whole = len(kept) == len(self._schema.fields)
         return record, None if whole else [field.name for field in fields]
 

@@ -36,16 +36,16 @@ def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
 def _total_faults(snapshot: PaimonSnapshot, side: str) -> Iterator[str]:
     """A manifest or file that this reader missed shows here: other writers counted those rows."""
     held = sum(file.rows for unit in snapshot.units for file in unit.files)
-    told = int(str(snapshot.raw["totalRecordCount"]))
-    if held != told:
-        yield f"{side} snapshot {snapshot.version}: totalRecordCount {told}, live files hold {held} rows"
+    stated = int(str(snapshot.raw["totalRecordCount"]))
+    if held != stated:
+        yield f"{side} snapshot {snapshot.version}: totalRecordCount {stated}, live files hold {held} rows"
 
 
 def _delta_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator[str]:
     totals = [int(str(snapshot.raw["totalRecordCount"])) for snapshot in (parent, candidate)]
-    told = candidate.raw.get("deltaRecordCount")
-    if told != totals[1] - totals[0]:
-        yield f"deltaRecordCount {told}, totals go from {totals[0]} to {totals[1]}"
+    stated = candidate.raw.get("deltaRecordCount")
+    if stated != totals[1] - totals[0]:
+        yield f"deltaRecordCount {stated}, totals go from {totals[0]} to {totals[1]}"
 
 
 def _order_faults(candidate: PaimonSnapshot) -> Iterator[str]:
@@ -154,6 +154,6 @@ def _vector_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
             yield f"deletion vector of {name}: position {vector.max()} of {rows[name]} rows"
     if bucket.index_record is not None:
         name = index_path(bucket, str(bucket.index_record["_FILE_NAME"]))
-        size, told = len(storage.read(name)), bucket.index_record["_FILE_SIZE"]
-        if size != told:
-            yield f"{name}: index manifest says {told} bytes, the file has {size}"
+        size, stated = len(storage.read(name)), bucket.index_record["_FILE_SIZE"]
+        if size != stated:
+            yield f"{name}: index manifest says {stated} bytes, the file has {size}"

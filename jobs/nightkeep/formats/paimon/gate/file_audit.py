@@ -42,10 +42,10 @@ def file_faults(storage: Storage, bucket: Bucket, file: DataFile) -> Iterator[st
     seen = {name: _Seen() for name in columns}
     before: pa.Table | None = None
     for group in range(len(reader.starts) - 1):
-        found = reader.read(columns, [group])
-        yield from (f"{subject}: {fault}" for fault in _row_faults(found, before, keys))
-        seen = {name: held.with_chunk(found.column(name)) for name, held in seen.items()}
-        before = found.select(keys).slice(found.num_rows - 1)
+        rows = reader.read(columns, [group])
+        yield from (f"{subject}: {fault}" for fault in _row_faults(rows, before, keys))
+        seen = {name: held.with_chunk(rows.column(name)) for name, held in seen.items()}
+        before = rows.select(keys).slice(rows.num_rows - 1)
     if seen[SEQUENCE].edges() != (file.min_sequence, file.max_sequence):
         low, high = seen[SEQUENCE].edges()
         yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
@@ -77,14 +77,14 @@ class _Seen:
         return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
 
 
-def _row_faults(found: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
+def _row_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
     """What no row of a lifted file may be; `before` is the last key of the row group before."""
-    if bool(pc.any(pc.is_in(found.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
+    if bool(pc.any(pc.is_in(rows.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
         yield "holds retracts, which readers through vectors would show"
     for name in keys:
-        if not _same(found.column(name), found.column(name.removeprefix(KEY_PREFIX))):
+        if not _same(rows.column(name), rows.column(name.removeprefix(KEY_PREFIX))):
             yield f"{name} differs from the value column it repeats"
-    own = found.select(keys)
+    own = rows.select(keys)
     if not _ascending(own if before is None else pa.concat_tables([before, own]), keys):
         yield "keys do not ascend strictly"
 
@@ -97,10 +97,10 @@ def _edge_faults(reader: FileReader, bucket: Bucket, file: DataFile) -> Iterator
         tuple(canonical(ends.column(name)[row], kind) for name, kind in zip(keys, types, strict=True))
         for row in (0, ends.num_rows - 1)
     ]
-    told = (file.min_key, file.max_key)
-    if [sort_key(edge, types) for edge in edges] != [sort_key(edge, types) for edge in told]:
+    stated = (file.min_key, file.max_key)
+    if [sort_key(edge, types) for edge in edges] != [sort_key(edge, types) for edge in stated]:
         subject = bucket.path(file)
-        yield f"{subject}: keys from {edges[0]} to {edges[1]}, metadata says {told[0]} to {told[1]}"
+        yield f"{subject}: keys from {edges[0]} to {edges[1]}, metadata says {stated[0]} to {stated[1]}"
 
 
 def _same(left: ChunkedArray, right: ChunkedArray) -> bool:
@@ -115,11 +115,11 @@ def _same_bits(left: ChunkedArray, right: ChunkedArray) -> bool:
     return bool(np.array_equal(left.to_numpy().view(kind), right.to_numpy().view(kind)))
 
 
-def _ascending(found: pa.Table, keys: Sequence[str]) -> bool:
+def _ascending(rows: pa.Table, keys: Sequence[str]) -> bool:
     """Whether sorting by Arrow leaves every row where it is and no two neighbours are equal."""
-    undecided = np.ones(max(0, found.num_rows - 1), np.bool_)
+    undecided = np.ones(max(0, rows.num_rows - 1), np.bool_)
     for name in keys:
-        column = found.column(name).combine_chunks()
+        column = rows.column(name).combine_chunks()
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
         if pa.types.is_floating(column.type):
@@ -150,10 +150,10 @@ def _statistic_faults(seen: Mapping[str, _Seen], bucket: Bucket, file: DataFile)
     names = [field.name for field in schema.fields] if listed is None else list(listed)
     keys = [(KEY_PREFIX + name, name) for name in schema.trimmed_keys]
     for section, columns in (("_KEY_STATS", keys), ("_VALUE_STATS", [(name, name) for name in names])):
-        told = file.record[section]
+        stated = file.record[section]
         types = [schema.field(name).type for _, name in columns]
-        lows, highs = (decode_row(told[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
-        nulls = told["_NULL_COUNTS"] or [None] * len(columns)
+        lows, highs = (decode_row(stated[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+        nulls = stated["_NULL_COUNTS"] or [None] * len(columns)
         for (stored, _), *claim in zip(columns, types, lows, highs, nulls, strict=True):
             yield from (f"{bucket.path(file)}: {stored} {fault}" for fault in _claim_faults(seen[stored], *claim))
 

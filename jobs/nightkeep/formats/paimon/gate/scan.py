@@ -66,8 +66,10 @@ def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
     if rows is None:
         return ()
     tied = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in [*keys, *order, SEQUENCE])
-    found = rows.filter(_is_newest(keys) & tied & (pl.int_range(pl.len()) > 0)).select(keys)
-    return tuple(", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys) for row in found.to_dicts())
+    tied_rows = rows.filter(_is_newest(keys) & tied & (pl.int_range(pl.len()) > 0)).select(keys)
+    return tuple(
+        ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys) for row in tied_rows.to_dicts()
+    )
 
 
 def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Positions:
@@ -138,9 +140,9 @@ def _comparable(column: ChunkedArray) -> ChunkedArray:
 
 
 def _by_file(newest: pl.DataFrame, bucket: Bucket) -> Positions:
-    found: dict[str, BitMap64] = {}
+    positions: dict[str, BitMap64] = {}
     for number, file in enumerate(bucket.files):
         at = newest.filter(pl.col("file") == number)["position"].to_numpy()
         if len(at):
-            found[file.name] = BitMap64(np.sort(at).astype(np.uint64))
-    return found
+            positions[file.name] = BitMap64(np.sort(at).astype(np.uint64))
+    return positions

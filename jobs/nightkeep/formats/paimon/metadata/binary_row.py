@@ -211,9 +211,9 @@ def _unscaled(value: Value, kind: PaimonType) -> int:
 
 def _row(data: bytes, fields: int) -> bytes:
     """The row behind the arity, long enough for its fixed part."""
-    found = arity(data)
-    if found != fields:
-        raise ValueError(f"BinaryRow: expected {fields} fields, found {found}")
+    width = arity(data)
+    if width != fields:
+        raise ValueError(f"BinaryRow: expected {fields} fields, found {width}")
     row = bytes(data[_ARITY.size :])
     fixed = _null_area(fields) + _WORD * fields
     if len(row) < fixed:

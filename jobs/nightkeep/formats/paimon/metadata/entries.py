@@ -37,10 +37,10 @@ def read_manifest(storage: Storage, meta: Record) -> Container:
     _require_version(container.records, 2, subject=name)
     with decoding(name, "entries of a manifest, and their counts in its list"):
         adds = sum(record["_KIND"] == ADD for record in container.records)
-        found = (adds, len(container.records) - adds)
+        counts = (adds, len(container.records) - adds)
         expected = (meta["_NUM_ADDED_FILES"], meta["_NUM_DELETED_FILES"])
-    if found != expected:
-        raise CorruptMetadata(name, f"{expected} added and deleted entries", str(found))
+    if counts != expected:
+        raise CorruptMetadata(name, f"{expected} added and deleted entries", str(counts))
     return container
 
 

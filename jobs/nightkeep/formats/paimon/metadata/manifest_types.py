@@ -57,11 +57,11 @@ def _faults(schema: Any, known: Any, path: str) -> Iterator[tuple[str, str, str]
 
 def _branches(kind: Any) -> dict[str, Any]:
     """The types that a value may have, by family; what is written around a type, such as a logical one, is left out."""
-    found: dict[str, Any] = {}
+    branches: dict[str, Any] = {}
     for branch in kind if isinstance(kind, list) else [kind]:
         head = branch.get("type") if isinstance(branch, dict) else branch
         if isinstance(head, dict | list):
-            found |= _branches(head)
+            branches |= _branches(head)
         else:
-            found[_FAMILIES.get(str(head), str(head))] = branch
-    return found
+            branches[_FAMILIES.get(str(head), str(head))] = branch
+    return branches

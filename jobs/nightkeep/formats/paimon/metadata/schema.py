@@ -81,8 +81,8 @@ def parse_schema(data: bytes, *, subject: str) -> TableSchema:
     version = document.get("version", 1)
     if type(version) is not int or version not in range(1, MAX_SCHEMA_VERSION + 1):
         advice = f"we read versions up to {MAX_SCHEMA_VERSION}"
-        told = version if type(version) is int else kind_of(version)
-        raise RefusedTable(subject, f"schema version {told} is unknown", advice)
+        shown = version if type(version) is int else kind_of(version)
+        raise RefusedTable(subject, f"schema version {shown} is unknown", advice)
     try:
         return _schema(document, version)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as failure:
@@ -125,12 +125,12 @@ def _whole(value: object) -> int:
 
 def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
     # SchemaSerializer: before version 3 an absent bucket or file.format meant the defaults of that time.
-    found = {key: str(value) for key, value in options.items()}
+    texts = {key: str(value) for key, value in options.items()}
     if version == 1:
-        found.setdefault("bucket", "1")
+        texts.setdefault("bucket", "1")
     if version <= 2:
-        found.setdefault("file.format", "orc")
-    return found
+        texts.setdefault("file.format", "orc")
+    return texts
 
 
 def option_bool(schema: TableSchema, key: str, default: bool = False) -> bool:  # noqa: FBT001, FBT002

@@ -197,16 +197,16 @@ def _buckets(
 
 def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Record]:
     """The vector file of each bucket. Of two in one bucket with keys, readers do not agree on which holds."""
-    found: dict[Place, Record] = {}
+    records: dict[Place, Record] = {}
     for record in index:
         place = (record["_PARTITION"], record["_BUCKET"])
         if record["_INDEX_TYPE"] != VECTORS_INDEX:
             continue
-        if record["_KIND"] != ADD or (unique and place in found):
+        if record["_KIND"] != ADD or (unique and place in records):
             raise CorruptMetadata(f"index entry {record['_FILE_NAME']}", "one vector file per bucket, added", "another")
         _require_inside(record)
-        found[place] = record
-    return found
+        records[place] = record
+    return records
 
 
 def _require_inside(record: Record) -> None:
@@ -259,8 +259,8 @@ def data_file(record: Record, key_types: Sequence[PaimonType]) -> DataFile:
     deletes = record.get("_DELETE_ROW_COUNT")
     _require_inside(record)
     if not (record["_ROW_COUNT"] >= 0 and record["_FILE_SIZE"] >= 0 and 0 <= record["_LEVEL"] <= MAX_LEVEL):
-        told = f"{record['_ROW_COUNT']} rows, {record['_FILE_SIZE']} bytes, level {record['_LEVEL']}"
-        raise CorruptMetadata(f"entry of {record['_FILE_NAME']}", "rows, bytes and a level that can be", told)
+        shown = f"{record['_ROW_COUNT']} rows, {record['_FILE_SIZE']} bytes, level {record['_LEVEL']}"
+        raise CorruptMetadata(f"entry of {record['_FILE_NAME']}", "rows, bytes and a level that can be", shown)
     return DataFile(
         name=str(record["_FILE_NAME"]),
         bytes=int(record["_FILE_SIZE"]),

@@ -24,11 +24,11 @@ def latest_id(storage: Storage) -> int:
 
     The hint is written after its snapshot and read before the listing: it may lag, but cannot lead.
     """
-    told = hinted(storage, "snapshot/LATEST") or 1
-    found = max(snapshot_ids(storage), default=0)
-    if found < told:
-        raise MissingFile(f"{storage.root}/snapshot", f"snapshot-{told} or a newer one", f"up to snapshot-{found}")
-    return found
+    hint = hinted(storage, "snapshot/LATEST") or 1
+    newest = max(snapshot_ids(storage), default=0)
+    if newest < hint:
+        raise MissingFile(f"{storage.root}/snapshot", f"snapshot-{hint} or a newer one", f"up to snapshot-{newest}")
+    return newest
 
 
 def hinted(storage: Storage, name: str) -> int | None:
@@ -37,10 +37,10 @@ def hinted(storage: Storage, name: str) -> int | None:
     hint = storage.read(name) if storage.exists(name) else b""
     if not hint.isdigit():
         return None
-    found = _number(hint.decode())
-    if found is None:
+    number = _number(hint.decode())
+    if number is None:
         raise CorruptMetadata(f"{storage.root}/{name}", "the number of a snapshot", f"{len(hint)} digits")
-    return found
+    return number
 
 
 def numbered(name: str, prefix: str) -> int | None:
@@ -80,8 +80,8 @@ def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
     version = raw.get("version", 1)
     if type(version) is not int or version not in range(1, MAX_SNAPSHOT_VERSION + 1):
         advice = f"we read versions up to {MAX_SNAPSHOT_VERSION}"
-        told = version if type(version) is int else kind_of(version)
-        raise RefusedTable(subject, f"snapshot version {told} is unknown", advice)
+        shown = version if type(version) is int else kind_of(version)
+        raise RefusedTable(subject, f"snapshot version {shown} is unknown", advice)
     present = {name: kind for name, kind in _OPTIONAL_FIELDS.items() if raw.get(name) is not None}
     for name, kind in {**_SNAPSHOT_FIELDS, **present}.items():
         value = raw.get(name)

@@ -60,9 +60,9 @@ def require_known(raw: Mapping[str, object], *, subject: str) -> None:
 
 def require_changelog(raw: Mapping[str, object], *, subject: str) -> None:
     """Raises CorruptMetadata for a version that tells of a changelog and names no list of one."""
-    told = f"{CHANGELOG}Size" if raw.get(f"{CHANGELOG}Size") is not None else _ROWS[CHANGELOG]
-    if raw.get(CHANGELOG) is None and (_number(raw, told) or 0) > 0:
-        raise CorruptMetadata(subject, f"{CHANGELOG}, as {told} is {raw[told]}", "none")
+    field = f"{CHANGELOG}Size" if raw.get(f"{CHANGELOG}Size") is not None else _ROWS[CHANGELOG]
+    if raw.get(CHANGELOG) is None and (_number(raw, field) or 0) > 0:
+        raise CorruptMetadata(subject, f"{CHANGELOG}, as {field} is {raw[field]}", "none")
 
 
 def lost_index(name: str, before: str) -> Unproven:
@@ -82,13 +82,13 @@ def read_told_list(storage: Storage, raw: Mapping[str, object], key: str) -> Rea
     """A manifest list of a snapshot. Raises CorruptMetadata where its size or its rows are not those that are told."""
     name = f"manifest/{raw[key]}"
     data = storage.read(name)
-    told = _number(raw, f"{key}Size")
-    if told is not None and len(data) != told:
-        raise CorruptMetadata(name, f"{told} bytes, as its snapshot says", f"{len(data)} bytes")
+    stated = _number(raw, f"{key}Size")
+    if stated is not None and len(data) != stated:
+        raise CorruptMetadata(name, f"{stated} bytes, as its snapshot says", f"{len(data)} bytes")
     container = parse_list(data, name)
     if not container.records and (rows := rows_told(raw, key)):
         raise CorruptMetadata(name, f"manifests of {rows} rows, as its snapshot says", "none")
-    why = None if told is not None else _why_unproven(raw, key, container, data, name)
+    why = None if stated is not None else _why_unproven(raw, key, container, data, name)
     return Read(name, container, _digest(data), None if why is None else Unproven(name, why))
 
 
@@ -113,10 +113,10 @@ def require_once(metas: Iterable[Record], *, subject: str) -> None:
         seen.add(meta["_FILE_NAME"])
 
 
-def require_rows(told: int | None, found: int, *, subject: str) -> None:
+def require_rows(stated: int | None, found: int, *, subject: str) -> None:
     """Raises CorruptMetadata where entries do not add up to the rows that a snapshot tells."""
-    if told is not None and told != found:
-        raise CorruptMetadata(subject, f"entries of {told} rows, as its snapshot says", f"entries of {found} rows")
+    if stated is not None and stated != found:
+        raise CorruptMetadata(subject, f"entries of {stated} rows, as its snapshot says", f"entries of {found} rows")
 
 
 def require_successor(storage: Storage, lists: Sequence[Read], following: str) -> None:

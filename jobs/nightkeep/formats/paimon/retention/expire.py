@@ -126,14 +126,14 @@ class _Made:
 
 def _made(storage: Storage, versions: Sequence[Version], now_ms: int) -> list[_Made]:
     """Ascending. A time ahead of now is that of a wrong clock: the snapshot's file tells then, or the next snapshot."""
-    found: list[_Made] = []
+    changelogs: list[_Made] = []
     latest_ms = now_ms
     for version in reversed(versions):
         stored = storage.stat(version.name) if version.committed_ms > now_ms else None
         shown_ms = latest_ms if stored is None else stored.modified_ms
         latest_ms = happened_ms(now_ms, (version.committed_ms, shown_ms, latest_ms))
-        found.append(_Made(version.id, latest_ms))
-    return found[::-1]
+        changelogs.append(_Made(version.id, latest_ms))
+    return changelogs[::-1]
 
 
 def _by_options(rules: Rules, versions: Sequence[_Made], request: ExpireRequest) -> Iterator[_Bound]:

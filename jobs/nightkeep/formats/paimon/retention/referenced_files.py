@@ -82,22 +82,22 @@ def reach(storage: Storage, root: Root) -> Reach:
     require_changelog(version.raw, subject=version.name)
     if version.kind is Kept.CHANGELOG:
         return _changelog(storage, version)
-    found = _Found()
-    lists = [_of_list(storage, version, key, found) for key in (BASE, DELTA)]
+    files = _Found()
+    lists = [_of_list(storage, version, key, files) for key in (BASE, DELTA)]
     require_once((meta for read in lists for meta in read.records), subject=version.name)
-    if version.following is not None and any(read.unproven for read in found.read):
+    if version.following is not None and any(read.unproven for read in files.read):
         require_successor(storage, lists, version.following)
     changelog = _has_changelog(storage, version)
     if changelog:
-        _of_list(storage, version, CHANGELOG, found)
-    _of_index(storage, version, found)
+        _of_list(storage, version, CHANGELOG, files)
+    _of_index(storage, version, files)
     if (statistics := version.raw.get("statistics")) is not None:
-        found.add(f"statistics/{statistics}")
+        files.add(f"statistics/{statistics}")
     where = version.layout
     sources: list[object] = [Merged(version.newest, where), *(Removed(delta, where) for delta in version.later)]
     if changelog:
         sources.append(Added(Told.of(version.raw, CHANGELOG), where))
-    return found.reach(*sources)
+    return files.reach(*sources)
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
@@ -144,30 +144,30 @@ class _Found:
         return Reach(files, sources, unproven, tuple((read.name, read.digest) for read in self.read))
 
 
-def _of_list(storage: Storage, version: Version, key: str, found: _Found) -> Read:
+def _of_list(storage: Storage, version: Version, key: str, files: _Found) -> Read:
     read = read_told_list(storage, version.raw, key)
-    found.read.append(read)
-    found.add(read.name, version.raw.get(f"{key}Size"))
+    files.read.append(read)
+    files.add(read.name, version.raw.get(f"{key}Size"))
     with decoding(read.name, "names and sizes of manifests"):
         require_once(read.records, subject=read.name)
         for meta in read.records:
-            found.add(f"manifest/{meta['_FILE_NAME']}", meta["_FILE_SIZE"])
+            files.add(f"manifest/{meta['_FILE_NAME']}", meta["_FILE_SIZE"])
             for extra in meta.get("_EXTRA_FILES") or ():
-                found.keep(f"manifest/{extra}")
+                files.keep(f"manifest/{extra}")
     return read
 
 
-def _of_index(storage: Storage, version: Version, found: _Found) -> None:
+def _of_index(storage: Storage, version: Version, files: _Found) -> None:
     read = read_index_manifest(storage, version.raw, may_be_empty=version.no_vectors)
     if read is None:
         if version.indexed is not None:
-            found.unproven.append(lost_index(version.name, version.indexed))
+            files.unproven.append(lost_index(version.name, version.indexed))
         return
-    found.read.append(read)
-    found.add(read.name)
+    files.read.append(read)
+    files.add(read.name)
     with decoding(read.name, "entries of index files"):
         for record in read.records:
-            found.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
+            files.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
 
 
 def _has_changelog(storage: Storage, version: Version) -> bool:
@@ -185,19 +185,19 @@ def _changelog(storage: Storage, version: Version) -> Reach:
 
     What else its snapshot named went with that, as long as no other version needs it.
     """
-    found, where = _Found(), version.layout
+    files, where = _Found(), version.layout
     if version.raw.get(CHANGELOG) is not None:
-        _of_list(storage, version, CHANGELOG, found)
-        return found.reach(Added(Told.of(version.raw, CHANGELOG), where))
+        _of_list(storage, version, CHANGELOG, files)
+        return files.reach(Added(Told.of(version.raw, CHANGELOG), where))
     base, delta = version.newest
     if storage.exists(f"manifest/{base.name}"):
-        _of_list(storage, version, BASE, found)
+        _of_list(storage, version, BASE, files)
     appended = version.raw["commitKind"] == "APPEND" and not where.writes_changelogs
     if not appended and not storage.exists(f"manifest/{delta.name}"):
         # A commit without changes to tell of, where others have a list of their own: SnapshotDeletion took both.
-        return found.reach()
-    _of_list(storage, version, DELTA, found)
-    return found.reach(Added(delta, where, appended=True))
+        return files.reach()
+    _of_list(storage, version, DELTA, files)
+    return files.reach(Added(delta, where, appended=True))
 
 
 _APPEND: Final = 0
@@ -219,7 +219,7 @@ _COLUMNS: Final = pl.Schema(
 def _merged(storage: Storage, lists: Sequence[Told], where: Layout, *, appended: bool = False) -> pl.DataFrame:
     """One row per file that entries of the lists' manifests tell of; `adds` is ADDs less DELETEs."""
     folder = cache(where.folder)
-    entries = pl.concat([_entries(storage, told, folder) for told in lists])
+    entries = pl.concat([_entries(storage, stated, folder) for stated in lists])
     if appended:
         entries = entries.filter(pl.col("source").is_null() | (pl.col("source") == _APPEND))
     keys = ("name", "level", "identity")
@@ -233,16 +233,16 @@ def _require_changelogs(names: Iterable[str], source: Added) -> None:
             raise CorruptMetadata(f"manifest/{source.list.name}", "files of a changelog", f"data file {name}")
 
 
-def _entries(storage: Storage, told: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
+def _entries(storage: Storage, stated: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
     """All entries of a list, whose rows add up to what is told."""
     parts = [pl.DataFrame(schema=_COLUMNS)]
-    for meta in read_list(storage, told.name).records:
+    for meta in read_list(storage, stated.name).records:
         records = read_manifest(storage, meta).records
         with decoding(f"manifest/{meta['_FILE_NAME']}", "entries of data files"):
             parts.append(_frame(records, folder))
     entries = pl.concat(parts)
     rows = int(entries.select((pl.col("rows") * pl.col("adds")).sum()).item())
-    require_rows(told.rows, rows, subject=f"manifest/{told.name}")
+    require_rows(stated.rows, rows, subject=f"manifest/{stated.name}")
     return entries
 
 

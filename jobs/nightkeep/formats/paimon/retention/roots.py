@@ -149,14 +149,14 @@ def _follows(before: _Read, read: _Read) -> bool:
 
 def _snapshot_names(storage: Storage, branch: str) -> list[str]:
     """By id. The hint is written after its snapshot and read before the listing: it may lag, but cannot lead."""
-    told = hinted(storage, f"{branch}snapshot/LATEST")
+    hint = hinted(storage, f"{branch}snapshot/LATEST")
     numbers = ((numbered(stored.name, "snapshot-"), stored.name) for stored in storage.list(f"{branch}snapshot"))
-    found = {number: name for number, name in numbers if number is not None}
-    least = int(branch == MAIN) if told is None else told
-    if max(found, default=0) < least:
+    names_by_id = {number: name for number, name in numbers if number is not None}
+    least = int(branch == MAIN) if hint is None else hint
+    if max(names_by_id, default=0) < least:
         subject = f"{storage.root}/{branch}snapshot"
-        raise MissingFile(subject, f"snapshot-{least} or a newer one", f"up to snapshot-{max(found, default=0)}")
-    return [found[number] for number in sorted(found)]
+        raise MissingFile(subject, f"snapshot-{least} or a newer one", f"up to snapshot-{max(names_by_id, default=0)}")
+    return [names_by_id[number] for number in sorted(names_by_id)]
 
 
 def _names(storage: Storage, branch: str, kind: Kept) -> list[str]:
@@ -169,8 +169,8 @@ def _names(storage: Storage, branch: str, kind: Kept) -> list[str]:
 def _read(storage: Storage, name: str) -> _Read:
     data = storage.read(name)
     raw = parse_snapshot(data, subject=f"{storage.root}/{name}")
-    told = numbered(name, "snapshot-")
-    if told not in (None, raw["id"]):
+    stated = numbered(name, "snapshot-")
+    if stated not in (None, raw["id"]):
         raise CorruptMetadata(f"{storage.root}/{name}", "its own id", str(raw["id"]))
     return _Read(name, raw, hashlib.sha256(data).hexdigest()[:32])
 
