@@ -1,0 +1,117 @@
+"""What a check or a comparison of versions found -> documents, their JSON and their text. Values alone, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nightkeep.model import UnitKey
+from nightkeep.reports.codec import encode
+from nightkeep.reports.document import CheckStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationResult:
+    """One expectation: over everything that was compared, or, where it failed, in one unit."""
+
+    name: str
+    unit: str | None
+    status: CheckStatus
+    detail: str
+
+
+Row = Mapping[str, object]
+"""Values by column name, as JSON has them: times in ISO 8601, bytes in hex, numbers JSON cannot hold as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a unit differs: rows that only one side has, counted, and the first of them in order of their columns.
+
+    A row that one side has more often counts as often as that, and is listed once.
+    """
+
+    missing_count: int = 0
+    extra_count: int = 0
+    missing_rows: tuple[Row, ...] = ()
+    extra_rows: tuple[Row, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([
+            f"{self.missing_count} rows missing, {self.extra_count} extra",
+            *(f"    - {dict(row)}" for row in self.missing_rows),
+            *(f"    + {dict(row)}" for row in self.extra_rows),
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDifference:
+    """Rows that differ in one unit, by comparison."""
+
+    unit: UnitKey
+    comparison: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was.
+
+    `identity` tells the version that was looked at from others of its number.
+    """
+
+    status: CheckStatus
+    coverage: str
+    reason: str | None = None
+    results: tuple[ExpectationResult, ...] = ()
+    differences: tuple[UnitDifference, ...] = ()
+    conflicted: bool = False
+    seconds: float = 0.0
+    identity: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        encoded: dict[str, object] = encode(self)
+        return encoded
+
+    def __str__(self) -> str:
+        wrong = [result for result in self.results if result.status is not CheckStatus.PASSED]
+        return "\n".join([
+            f"{self.status}: {self.reason or self.coverage}",
+            *(f"  {r.status}: {r.unit or 'all units'}: {r.name}; {r.detail}" for r in wrong),
+            *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDiff:
+    """One unit at both versions. Rows are None where both have the same files, which are then not read."""
+
+    unit: UnitKey
+    equal: bool
+    rows: int | None
+    other_rows: int | None
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class DiffReport:
+    """What `version` has that `other` lacks is missing, and the reverse extra. Units in order of their key."""
+
+    version: int
+    other: int
+    equal: bool
+    units: tuple[UnitDiff, ...]
+    notes: tuple[str, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        encoded: dict[str, object] = encode(self)
+        return encoded
+
+    def __str__(self) -> str:
+        same = sum(unit.equal for unit in self.units)
+        return "\n".join([
+            f"version {self.version} and {self.other}: {same} of {len(self.units)} units are equal",
+            *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
+            *(f"  note: {note}" for note in self.notes),
+        ])  # fmt: skip
