@@ -21,17 +21,16 @@ from tests.reports.test_report import document
 from tests.retention.test_run_order import Place, place
 from tests.support.commands import said
 
-from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.check_report import CheckReport
-from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.commands.job import run_job
 from nightkeep.commands.run import run_one
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.groups.run_group import Group, Reported, care_for_group
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus, load_history, store
+from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from nightkeep.retention.orphans.sweep_request import Mode
 from nightkeep.running.run_operation import Order
 from nightkeep.spark.engine import Engine
