@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock nightly weekly test lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
+.PHONY: help environment lock nightly weekly test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -85,6 +85,17 @@ weekly: environment  ## the same with the weekly DAG, after planting what killed
 test: environment  ## the whole suite, two files at a time (tests/support/both_ends.py says which)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+coverage: export COVERAGE_FILE := $(CURDIR)/.coverage/data
+coverage: export SPARK_CONF_DIR := $(CURDIR)/.coverage
+coverage: environment  ## the suite with the library's lines and branches counted; HTML in .coverage/html (TESTS=tests/... for a part)
+	@rm -rf .coverage && mkdir .coverage
+	@# A Python worker of Spark that is kept is killed with what it has counted.
+	@echo "spark.python.worker.reuse false" > .coverage/spark-defaults.conf
+	-$(BIN)/coverage run -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage html -q -d .coverage/html
+	$(BIN)/coverage report
+
 lint: environment  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -115,4 +126,4 @@ samples: environment  ## write samples/ again with Paimon Java, delta-spark and 
 	$(BIN)/python -m samples.make_iceberg_samples
 
 clean:  ## everything that was made here
-	rm -rf .work .venv .uv
+	rm -rf .work .coverage .venv .uv
