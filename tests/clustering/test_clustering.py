@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,14 @@ from nightkeep.clustering.columns import Columns
 from nightkeep.clustering.cubes import cube_mark, marked_cube
 from nightkeep.clustering.even_files import write_packed
 from nightkeep.clustering.packing import is_settled, packing, packing_work
-from nightkeep.clustering.picking import Route, UnitFiles, cluster_work
+from nightkeep.clustering.picking import UnitFiles, cluster_work
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask, cluster
 from nightkeep.clustering.sizing import Sizes, live_bytes
-from nightkeep.clustering.sorting import Sorting, write_sorted
 from nightkeep.errors import UsageError
 from nightkeep.kernels.skipping import FileBounds
-from nightkeep.model import Clustering, Curve, Operation, Request, UnitKey
+from nightkeep.model import Clustering, Curve, Operation, Request, Run, UnitKey
+from nightkeep.protocol import Wide
+from nightkeep.storage import Storage
 
 BY_TWO = Clustering(("a", "deep.x"), Curve.HILBERT)
 LONG = pa.int64()
@@ -101,22 +103,57 @@ def ids(written: Iterable[pa.Table]) -> list[Any]:
     return [n for table in written for n in table.column("id").to_pylist()]
 
 
-def in_one_task(asked: Sorting[Held], rows: HeldRows) -> list[pa.Table]:
-    writer = HeldWriter()
-    write_sorted(asked, rows, writer, measure=HeldWriter)
-    return writer.files
+@dataclass(frozen=True, slots=True)
+class HeldInputs:
+    """Its edit is the names of files that go."""
+
+    files: tuple[Held, ...]
+    source: HeldRows = field(default_factory=lambda: HeldRows({}))
+    writer: HeldWriter = field(default_factory=HeldWriter)
+    key: UnitKey = field(default_factory=lambda: UnitKey(""))
+
+    def rows(self, storage: Storage) -> HeldRows:
+        return self.source
+
+    def packer(self, storage: Storage, run: Run, target_bytes: int) -> HeldWriter:
+        return self.writer
+
+    def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> HeldWriter:
+        return self.writer
+
+    def measure(self) -> HeldWriter:
+        return HeldWriter()
+
+    def edit(self, written: Sequence[New], *, removed: Sequence[Held]) -> object:
+        return [file.name for file in removed]
 
 
-def exchanged(asked: Sorting[Held], rows: HeldRows) -> list[pa.Table]:
-    task, columns = wide_task.as_wide(None, asked), HeldWriter().columns
-    surveys = [wide_task.survey(asked, source, rows, columns) for source in task.sources]  # type: ignore[arg-type]
-    cuts = wide_task.cut(asked, surveys, parts=task.parts)
-    moved = [piece for source in task.sources for piece in wide_task.scatter(cuts, source, rows, columns)]  # type: ignore[arg-type]
-    writer = HeldWriter()
+RUN = Run("", "", "", 0)
+NO_STORAGE = cast(Storage, None)
+
+
+def paths_of(clustering: Clustering) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(name.split(".")) for name in clustering.columns)
+
+
+def in_one_task(source: HeldRows, clustering: Clustering, target_bytes: int) -> list[pa.Table]:
+    inputs = HeldInputs(held(source.tables), source)
+    done = cluster(NO_STORAGE, ClusterTask(inputs, clustering, paths_of(clustering), target_bytes, 1), RUN)
+    assert done.edit == [file.name for file in inputs.files] and len(done.outputs) == len(inputs.writer.files)
+    return inputs.writer.files
+
+
+def exchanged(source: HeldRows, clustering: Clustering, target_bytes: int) -> list[pa.Table]:
+    inputs = HeldInputs(held(source.tables), source)
+    task = wide_task.as_wide(ClusterTask(inputs, clustering, paths_of(clustering), target_bytes, 1))
+    surveys = [wide_task.survey(NO_STORAGE, task, source) for source in task.sources]
+    ranged = wide_task.ranged(task, surveys)
+    moved = [piece for source in task.sources for piece in wide_task.scatter(NO_STORAGE, ranged, source)]
     for part in range(task.parts):
         own = sorted((piece for piece in moved if piece[0] == part), key=lambda piece: piece[1])
-        writer.write(wide_task.gathered(cuts, ((place, batch) for _, place, batch in own)), rows_per_file=1 << 40)
-    return writer.files
+        done = wide_task.gather(NO_STORAGE, ranged, part, ((place, batch) for _, place, batch in own), run=RUN)
+        assert done.edit == ([file.name for file in inputs.files] if part == 0 else [])
+    return inputs.writer.files
 
 
 @settings(max_examples=30, deadline=None)
@@ -128,36 +165,38 @@ def test_rows_that_are_live_come_out_once_on_every_way(
 ) -> None:
     """However many rows the format believes to have, and however little memory there is."""
     source = HeldRows(tables(rows, files), frozenset(hidden), unsure)
-    asked = Sorting(held(source.tables), BY_TWO, PATHS, 1000, 1)
     expected = sorted(set(range(rows)) - hidden)
     packed = HeldWriter()
-    write_packed(source, asked.files, packed, into=3, target_bytes=1000)
+    write_packed(source, held(source.tables), packed, into=3, target_bytes=1000)
     assert ids(packed.files) == expected
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "LEAST_BYTES", least)
-        assert sorted(ids(in_one_task(asked, source))) == expected
-        assert sorted(ids(exchanged(asked, source))) == expected
+        assert sorted(ids(in_one_task(source, BY_TWO, 1000))) == expected
+        assert sorted(ids(exchanged(source, BY_TWO, 1000))) == expected
 
 
 def test_one_column_is_sorted_on_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
     source = HeldRows(tables(4_000, 4))
-    asked = Sorting(held(source.tables), Clustering(("deep.x",), Curve.Z), PATHS[1:], 8_000, 1)
+    by_one = Clustering(("deep.x",), Curve.Z)
     for least in (1 << 30, 1 << 14):
         monkeypatch.setattr(sorting, "LEAST_BYTES", least)
-        for written in (in_one_task(asked, source), exchanged(asked, source)):
+        for written in (in_one_task(source, by_one, 8_000), exchanged(source, by_one, 8_000)):
             assert len(written) > 3
             values = [-1.0 if deep is None else deep["x"] for t in written for deep in t.column("deep").to_pylist()]
             assert values == sorted(values) and len(values) == 4_000
+
+
+def names(task: ClusterTask[Held, New] | PackTask[Held, New]) -> list[str]:
+    return [file.name for file in task.inputs.files]
 
 
 def packed(files: list[Held], **asked: Any) -> str:
     picked = packing(files, ICEBERG_LIKE, is_settled=lambda some: False, **{"full": False, **asked})
     if picked is None:
         return "nothing"
-    work = packing_work(
-        picked, lambda some, into: f"{' '.join(file.name for file in some)} -> {into}", deletes="delete"
-    )
-    return f"{' | '.join(map(str, work.tasks))}: {work.reason}; {work.estimate.benefit}"
+    work = packing_work(picked, HeldInputs, deletes="delete")
+    told = [f"{' '.join(names(task))} -> {task.into}" for task in work.tasks if isinstance(task, PackTask)]
+    return f"{' | '.join(told)}: {work.reason}; {work.estimate.benefit}"
 
 
 @pytest.mark.parametrize(
@@ -230,25 +269,25 @@ def test_the_cube_of_a_file_is_what_its_format_says() -> None:
     kept = [Held(f"old{n}", 1000, cube="one") for n in range(40)]
     new = [Held(f"new{n}", 1000) for n in range(3)]
 
-    def bounds_of(files: Sequence[Held]) -> dict[str, FileBounds]:
+    def bounds_of(files: Sequence[Held]) -> dict[tuple[str, ...], FileBounds]:
         lows = np.arange(len(files))
-        return {"a": FileBounds(pa.array(lows), pa.array(lows), np.full(len(files), 100))}
+        return {("a",): FileBounds(pa.array(lows), pa.array(lows), np.full(len(files), 100))}
 
-    unit = UnitFiles((*kept, *new), Clustering(("a",), Curve.Z), lambda file: file.cube, bounds_of)
-    routes: list[Route] = []
+    unit = UnitFiles((*kept, *new), Clustering(("a",), Curve.Z), PATHS[:1], lambda file: file.cube, bounds_of)
 
-    def task(files: tuple[Held, ...], route: Route) -> object:
-        routes.append(route)
-        return [file.name for file in files]
+    def task(unit: UnitFiles[Held], **asked: Any) -> object:
+        work = cluster_work(unit, ICEBERG_LIKE, Request(Operation.OPTIMIZE, 0, **asked), inputs_of=HeldInputs)
+        assert work is not None
+        (found,) = work.tasks
+        return found
 
-    work = cluster_work(unit, ICEBERG_LIKE, Request(Operation.OPTIMIZE, 0), task=task)
-    assert work is not None and work.tasks == (["new0", "new1", "new2"],)
-    work = cluster_work(unit, ICEBERG_LIKE, Request(Operation.OPTIMIZE, 0, full=True, wide_bytes=0), task=task)
-    assert work is not None and len(work.input_files) == 43
-    gone = UnitFiles((Held("gone", 1, 5, 5, 1), *kept), unit.clustering, unit.cube_of, bounds_of)
-    work = cluster_work(gone, ICEBERG_LIKE, Request(Operation.OPTIMIZE, 0), task=task)
-    assert work is not None and work.tasks == (["gone"],)
-    assert routes == [Route.TASK, Route.EXCHANGE, Route.NONE]
+    few = task(unit)
+    assert isinstance(few, ClusterTask) and names(few) == ["new0", "new1", "new2"]
+    every = task(unit, full=True, wide_bytes=0)
+    assert isinstance(every, Wide) and isinstance(every.task, ClusterTask) and len(names(every.task)) == 43
+    gone = UnitFiles((Held("gone", 1, 5, 5, 1), *kept), unit.clustering, unit.paths, unit.cube_of, bounds_of)
+    removed = task(gone)
+    assert isinstance(removed, PackTask) and names(removed) == ["gone"] and removed.into == 0
 
 
 def test_a_mark_names_its_cube_to_its_own_clustering_only() -> None:

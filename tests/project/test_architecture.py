@@ -28,7 +28,7 @@ EDGES = {
     "sql_text": "errors model policy",
     "kernels": "model",
     "encodings": "errors kernels limits",
-    "clustering": "errors kernels model protocol sql_text",
+    "clustering": "errors kernels model protocol sql_text storage",
     "gate": "",
     "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql_text storage",
     "spark": "errors formats model reports storage tasks",

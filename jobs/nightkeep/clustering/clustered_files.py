@@ -9,6 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.model import Clustering, Run, UnitKey
+from nightkeep.storage import Storage
 
 
 class SizedFile(Protocol):
@@ -91,3 +95,42 @@ class Writer(Protocol[W_co]):
 
         Chunks are consumed as they are written: the writer holds about a row group of them.
         """
+
+
+class OpenFile(Protocol):
+    """An open data file. Rows are named as by the unit's Writer; None stands for all columns."""
+
+    rows: int
+
+    def batches(self, names: Sequence[str] | None, *, batch_rows: int) -> Iterator[pa.Table]:
+        """All rows in their order, in tables of one schema."""
+
+    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
+        """The rows at positions."""
+
+    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
+        """Some rows at random."""
+
+
+class Inputs(Protocol[F, W]):
+    """What one task replaces: `files` of one unit, which `key` names. Must pickle."""
+
+    @property
+    def key(self) -> UnitKey: ...
+
+    @property
+    def files(self) -> tuple[F, ...]: ...
+
+    def rows(self, storage: Storage) -> Rows[F]: ...
+
+    def packer(self, storage: Storage, run: Run, target_bytes: int) -> Writer[W]:
+        """Writes files that tell later plans which run packed them to which target."""
+
+    def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> Writer[W]:
+        """Writes files that tell later plans which cube they are of."""
+
+    def measure(self) -> Writer[Written]:
+        """A writer as the others whose files tell their size and are forgotten."""
+
+    def edit(self, written: Sequence[W], *, removed: Sequence[F]) -> object:
+        """The change of the table's metadata that replaces `removed` by what was written."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,24 @@ import pyarrow as pa
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Address, Request
 from nightkeep.protocol import Snapshot
+
+Bounds = Mapping[tuple[str, ...], FileBounds]
+"""Of columns by their paths."""
+
+
+class Weighed(Protocol):
+    """A data file with its bytes on storage."""
+
+    @property
+    def bytes(self) -> int: ...
+
+
+B = TypeVar("B", bound=Weighed)
+
+
+def dotted(bounds: Bounds) -> Mapping[str, FileBounds]:
+    """The same by dotted paths."""
+    return {".".join(path): each for path, each in bounds.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +44,18 @@ class Layout:
     unit: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
     bounds: Mapping[str, FileBounds]
+
+    @classmethod
+    def of(cls, units: Sequence[Sequence[B]], bounds_of: Callable[[Sequence[B]], Bounds]) -> Layout:
+        """Of the units' files in their order; `bounds_of` tells the bounds of columns by their paths."""
+        files = [file for some in units for file in some]
+        named = dotted(bounds_of(files))
+        bounded = {name: each for name, each in named.items() if each.bounded.any()}
+        return cls(
+            np.array([place for place, some in enumerate(units) for _ in some], np.int64),
+            np.array([file.bytes for file in files], np.int64),
+            bounded or named,
+        )
 
     @property
     def is_bounded(self) -> bool:

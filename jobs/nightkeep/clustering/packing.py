@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from nightkeep.clustering.clustered_files import F
+from nightkeep.clustering.clustered_files import F, Inputs, W
+from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, file_count, is_gone, live_bytes, total_live_bytes
 from nightkeep.clustering.tuning import SPLIT_SHARE
 from nightkeep.model import Estimate
@@ -78,24 +79,25 @@ def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: C
 
 
 def packing_work(
-    picked: Packing[F], task: Callable[[tuple[F, ...], int], object], *, deletes: str = "deletion vector"
+    picked: Packing[F], inputs_of: Callable[[tuple[F, ...]], Inputs[F, W]], *, deletes: str = "deletion vector"
 ) -> Work:
-    """A task for each bin: `task` gets its files and how many they shall become.
+    """A task for each bin. Files without rows go along with the first bin, or alone, to become none.
 
-    Files without rows go along with the first bin, or alone, to become none. `deletes` is what hides rows, in words.
+    `deletes` is what hides rows, in words.
     """
     counts = [_outputs(some, picked.sizes.target) for some in picked.bins]
     parts = [(*some, *(picked.gone if number == 0 else ())) for number, some in enumerate(picked.bins or [()])]
-    inputs, read = tuple(file for part in parts for file in part), picked.read
+    files, read = tuple(file for part in parts for file in part), picked.read
+    target = picked.sizes.target
     after = sum(counts)
     return Work(
         reason=_reason(picked),
-        input_files=tuple(file.name for file in inputs),
-        input_bytes=sum(file.bytes for file in inputs),
+        input_files=tuple(file.name for file in files),
+        input_bytes=sum(file.bytes for file in files),
         estimate=Estimate(
-            sum(file.bytes for file in read), total_live_bytes(read), after, _benefit(inputs, after, deletes)
+            sum(file.bytes for file in read), total_live_bytes(read), after, _benefit(files, after, deletes)
         ),
-        tasks=tuple(task(part, count) for part, count in zip(parts, counts or [0], strict=True)),
+        tasks=tuple(PackTask(inputs_of(part), count, target) for part, count in zip(parts, counts or [0], strict=True)),
     )
 
 
@@ -138,9 +140,9 @@ def _reason(picked: Packing[F]) -> str:
     return "; ".join(sentence for held, sentence in said if held)
 
 
-def _benefit(inputs: Sequence[F], after: int, noun: str) -> str:
-    deleted, deletes = sum(file.deleted_rows for file in inputs), sum(file.deletes for file in inputs)
-    fewer = len(inputs) - after
+def _benefit(files: Sequence[F], after: int, noun: str) -> str:
+    deleted, deletes = sum(file.deleted_rows for file in files), sum(file.deletes for file in files)
+    fewer = len(files) - after
     said = [
         (fewer > 0, f"{counted(fewer)} fewer"),
         (fewer < 0, f"{counted(-fewer)} more, each near the target"),

@@ -7,39 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Generic
 
-from nightkeep.clustering.clustered_files import F
+from nightkeep.clustering.clustered_files import F, Inputs, W
+from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.layout import Bounds, dotted
 from nightkeep.clustering.packing import counted
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
 from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
+from nightkeep.clustering.wide_task import as_wide
 from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
 from nightkeep.model import Clustering, Estimate, Request
 from nightkeep.protocol import Work
 
 
-class Route(Enum):
-    """How the rows of what was picked move: not at all, as no file has any; in one task; through the exchange."""
-
-    NONE = "only removed"
-    TASK = "in one task"
-    EXCHANGE = "through the exchange"
-
-
 @dataclass(frozen=True, slots=True)
 class UnitFiles(Generic[F]):
-    """The files of a unit, and what a format knows of them. `clustering` has the table's own names.
+    """The files of a unit, and what a format knows of them. `clustering` has the table's own names, its columns
+    are at `paths`.
 
     `cube_of` names the cube that a file is of, None unless it was clustered by these columns along this curve;
-    `bounds_of` has what statistics of some files say of each clustering column, by its name, in the files' order.
+    `bounds_of` has what statistics of some files say of each clustering column, in the files' order.
     """
 
     files: tuple[F, ...]
     clustering: Clustering
+    paths: Paths
     cube_of: Callable[[F], str | None]
-    bounds_of: Callable[[Sequence[F]], Mapping[str, FileBounds]]
+    bounds_of: Callable[[Sequence[F]], Bounds]
+
+    def bounds(self, files: Sequence[F]) -> Mapping[str, FileBounds]:
+        """By the columns' own names."""
+        return dotted(self.bounds_of(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,12 @@ class Pick(Generic[F]):
 
 
 def cluster_work(
-    unit: UnitFiles[F], sizes: Sizes, request: Request, *, task: Callable[[tuple[F, ...], Route], object]
+    unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[tuple[F, ...]], Inputs[F, W]]
 ) -> Work | None:
     """All files that no cube of the same columns and curve has, with cubes; everything where `request.full`.
 
-    None where every file is of a cube. The one `task` gets all input files by name, those without rows among them.
+    None where every file is of a cube. One task has all input files by name, those without rows among them; their
+    rows move in one task, or through the exchange.
     """
     pick = picked(unit, sizes, full=request.full)
     if not pick.files and not pick.layout.gone:
@@ -69,13 +71,14 @@ def cluster_work(
     size, after = total_live_bytes(files), file_count(total_live_bytes(files), sizes.target) if files else 0
     inputs = tuple(sorted((*files, *pick.layout.gone), key=lambda file: file.name))
     wide_bytes = WIDE_FACTOR * request.task_bytes if request.wide_bytes is None else request.wide_bytes
-    route = (Route.EXCHANGE if size > wide_bytes else Route.TASK) if files else Route.NONE
+    task = ClusterTask(inputs_of(inputs), unit.clustering, unit.paths, sizes.target, request.task_bytes)
+    moving = as_wide(task) if size > wide_bytes else task
     return Work(
         reason=_reason(unit, pick, way=_way(size, wide_bytes)),
         input_files=tuple(file.name for file in inputs),
         input_bytes=sum(file.bytes for file in inputs),
         estimate=Estimate(sum(file.bytes for file in files), size, after, _benefit(unit.clustering, len(files), after)),
-        tasks=(task(inputs, route),),
+        tasks=(moving if files else PackTask(task.inputs, 0, sizes.target),),
     )
 
 
@@ -98,7 +101,7 @@ def _incremental(unit: UnitFiles[F], layout: Layout[F], *, target_bytes: int) ->
 
 def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
     """For each column, the share of the files that a narrow range of it does not touch."""
-    bounds = unit.bounds_of(files)
+    bounds = unit.bounds(files)
     return [skipped_share(bounds[name], queries_of(bounds[name])) for name in unit.clustering.columns]
 
 
@@ -140,7 +143,7 @@ def _reason(unit: UnitFiles[F], pick: Pick[F], *, way: str) -> str:
 
 
 def _overlaps(unit: UnitFiles[F]) -> str:
-    bounds = unit.bounds_of(unit.files)
+    bounds = unit.bounds(unit.files)
     degrees = {name: overlap(bounds[name]) for name in unit.clustering.columns}
     return ", ".join(f"{name} {degree:.1f}" if degree else f"{name} any" for name, degree in degrees.items())
 

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from nightkeep.clustering.clustered_files import F
+from nightkeep.clustering.clustered_files import F, OpenFile
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 
 SAMPLED_FILES: Final = 16
 """Files of a unit that a sample reads: every one costs an open file and some of its row groups."""
-
-
-class Rows(Protocol):
-    """An open data file: `taken` gives rows at positions, `sampled` some at random; None for all columns."""
-
-    rows: int
-
-    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]: ...
-
-    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table: ...
 
 
 def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Sequence[F], int]]:
@@ -41,7 +31,9 @@ def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Seque
             yield place, chosen, -(-wanted // len(chosen))
 
 
-def live_sample(reader: Rows, gone: BitMap64, columns: Sequence[str], *, tops: Sequence[str], rows: int) -> pa.Table:
+def live_sample(
+    reader: OpenFile, gone: BitMap64, columns: Sequence[str], *, tops: Sequence[str], rows: int
+) -> pa.Table:
     """`rows` rows of a file of a table with the columns `tops`, none of them `gone`: the columns at dotted paths.
 
     Chosen at random; the seed is fixed, so that advice repeats.

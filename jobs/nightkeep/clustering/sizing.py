@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nightkeep.clustering.clustered_files import SizedFile
 from nightkeep.clustering.tuning import BATCH_BYTES, DECODED, LEAST_BATCH_ROWS, MOST_BATCH_ROWS
+from nightkeep.model import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,15 @@ class Sizes:
     max_deleted_ratio: float
     large: int | None = None
     fewest: int = 2
+
+    @classmethod
+    def of(
+        cls, request: Request, target: int, *, small_share: float, large_share: float | None = None, fewest: int = 2
+    ) -> Sizes:
+        """What the request says, else these shares of the target."""
+        small = request.min_bytes if request.min_bytes is not None else int(target * small_share)
+        large = None if large_share is None else int(target * large_share)
+        return cls(target, small, request.max_deleted_ratio, large, fewest)
 
     def is_worn(self, file: SizedFile) -> bool:
         """Whether enough of it is deleted to purge its deletes; always, where nobody knows how much."""

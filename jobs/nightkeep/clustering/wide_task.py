@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any, Generic
 
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import F, Rows
+from nightkeep.clustering.clustered_files import F, W
 from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
+from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
 from nightkeep.clustering.sorting import Sorting, keyed, one_chunk, ordered_bucket
 from nightkeep.clustering.spill import by_bucket
 from nightkeep.clustering.tuning import BUCKET_FILL, KEY_BYTES, LEAST_SOURCES, PIECE_BYTES, SAMPLE_ROWS, SOURCE_BYTES
 from nightkeep.kernels.arrow_buffers import Words
+from nightkeep.model import Rewrite, Run
 from nightkeep.protocol import Wide
+from nightkeep.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,38 +45,52 @@ class Cuts:
     rows_bytes: int
 
 
-def as_wide(task: object, sorting: Sorting[F]) -> Wide:
-    """A format's task by sources of at most about SOURCE_BYTES, tuples of files, and a part for each file it makes."""
-    files = [file for file in sorting.files if not is_gone(file)]
+@dataclass(frozen=True, slots=True)
+class RangedTask(Generic[F, W]):
+    """A task and where its rows are cut."""
+
+    task: ClusterTask[F, W]
+    cuts: Cuts
+
+
+def as_wide(task: ClusterTask[F, W]) -> Wide:
+    """A task by sources of at most about SOURCE_BYTES, tuples of files, and a part for each file it makes."""
+    files = [file for file in task.inputs.files if not is_gone(file)]
     most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
-    return Wide(task, tuple(_sources(files, most)), file_count(total_live_bytes(files), sorting.target_bytes))
+    return Wide(task, tuple(_sources(files, most)), file_count(total_live_bytes(files), task.target_bytes))
 
 
-def survey(sorting: Sorting[F], source: Sequence[F], rows: Rows[F], columns: Sequence[str]) -> Survey:
-    """Reads the clustering columns, and a batch of all `columns`, which are the writer's."""
+def survey(storage: Storage, asked: Wide, source: object) -> Survey:
+    """Reads the clustering columns, what rows are known to be live by, and a batch of all columns of the writer."""
+    task, files = _of(asked.task, source)
+    sorting, rows = task.sorting, task.inputs.rows(storage)
     share = SAMPLE_ROWS / max(1, sum(file.rows or 0 for file in sorting.files))
-    count = rows.count(source)
-    first = next((batch for batch in rows.batches(source, columns) if batch.num_rows), None)
+    count = rows.count(files)
+    first = next((batch for batch in rows.batches(files, _columns(task)) if batch.num_rows), None)
     row_bytes = first.nbytes / first.num_rows if first is not None else 0.0
-    return Survey(rows.sampled(source, sorting.tops, share), count, row_bytes)
+    return Survey(rows.sampled(files, sorting.tops, share), count, row_bytes)
 
 
-def cut(sorting: Sorting[F], surveys: Sequence[object], *, parts: int) -> Cuts:
+def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any]:
     """Ranges by all surveys together, in buckets that a part's task can sort in memory."""
+    assert isinstance(asked.task, ClusterTask)
+    sorting: Sorting[Any] = asked.task.sorting
     known = [each for each in surveys if isinstance(each, Survey)]
     size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in known)
-    buckets = int(size / parts / (sorting.rows_bytes * BUCKET_FILL)) + 1
+    buckets = int(size / asked.parts / (sorting.rows_bytes * BUCKET_FILL)) + 1
     ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in known])
     sample = ranges.keys(pa.concat_tables([each.sample for each in known]), 0)
-    return Cuts(ranges, splitters(sample, parts * buckets), buckets, sorting.rows_bytes)
+    between = splitters(sample, asked.parts * buckets)
+    return RangedTask(asked.task, Cuts(ranges, between, buckets, sorting.rows_bytes))
 
 
-def scatter(
-    cuts: Cuts, source: Sequence[F], rows: Rows[F], columns: Sequence[str]
-) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """(part, bucket, rows with their keys), for as many rows at once as the task may hold."""
+    assert isinstance(ranged, RangedTask)
+    cuts: Cuts = ranged.cuts
+    task, files = _of(ranged.task, source)
     first_row = 0
-    for some in _armfuls(rows.batches(source, columns), cuts.rows_bytes):
+    for some in _armfuls(task.inputs.rows(storage).batches(files, _columns(task)), cuts.rows_bytes):
         keys = cuts.ranges.keys(some, first_row)
         for bucket, part in by_bucket(keyed(some, keys), buckets_of(keys, cuts.between, first_row)):
             for batch in part.to_batches(max(1, int(PIECE_BYTES * part.num_rows / max(1, part.nbytes)))):
@@ -79,7 +98,28 @@ def scatter(
         first_row += some.num_rows
 
 
-def gathered(cuts: Cuts, pieces: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.Table]:
+def gather(
+    storage: Storage, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
+) -> Rewrite:
+    """One file of one part. The first part's edit removes what the whole task replaces."""
+    assert isinstance(ranged, RangedTask)
+    task: ClusterTask[Any, Any] = ranged.task
+    inputs = task.inputs
+    writer = inputs.clusterer(storage, run, task.clustering)
+    files = writer.write(_gathered(ranged.cuts, rows), rows_per_file=sys.maxsize)
+    return replaced(inputs, files, removed=inputs.files if part == 0 else ())
+
+
+def _of(task: object, source: object) -> tuple[ClusterTask[Any, Any], tuple[Any, ...]]:
+    assert isinstance(task, ClusterTask) and isinstance(source, tuple)
+    return task, source
+
+
+def _columns(task: ClusterTask[F, W]) -> Sequence[str]:
+    return task.inputs.measure().columns
+
+
+def _gathered(cuts: Cuts, pieces: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.Table]:
     """The rows of one part, whose pieces come by ascending bucket, in order and without their keys: those of a file."""
     for _, some in groupby(pieces, key=lambda piece: piece[0]):
         yield from ordered_bucket(cuts.ranges, [batch for _, batch in some])

@@ -19,7 +19,7 @@ from tests.support.processes import child
 
 from nightkeep.checking.check import check
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
-from nightkeep.formats.delta.rewrite.layout_metrics import file_bounds
+from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest

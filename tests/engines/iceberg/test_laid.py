@@ -10,8 +10,8 @@ from tests.formats.iceberg import runs
 from tests.formats.iceberg.golden_tables import NOT_READ_BY_JAVA, RECIPES, known
 from tests.formats.iceberg.optimized_lake import OptimizedLake, by
 
-from nightkeep.formats.iceberg.rewrite.cluster_columns import indexed_leaves
-from nightkeep.formats.iceberg.rewrite.inputs import placed_files
+from nightkeep.formats.iceberg.metadata.leaf_columns import indexed_leaves
+from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.model import Operation, Outcome
 
 LakeOf = Callable[[str], OptimizedLake]

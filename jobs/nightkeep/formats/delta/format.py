@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import Layout
 from nightkeep.errors import AddressError, CorruptMetadata, reason_of
 from nightkeep.formats.delta.commit import commit
@@ -18,7 +19,6 @@ from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import LOG, commit_user
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load, load_staged
 from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
-from nightkeep.formats.delta.rewrite import wide_task
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.delete import DeleteTask, arrow_schema, count_matching, delete_rows, refuse_deletes

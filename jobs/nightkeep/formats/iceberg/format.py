@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import Layout
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, claims_of, open_handle
@@ -21,7 +22,6 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, digest_on_main, head
 from nightkeep.formats.iceberg.retention import expire, referenced_files
 from nightkeep.formats.iceberg.retention.table_files import territory
-from nightkeep.formats.iceberg.rewrite import wide_task
 from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
 from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.rewrite.layout import layout, sample

@@ -11,12 +11,11 @@ from tests.formats.delta.lake import request
 from tests.formats.delta.layouts import KEY, a_file, a_snapshot
 
 from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes
 from nightkeep.formats.delta.metadata.snapshot import DataFile
-from nightkeep.formats.delta.rewrite.cluster import ClusterTask
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED, cluster_tag, cube_of
-from nightkeep.formats.delta.rewrite.optimize import PackTask
 from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey
 
 BY_ID = Clustering(("id",), Curve.Z)

@@ -10,10 +10,13 @@ from tests.formats.delta.lake import request
 from tests.formats.delta.layouts import KEY, a_file, a_snapshot
 
 from nightkeep.clustering.packing import next_fit
+from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, live_bytes
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot
-from nightkeep.formats.delta.rewrite.optimize import PackTask, pack_files, packed_tag
+from nightkeep.formats.delta.rewrite.inputs import Inputs
+from nightkeep.formats.delta.rewrite.layout_tags import packed_tag
+from nightkeep.formats.delta.rewrite.optimize import pack_files
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Clustering, Curve, Intent, Plan, PlannedUnit, Request
 from nightkeep.protocol import Work
@@ -27,7 +30,7 @@ def work_of(snapshot: DeltaSnapshot, asked: Request) -> Work | None:
 
 def bins_of(work: Work | None) -> list[list[str]]:
     tasks = [task for task in (work.tasks if work else ()) if isinstance(task, PackTask)]
-    return [[file.name for file in task.unit.files] for task in tasks]
+    return [[file.name for file in task.inputs.files] for task in tasks]
 
 
 def printed(snapshot: DeltaSnapshot, asked: Request) -> str:
@@ -192,11 +195,11 @@ def outcome(files: list[DataFile], work: Work | None, shrinks: float) -> list[Da
     """The partition after the work's tasks, each having written equal files."""
     after = [file for file in files if work is None or file.name not in work.input_files]
     for number, task in enumerate(work.tasks if work else ()):
-        assert isinstance(task, PackTask) and task.intent == Intent()
-        rows, size = live(task.unit.files), sum(map(live_bytes, task.unit.files))
-        held = [rows * (n + 1) // task.files - rows * n // task.files for n in range(task.files)]
+        assert isinstance(task, PackTask) and isinstance(task.inputs, Inputs) and task.inputs.intent == Intent()
+        rows, size = live(task.inputs.files), sum(map(live_bytes, task.inputs.files))
+        held = [rows * (n + 1) // task.into - rows * n // task.into for n in range(task.into)]
         after += [
-            a_file(f"new-{number}-{n}", int(size * shrinks / task.files), rows=each, **packed_tag("a" * 16, TARGET))
+            a_file(f"new-{number}-{n}", int(size * shrinks / task.into), rows=each, **packed_tag("a" * 16, TARGET))
             for n, each in enumerate(held)
             if each
         ]

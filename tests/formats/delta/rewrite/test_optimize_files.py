@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.formats.delta.lake import ROW_TRACKING, Lake, request
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.rewrite.optimize import PACKED
+from nightkeep.formats.delta.rewrite.layout_tags import PACKED
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("day", pa.string())])
 

@@ -13,7 +13,7 @@ from tests.formats.delta.lake import ROW_TRACKING, Lake, request
 
 from nightkeep.clustering import sorting, wide_task
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.rewrite.layout_metrics import file_bounds
+from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Clustering, Curve, Request

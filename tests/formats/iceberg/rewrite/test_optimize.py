@@ -13,7 +13,7 @@ from tests.formats.iceberg.optimized_lake import COLUMNS, OptimizedLake, by, gri
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, commit_user
-from nightkeep.formats.iceberg.rewrite.inputs import placed_files
+from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Committed, Conflicted, Operation, Outcome, Run, Verified, VerifyLevel, run_token
 from nightkeep.stages.execute import execute

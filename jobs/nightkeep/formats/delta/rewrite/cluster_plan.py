@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nightkeep.clustering.picking import Route, UnitFiles, cluster_work
-from nightkeep.clustering.wide_task import as_wide
-from nightkeep.formats.delta.metadata.schema import TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
-from nightkeep.formats.delta.rewrite.cluster import ClusterTask
+from nightkeep.clustering.picking import UnitFiles, cluster_work
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.cluster_columns import columns_of
-from nightkeep.formats.delta.rewrite.layout_metrics import file_bounds
+from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
+from nightkeep.formats.delta.rewrite.inputs import Inputs
 from nightkeep.formats.delta.rewrite.layout_tags import cube_of
-from nightkeep.formats.delta.rewrite.optimize import PackTask
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
-from nightkeep.kernels.skipping import FileBounds
-from nightkeep.model import Clustering, Intent, Request
+from nightkeep.model import Intent, Request
 from nightkeep.protocol import Snapshot, Work
 
 
@@ -27,27 +22,12 @@ def cluster_files(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Reque
         return None
     clustering = columns_of(snapshot.schema).resolved(request.clustering)
     sizes, intent = sizes_of(snapshot, request), Intent.of(replace(request, clustering=clustering))
-
-    def task(files: tuple[DataFile, ...], route: Route) -> object:
-        chosen = replace(unit, files=files)
-        if route is Route.NONE:
-            return PackTask(chosen, 0, sizes.target, intent)
-        found = ClusterTask(chosen, clustering, sizes.target, request.task_bytes, intent)
-        return as_wide(found, found.sorting) if route is Route.EXCHANGE else found
-
-    return cluster_work(_unit_files(unit, clustering), sizes, request, task=task)
-
-
-def _unit_files(unit: DeltaUnit, clustering: Clustering) -> UnitFiles[DataFile]:
-    return UnitFiles(
+    paths = columns_of(unit.schema).paths(clustering)
+    files = UnitFiles(
         unit.files,
         clustering,
+        paths,
         cube_of=lambda file: cube_of(file, clustering),
-        bounds_of=lambda files: _bounds(unit.schema, files, clustering),
+        bounds_of=lambda files: file_bounds(unit.schema, files, paths),
     )
-
-
-def _bounds(schema: TableSchema, files: Sequence[DataFile], clustering: Clustering) -> Mapping[str, FileBounds]:
-    paths = columns_of(schema).paths(clustering)
-    found = file_bounds(schema, files, paths)
-    return {name: found[path] for name, path in zip(clustering.columns, paths, strict=True)}
+    return cluster_work(files, sizes, request, inputs_of=lambda files: Inputs(replace(unit, files=files), intent))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from nightkeep.clustering.layout import Layout
@@ -13,23 +12,15 @@ from nightkeep.formats.delta.data.columns import FileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
-from nightkeep.formats.delta.rewrite.layout_metrics import file_bounds
+from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.storage import Storage
 
 
 def layout(snapshot: DeltaSnapshot) -> Layout:
     """Every live file, and the bounds of each leaf column that has statistics, by its dotted path."""
-    placed = [(place, file) for place, unit in enumerate(snapshot.units) for file in unit.files]
-    files = [file for _, file in placed]
     wanted = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
-    found = file_bounds(snapshot.schema, files, wanted)
-    named = {".".join(path): each for path, each in found.items()}
-    bounded = {name: each for name, each in named.items() if each.bounded.any()}
-    return Layout(
-        np.array([place for place, _ in placed], np.int64),
-        np.array([file.bytes for file in files], np.int64),
-        bounded or named,
-    )
+    units = [unit.files for unit in snapshot.units]
+    return Layout.of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
 
 
 def sample(

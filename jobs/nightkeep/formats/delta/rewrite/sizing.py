@@ -19,8 +19,7 @@ _UNITS: Final = {letter: 1 << 10 * power for power, letter in enumerate(("", "k"
 def sizes_of(snapshot: DeltaSnapshot, request: Request) -> Sizes:
     """Raises RefusedTable for a target in the table's properties that is no size."""
     target = request.target_bytes or _property(snapshot) or TARGET_BYTES
-    small = request.min_bytes if request.min_bytes is not None else int(target * SMALL_SHARE)
-    return Sizes(target, small, request.max_deleted_ratio)
+    return Sizes.of(request, target, small_share=SMALL_SHARE)
 
 
 def _property(snapshot: DeltaSnapshot) -> int | None:

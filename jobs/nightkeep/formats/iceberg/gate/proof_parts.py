@@ -7,25 +7,20 @@ from dataclasses import replace
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
-from nightkeep.gate.proof_parts import PART_BYTES, proof_parts
+from nightkeep.gate.proof_parts import PART_BYTES, unit_parts
 
 
 def pieces(
     base: IcebergUnit, candidate: IcebergUnit, *, part_bytes: int = PART_BYTES
 ) -> Sequence[tuple[IcebergUnit, IcebergUnit]]:
-    """Parts of about equal size; a data file that both sides have, with whatever deletes, is in one part on both.
+    """As `unit_parts`: deletes that speak of one data file go with it, position deletes of several are in every part,
+    and equality deletes where an older data file is.
 
-    Deletes that speak of one data file are with it, position deletes of several in every part, and equality deletes
-    where an older data file is: no row's place depends on another file's rows, so fingerprints of parts add up to
-    those of the partition. A part has `part_bytes` of data, or as much as it has to read of such deletes if these are
+    A part has `part_bytes` of data, or as much as it has to read of such deletes if these are
     more: reading them for each part takes no longer than reading the data.
     """
-    sizes = [{file.path: file.bytes for file in unit.files} for unit in (base, candidate)]
     shared = max(_shared_bytes(unit) for unit in (base, candidate))
-    parts = proof_parts(*sizes, part_bytes=max(part_bytes, shared))
-    if len(parts) == 1:
-        return ((base, candidate),)
-    return tuple((_part(base, part), _part(candidate, part)) for part in parts)
+    return unit_parts(base, candidate, _part, part_bytes=max(part_bytes, shared))
 
 
 def _shared_bytes(unit: IcebergUnit) -> int:

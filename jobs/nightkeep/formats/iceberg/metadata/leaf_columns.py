@@ -105,3 +105,9 @@ def _fields(kind: IcebergType) -> tuple[NestedField, ...]:
     if isinstance(kind, ListType):
         return (kind.element_field,)
     return (kind.key_field, kind.value_field) if isinstance(kind, MapType) else ()
+
+
+def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+    """Those for which new files get bounds, in schema order."""
+    modes, bounded = StatsModes(schema), (Detail.TRUNCATE, Detail.FULL)
+    return tuple(leaf for leaf in leaves(schema) if leaf.ordered and modes.of(".".join(leaf.path)).detail in bounded)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from nightkeep.clustering.columns import Columns
-from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, StatsModes, leaves
+from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, indexed_leaves, leaves
 from nightkeep.formats.iceberg.metadata.schema import TableSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.kernels.stats import Detail
 from nightkeep.model import Clustering, Request
 from nightkeep.protocol import Snapshot
 
@@ -15,12 +14,6 @@ ADVICE = "set write.metadata.metrics.column.NAME to truncate(16) or full"
 
 def columns_of(schema: TableSchema, constant: tuple[str, ...] = ()) -> Columns:
     return Columns(leaves(schema), indexed_leaves(schema), constant, ADVICE)
-
-
-def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
-    """Those for which new files get bounds, in schema order."""
-    modes, bounded = StatsModes(schema), (Detail.TRUNCATE, Detail.FULL)
-    return tuple(leaf for leaf in leaves(schema) if leaf.ordered and modes.of(".".join(leaf.path)).detail in bounded)
 
 
 def resolved(snapshot: IcebergSnapshot, clustering: Clustering) -> Clustering:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nightkeep.clustering.picking import Route, UnitFiles, cluster_work
-from nightkeep.clustering.wide_task import as_wide
-from nightkeep.formats.iceberg.data.bounds import file_bounds
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.cluster import ClusterTask, mark_of
 from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves, resolved
-from nightkeep.formats.iceberg.rewrite.inputs import Inputs, PlacedFile, placed_files
+from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
+from nightkeep.formats.iceberg.rewrite.inputs import Inputs, mark_of
 from nightkeep.formats.iceberg.rewrite.layout_tags import cube_of
-from nightkeep.formats.iceberg.rewrite.optimize import PackTask
+from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
-from nightkeep.kernels.skipping import FileBounds
-from nightkeep.model import Clustering, Request
+from nightkeep.model import Request
 from nightkeep.protocol import Snapshot, Work
 
 
@@ -28,28 +23,12 @@ def cluster_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: R
         return None
     clustering, sizes = resolved(snapshot, request.clustering), sizes_of(snapshot, request)
     named = replace(request, clustering=clustering)
-
-    def task(files: tuple[PlacedFile, ...], route: Route) -> object:
-        inputs = Inputs.of(snapshot, unit, files, named)
-        if route is Route.NONE:
-            return PackTask(inputs, 0, sizes.target)
-        found = ClusterTask(inputs, clustering, sizes.target, request.task_bytes)
-        return as_wide(found, found.sorting) if route is Route.EXCHANGE else found
-
-    return cluster_work(_unit_files(unit, clustering), sizes, request, task=task)
-
-
-def _unit_files(unit: IcebergUnit, clustering: Clustering) -> UnitFiles[PlacedFile]:
-    mark = mark_of(unit.schema, clustering)
-    return UnitFiles(
+    mark, chosen = mark_of(unit.schema, clustering), chosen_leaves(unit.schema, clustering)
+    files = UnitFiles(
         placed_files(unit),
         clustering,
+        tuple(leaf.path for leaf in chosen),
         cube_of=lambda placed: cube_of(placed.file.path, mark),
-        bounds_of=lambda files: _bounds(unit.schema, files, clustering),
+        bounds_of=lambda files: file_bounds([placed.file for placed in files], chosen),
     )
-
-
-def _bounds(schema: TableSchema, files: Sequence[PlacedFile], clustering: Clustering) -> Mapping[str, FileBounds]:
-    chosen = chosen_leaves(schema, clustering)
-    found = file_bounds([placed.file for placed in files], chosen)
-    return {name: found[leaf.path] for name, leaf in zip(clustering.columns, chosen, strict=True)}
+    return cluster_work(files, sizes, request, inputs_of=lambda files: Inputs.of(snapshot, unit, files, named))

@@ -1,70 +1,27 @@
-"""A unit's data files as planning sees them, each with the deletes that hold for it; and what one task replaces.
-
-Iceberg table spec, "Scan Planning". Metadata only.
-"""
+"""What one task of packing or clustering replaces in an Iceberg table: files of a partition, their rows, new files."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
-from nightkeep.formats.iceberg.data.write import WrittenFile
-from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.clustering.even_files import Forgotten
+from nightkeep.formats.iceberg.data.write import FileWriter, WrittenFile
+from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
+from nightkeep.formats.iceberg.metadata.naming import Naming
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
+from nightkeep.formats.iceberg.metadata.schema import TableSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
-from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES, Deletes, marked_files
-from nightkeep.model import Intent, Request
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedFile:
-    """A data file, the vector or the position deletes that hold for it, and how many equality deletes may."""
-
-    file: ContentFile
-    held: Deletes
-    by_keys: int
-
-    @property
-    def name(self) -> str:
-        return self.file.name
-
-    @property
-    def bytes(self) -> int:
-        return self.file.bytes
-
-    @property
-    def rows(self) -> int:
-        return self.file.rows
-
-    @property
-    def deletes(self) -> int:
-        return len(self.held) + self.by_keys
-
-    @property
-    def own(self) -> Deletes:
-        """Those that speak of this file alone, and go with it."""
-        return tuple(delete for delete in self.held if delete.referenced == self.file.path)
-
-    @property
-    def deleted_rows(self) -> int:
-        """By vectors, exactly; by position delete files of this file, as Java counts them (ContentFileUtil.java).
-
-        What those of several files and equality deletes hide, no metadata tells. Position delete files may name a
-        row twice: by them no file is without rows before it is read.
-        """
-        counted = sum(delete.rows for delete in self.own)
-        return min(counted, self.rows if any(delete.is_vector for delete in self.own) else max(0, self.rows - 1))
-
-
-def placed_files(unit: IcebergUnit) -> tuple[PlacedFile, ...]:
-    """In the order of the unit."""
-    found: Counter[str] = Counter()
-    for probe in probes(unit, unit.files):
-        found.update({file.path: count for file, count in zip(probe.files, probe.counts, strict=True)})
-    return tuple(PlacedFile(each.file, each.held, found[each.file.path]) for each in marked_files(unit, unit.files))
+from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES
+from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, packed_mark
+from nightkeep.formats.iceberg.rewrite.live_rows import LiveRows
+from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile
+from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
+from nightkeep.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +50,50 @@ class Inputs:
             rewrites_manifests=worth_merging(snapshot) is not None,
         )
 
-    def edit(self, written: Iterable[WrittenFile]) -> IcebergEdit:
-        """All files go with the deletes that speak of them alone. Which others go too is decided by the commit."""
+    @property
+    def key(self) -> UnitKey:
+        return self.unit.key
+
+    def rows(self, storage: Storage) -> LiveRows:
+        return LiveRows(storage, self.unit, self.index_bytes)
+
+    def packer(self, storage: Storage, run: Run, target_bytes: int) -> FileWriter:
+        return self._writer(storage, run, packed_mark(target_bytes))
+
+    def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> FileWriter:
+        return self._writer(storage, run, mark_of(self.unit.schema, clustering))
+
+    def measure(self) -> FileWriter:
+        return measuring(self.unit.schema, self.unit.spec_id, self.unit.values)
+
+    def edit(self, written: Sequence[WrittenFile], *, removed: Sequence[PlacedFile]) -> IcebergEdit:
+        """Files go with the deletes that speak of them alone. Which others go too is decided by the commit."""
         return IcebergEdit(
             planned_sequence=self.planned_sequence,
             intent=self.intent,
-            removed=tuple(each for placed in self.files for each in (placed.file, *placed.own)),
+            removed=tuple(each for placed in removed for each in (placed.file, *placed.own)),
             added=tuple(each.file for each in written),
             rewrites_manifests=self.rewrites_manifests,
         )
+
+    def _writer(self, storage: Storage, run: Run, mark: str) -> FileWriter:
+        """Writes files of the partition, in its spec and with the rows' lineage."""
+        unit, sequence = self.unit, self.planned_sequence
+        naming = Naming(run, unit.key, mark=mark)
+        return FileWriter(
+            storage, unit.schema, naming, spec_id=unit.spec_id, values=unit.values, sequence_number=sequence
+        )
+
+
+def measuring(schema: TableSchema, spec_id: int, values: Sequence[object]) -> FileWriter:
+    """A writer whose files tell their size and are forgotten. Raises RefusedTable for settings we do not write by."""
+    naming, nowhere = Naming(Run("", "", "", 0)), Forgotten(root_of(schema.location))
+    return FileWriter(cast(Storage, nowhere), schema, naming, spec_id=spec_id, values=values)
+
+
+def mark_of(schema: TableSchema, clustering: Clustering) -> str:
+    """Of files that are clustered so; `clustering` has the table's own names."""
+    return clustered_mark([leaf.field.field_id for leaf in chosen_leaves(schema, clustering)], clustering.curve)
 
 
 def _reading(unit: IcebergUnit, files: Sequence[PlacedFile]) -> IcebergUnit:

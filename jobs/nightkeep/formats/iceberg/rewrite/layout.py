@@ -5,34 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.clustering.layout import Layout
 from nightkeep.clustering.sampling import live_sample, spread
-from nightkeep.formats.iceberg.data.bounds import file_bounds
 from nightkeep.formats.iceberg.data.columns import FileReader
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.cluster_columns import indexed_leaves
+from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.formats.iceberg.rewrite.hidden_rows import hidden
-from nightkeep.formats.iceberg.rewrite.inputs import placed_files
+from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.storage import Storage
 
 
 def layout(snapshot: IcebergSnapshot) -> Layout:
     """Every live file, and the bounds of each leaf column that can be clustered by, by its dotted path."""
-    placed = [(place, file) for place, unit in enumerate(snapshot.units) for file in _read(unit)]
-    files = [file for _, file in placed]
-    found = file_bounds(files, indexed_leaves(snapshot.schema))
-    named = {".".join(path): each for path, each in found.items()}
-    bounded = {name: each for name, each in named.items() if each.bounded.any()}
-    return Layout(
-        np.array([place for place, _ in placed], np.int64),
-        np.array([file.bytes for file in files], np.int64),
-        bounded or named,
-    )
+    columns = indexed_leaves(snapshot.schema)
+    return Layout.of([_read(unit) for unit in snapshot.units], lambda files: file_bounds(files, columns))
 
 
 def sample(

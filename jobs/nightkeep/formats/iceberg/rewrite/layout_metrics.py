@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nightkeep.clustering.layout_metrics import layout_figures
-from nightkeep.formats.iceberg.data.bounds import file_bounds
-from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.clustering.layout_metrics import layout_figures, touched_files
 from nightkeep.formats.iceberg.metadata.leaf_columns import leaves
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.model import UnitKey
 
 
@@ -18,14 +17,8 @@ def figures(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[U
     `delete_files` counts live files of the whole table: equality deletes, position deletes, vectors.
     """
     columns = [leaf for leaf in leaves(after.schema) if leaf.ordered]
-    sides = [file_bounds(_files(side, touched), columns) for side in (before, after)]
-    named = [{".".join(path): found for path, found in side.items()} for side in sides]
-    return {**layout_figures(*named), "delete_files": {"before": _deletes(before), "after": _deletes(after)}}
-
-
-def _files(snapshot: IcebergSnapshot, touched: Sequence[UnitKey]) -> list[ContentFile]:
-    units = (snapshot.by_key.get(key) for key in touched)
-    return [file for unit in units if unit is not None for file in unit.files]
+    sides = [file_bounds(touched_files(side, touched), columns) for side in (before, after)]
+    return {**layout_figures(*sides), "delete_files": {"before": _deletes(before), "after": _deletes(after)}}
 
 
 def _deletes(snapshot: IcebergSnapshot) -> Mapping[str, int]:

@@ -7,23 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.clustering.sizing import batch_rows, is_gone
+from nightkeep.clustering.live_rows import live_batches, sample_share
+from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.hidden_rows import hidden
-from nightkeep.formats.iceberg.rewrite.inputs import Inputs, PlacedFile
-from nightkeep.kernels.bitmap import mask
+from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile
 from nightkeep.storage import Storage
 
 
 class LiveRows:
-    """The rows of a task's files, by mask, where the gate reads by position and joins keys in a way of its own.
+    """The rows of files of a unit. The gate joins keys in a way of its own.
 
-    What is hidden is found once for files that are asked for together.
+    What is hidden is found once for files that are asked for together, with the index of deleted keys in parts of
+    `index_bytes`.
     """
 
-    def __init__(self, storage: Storage, inputs: Inputs) -> None:
-        self._storage, self._inputs = storage, inputs
+    def __init__(self, storage: Storage, unit: IcebergUnit, index_bytes: int) -> None:
+        self._storage, self._unit, self._index_bytes = storage, unit, index_bytes
         self._found: dict[str, BitMap64 | None] = {}
 
     def batches(self, files: Sequence[PlacedFile], columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -41,27 +43,19 @@ class LiveRows:
 
     def sampled(self, files: Sequence[PlacedFile], columns: Sequence[str], share: float) -> pa.Table:
         """About `share` of the physical rows of each file, at least one of each."""
-        parts = []
-        for number, placed in enumerate(placed for placed in files if not is_gone(placed)):
-            reader = FileReader(self._storage, self._inputs.unit.schema, placed.file)
-            parts.append(reader.sampled(columns, int(reader.rows * share) + 1, seed=number))
-        return pa.concat_tables(parts)
+        schema = self._unit.schema
+        readers = (FileReader(self._storage, schema, placed.file) for placed in files if not is_gone(placed))
+        return sample_share(readers, columns, share)
 
     def _hidden(self, files: Sequence[PlacedFile]) -> Mapping[str, BitMap64 | None]:
-        inputs = self._inputs
         new = [each.file for each in files if each.deletes and not is_gone(each) and each.file.path not in self._found]
         if new:
-            rows = hidden(self._storage, inputs.unit, new, index_bytes=inputs.index_bytes)
+            rows = hidden(self._storage, self._unit, new, index_bytes=self._index_bytes)
             self._found |= {file.path: rows.get(file.path) for file in new}
         return self._found
 
     def _live(self, placed: PlacedFile, columns: Sequence[str], rows: BitMap64 | None) -> Iterator[pa.Table]:
-        reader, start = FileReader(self._storage, self._inputs.unit.schema, placed.file), 0
+        reader = FileReader(self._storage, self._unit.schema, placed.file)
         if reader.rows != placed.rows:
             raise CorruptMetadata(placed.file.path, f"{placed.rows} rows, as its manifest counts", str(reader.rows))
-        for batch in reader.batches(columns, batch_rows=batch_rows(placed.bytes, reader.rows)):
-            if rows:
-                keep = ~mask(rows, batch.num_rows, start)
-                start += batch.num_rows
-                batch = batch if keep.all() else batch.filter(pa.array(keep))
-            yield batch
+        yield from live_batches(reader, placed, columns, rows)

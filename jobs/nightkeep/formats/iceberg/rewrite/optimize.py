@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
 
-from nightkeep.clustering.even_files import Forgotten
 from nightkeep.clustering.packing import is_settled, packing, packing_work
-from nightkeep.formats.iceberg.data.write import FileWriter
-from nightkeep.formats.iceberg.metadata.locations import root_of
-from nightkeep.formats.iceberg.metadata.naming import Naming
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import objects
-from nightkeep.formats.iceberg.rewrite.inputs import Inputs, PlacedFile, placed_files
+from nightkeep.formats.iceberg.rewrite.inputs import Inputs, measuring
 from nightkeep.formats.iceberg.rewrite.layout_tags import packed_mark, run_of
 from nightkeep.formats.iceberg.rewrite.persist_plan import refuse_persisting
+from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile, placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
-from nightkeep.model import Request, Run
+from nightkeep.model import Request
 from nightkeep.protocol import Snapshot, Work
-from nightkeep.storage import Storage
 
 UNSORTED = 0
 """The id of the sort order without fields (spec, "Sorting")."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackTask:
-    """The files, of which those without rows are only removed, become about `into` new ones."""
-
-    inputs: Inputs
-    into: int
-    target_bytes: int
 
 
 def refuse_unhandled(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
@@ -58,11 +42,10 @@ def pack_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Requ
     def settled(files: Sequence[PlacedFile]) -> bool:
         return is_settled(files, run, lambda placed: _seen(placed, is_ours=run(placed) is not None))
 
-    def task(files: tuple[PlacedFile, ...], into: int) -> PackTask:
-        return PackTask(Inputs.of(snapshot, unit, files, request), into, sizes.target)
-
     picked = packing(placed_files(unit), sizes, full=request.full, is_settled=settled)
-    return None if picked is None else packing_work(picked, task, deletes="delete")
+    if picked is None:
+        return None
+    return packing_work(picked, lambda files: Inputs.of(snapshot, unit, files, request), deletes="delete")
 
 
 def sort_order_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
@@ -73,12 +56,6 @@ def sort_order_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
     if not any(order.get("order-id") == number and order.get("fields") for order in orders):
         return None
     return f"the table has sort order {number}: rewritten files are not marked as sorted by it"
-
-
-def measuring(schema: TableSchema, spec_id: int, values: Sequence[object]) -> FileWriter:
-    """A writer whose files tell their size and are forgotten. Raises RefusedTable for settings we do not write by."""
-    naming, nowhere = Naming(Run("", "", "", 0)), Forgotten(root_of(schema.location))
-    return FileWriter(cast(Storage, nowhere), schema, naming, spec_id=spec_id, values=values)
 
 
 def _seen(placed: PlacedFile, *, is_ours: bool) -> int:

@@ -23,8 +23,7 @@ comes once a day: a partition whose day is over has its two or three small files
 def sizes_of(snapshot: IcebergSnapshot, request: Request) -> Sizes:
     """Raises RefusedTable for a target in the table's properties that is no size."""
     target = request.target_bytes or _property(snapshot)
-    small = request.min_bytes if request.min_bytes is not None else int(target * SMALL_SHARE)
-    return Sizes(target, small, request.max_deleted_ratio, large=int(target * LARGE_SHARE), fewest=FEWEST)
+    return Sizes.of(request, target, small_share=SMALL_SHARE, large_share=LARGE_SHARE, fewest=FEWEST)
 
 
 def _property(snapshot: IcebergSnapshot) -> int:

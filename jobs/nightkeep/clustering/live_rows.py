@@ -1,0 +1,34 @@
+"""Open data files -> their rows that no delete hides, a batch at a time, and samples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.clustering.clustered_files import OpenFile, SizedFile
+from nightkeep.clustering.sizing import batch_rows
+from nightkeep.kernels.bitmap import mask
+
+
+def live_batches(
+    reader: OpenFile, file: SizedFile, columns: Sequence[str], hidden: BitMap64 | None
+) -> Iterator[pa.Table]:
+    """The rows of a file in their order, without those at `hidden` positions.
+
+    By mask, where the gate reads by position: a mistake of one is not the other's.
+    """
+    start = 0
+    for batch in reader.batches(columns, batch_rows=batch_rows(file.bytes, reader.rows)):
+        if hidden:
+            keep = ~mask(hidden, batch.num_rows, start)
+            start += batch.num_rows
+            batch = batch if keep.all() else batch.filter(pa.array(keep))
+        yield batch
+
+
+def sample_share(readers: Iterable[OpenFile], columns: Sequence[str], share: float) -> pa.Table:
+    """About `share` of the physical rows of each file, at least one of each. A file is read before the next opens."""
+    parts = [reader.sampled(columns, int(reader.rows * share) + 1, number) for number, reader in enumerate(readers)]
+    return pa.concat_tables(parts)
