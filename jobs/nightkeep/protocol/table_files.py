@@ -227,12 +227,3 @@ def files_table(names: Sequence[str], *, sizes: Sequence[int | None] | None = No
         pa.repeat(pa.scalar(needed), len(names)),
     )
     return pa.Table.from_arrays(columns, schema=FILES)
-
-
-def whose_folder(kind: str, location: str) -> str:
-    """What to do about the metadata of a table of format `kind` in `location`. Nobody here knows which of two tables is
-    in use, so that nothing is to be deleted."""
-    addresses = {"Delta": f"delta:{location}", "Paimon": f"paimon:{location}"}
-    meant = addresses.get(kind, "iceberg:CATALOG/NAMESPACE.TABLE" if kind == "Iceberg" else None)
-    first = f"if that is the table you mean, its address is {meant}" if meant else f"{kind} tables are not handled"
-    return f"{first}; where it is another one, give each table a folder of its own, and delete nothing before that"

@@ -93,6 +93,9 @@ def test_the_floor_is_that_of_vacuum(table: Path) -> None:
     [
         ("p q=a/inner/_delta_log/00000000000000000000.json", "p q=a/inner"),
         ("ice/metadata/00000-x.metadata.json", "ice"),
+        ("ice/metadata/00000-x.metadata.json.gz", "ice"),
+        ("ice/metadata/version-hint.text", "ice"),
+        ("db/t/schema/schema-0", "db/t"),
         ("db/t/snapshot/snapshot-1", "db/t"),
         ("hudi/.hoodie/hoodie.properties", "hudi"),
         ("_delta_log/00000000000000000000.json", None),

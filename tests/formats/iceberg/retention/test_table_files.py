@@ -189,6 +189,7 @@ def test_folders_of_other_tables_are_told_by_their_metadata() -> None:
         "u/metadata/version-hint.text": "u",
         "d/_delta_log/00000000000000000000.json": "d",
         "p/schema/schema-0": "p",
+        "q/snapshot/snapshot-1": "q",
         "h/.hoodie/hoodie.properties": "h",
         f"metadata/00017-{UUID}.metadata.json": None,
         "data/metadata.json": None,

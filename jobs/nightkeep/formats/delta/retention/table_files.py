@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.metadata.actions import Raw
 from nightkeep.formats.delta.metadata.head import head
 from nightkeep.formats.delta.metadata.naming import LOG, MARK
 from nightkeep.formats.delta.metadata.partition import folder_names
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, TableSchema, is_true, parse_partitions
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import DAY_MS, Kind, Place, Territory, whose_folder
-from nightkeep.storage import Storage, Stored
+from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
+from nightkeep.protocol.table_files import DAY_MS, Kind, Place, Territory
+from nightkeep.storage import Storage
 
 FLOOR_MS: Final = 7 * DAY_MS
 """VACUUM's 168 hours, which a writer that takes days and readers of old versions count on."""
@@ -30,33 +30,18 @@ def territory(address: Address, storage: Storage) -> Territory:
     Raises RefusedTable where another format's table is in the very same folder, MissingFile, CorruptMetadata.
     """
     newest = head(storage, table=address.name)
-    _require_alone(address.name, storage, newest.metadata)
+    # What UniForm writes for Iceberg is of this table.
+    own = {"Delta", "Iceberg"} if _is_universal(newest.metadata) else {"Delta"}
+    require_one_format(address.name, storage, "", own=own)
     schema = parse_partitions(newest.metadata, newest.protocol, table=address.name)
     return Territory(
         table=address,
         storage=storage,
         home="",
         places=(Place("", tuple(kinds(schema))),),
-        foreign=_FOREIGN,
+        foreign=tuple(foreign_patterns()),
         floor_ms=FLOOR_MS,
     )
-
-
-def _require_alone(table: str, storage: Storage, metadata: Raw) -> None:
-    """Nothing here knows which files another format's table needs. What UniForm writes is of this table."""
-    signs = {
-        "Hudi": (*storage.list(".hoodie"), *storage.list(".hoodie/timeline")),
-        "Paimon": _matching(storage, "schema", r"schema-[0-9]+"),
-        "Iceberg": () if _is_universal(metadata) else _matching(storage, "metadata", _ICEBERG),
-    }
-    for format, names in signs.items():
-        if names:
-            feature = f"{names[0].name} in its folder is the metadata of a table of {format}'s"
-            raise RefusedTable(table, feature, whose_folder(format, storage.root))
-
-
-def _matching(storage: Storage, folder: str, pattern: str) -> tuple[Stored, ...]:
-    return tuple(file for file in storage.list(folder) if re.fullmatch(f"{folder}/{pattern}", file.name))
 
 
 def _is_universal(metadata: Raw) -> bool:
@@ -109,12 +94,3 @@ _TRINO: Final = rf"[0-9]{{8}}_[0-9]{{6}}_[0-9]{{5}}_[0-9a-z]{{5}}[_-]{_UUID}"
 """Trino gives data files the id of their query, and no suffix."""
 _PREFIX: Final = "[0-9A-Za-z][0-9A-Za-z-]*"
 _UNIVERSAL: Final = "delta.universalFormat.enabledFormats"
-_ICEBERG: Final = r"[^/]+\.metadata\.json(?:\.gz)?"
-_FOLDER: Final = r"([^\x00]+)"
-_FOREIGN: Final = (
-    rf"{_FOLDER}/_delta_log/[^/]+",
-    rf"{_FOLDER}/metadata/[^/]+\.metadata\.json",
-    rf"{_FOLDER}/snapshot/snapshot-[0-9]+",
-    rf"{_FOLDER}/\.hoodie/[^/]+",
-)
-"""Tables of Delta, Iceberg, Paimon and Hudi."""

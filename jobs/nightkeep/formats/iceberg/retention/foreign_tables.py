@@ -9,11 +9,8 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.metadata.locations import stored_name
-from nightkeep.formats.iceberg.metadata.metadata_beginning import (
-    table_id,
-)
+from nightkeep.formats.iceberg.metadata.metadata_beginning import table_id
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, text
-from nightkeep.protocol.table_files import whose_folder
 from nightkeep.storage import Storage, Stored
 
 _VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
@@ -40,23 +37,6 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
                 feature,
                 "give each table a folder of its own; which of the two is in use is what its catalog says",
             )
-
-
-def require_one_format(table: str, storage: Storage, home: str) -> None:
-    """Raises RefusedTable where the table's own folder is that of a table of another format as well: what that one
-    needs is known to nobody here."""
-    there = {folder.rpartition("/")[2] for folder in storage.folders(home)}
-    signs = {name for name in _SIGNS if name in there}
-    # Any folder may have this name; what it holds is Paimon's alone.
-    if "schema" in signs and not any(_PAIMON.search(file.name) for file in storage.list(f"{home}/schema")):
-        signs.remove("schema")
-    for name in sorted(signs):
-        feature = f"{home}/{name} in its folder is the metadata of a table of {_SIGNS[name]}'s"
-        raise RefusedTable(table, feature, whose_folder(_SIGNS[name], home))
-
-
-_SIGNS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi", "schema": "Paimon"}
-_PAIMON: Final = re.compile("/schema-[0-9]+\\Z")
 
 
 def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[tuple[str, str | None]]:

@@ -19,8 +19,9 @@ from nightkeep.formats.iceberg.metadata.features import refuse_structure, unchan
 from nightkeep.formats.iceberg.metadata.locations import require_in, root_of, stored_name
 from nightkeep.formats.iceberg.metadata.new_locations import escaped
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, properties, text
-from nightkeep.formats.iceberg.retention.foreign_tables import require_alone, require_one_format
+from nightkeep.formats.iceberg.retention.foreign_tables import require_alone
 from nightkeep.model import Address
+from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
 from nightkeep.protocol.table_files import Kind, Place, Territory
 from nightkeep.storage import Storage, is_within
 
@@ -44,7 +45,7 @@ def territory(
     home = _folder(text(raw, "location", subject=location))
     require_in(storage, text(raw, "location", subject=location))
     stated = properties(raw, subject=location)
-    require_one_format(table.name, storage, home)
+    require_one_format(table.name, storage, home, own={"Iceberg"})
     named = _folders(storage, stated, _DATA_PATHS)
     data = [Place(home, _kinds_in(_folders_of_home(raw, location, whole=home in named)))]
     for folder in named:
@@ -60,7 +61,8 @@ def territory(
     inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
     known += [Place(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
     places = tuple({place.folder: place for place in known}.values())
-    return Territory(table, storage, home if is_within(own, home) else own, places, foreign=_FOREIGN, dry_only=dry_only)
+    kept_in = home if is_within(own, home) else own
+    return Territory(table, storage, kept_in, places, foreign=tuple(foreign_patterns()), dry_only=dry_only)
 
 
 def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
@@ -99,13 +101,6 @@ _METADATA: Final = (
     Kind("statistics", f"{_NAMED}[.](?:stats|puffin)|stats-[0-9]+[^/]*[.]stats"),
     Kind("partition-statistics", f"partition-stats-[0-9]+-{_UUID}[.](?:parquet|orc|avro)"),
     Kind("staged", "nk-[0-9a-f]{16}-[^/]+[.]snapshot[.]json"),
-)
-_FOREIGN: Final = (
-    r"((?:[^/]+/)*[^/]+)/metadata/[^/]+[.]metadata[.]json(?:[.]gz)?",
-    r"((?:[^/]+/)*[^/]+)/metadata/version-hint[.]text",
-    r"((?:[^/]+/)*[^/]+)/_delta_log/[^/]+",
-    r"((?:[^/]+/)*[^/]+)/schema/schema-[0-9]+",
-    r"((?:[^/]+/)*[^/]+)/[.]hoodie/[^/]+",
 )
 
 

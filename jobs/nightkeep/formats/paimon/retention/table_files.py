@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX, DATA_PREFIX, branch_schemas, branches, layout
 from nightkeep.formats.paimon.metadata.naming import MARK
 from nightkeep.formats.paimon.metadata.partition_paths import escape
 from nightkeep.formats.paimon.metadata.schema import TableSchema
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import Kind, Place, Territory, whose_folder
+from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
+from nightkeep.protocol.table_files import Kind, Place, Territory
 from nightkeep.storage import Storage
 
 _UUID: Final = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -34,19 +34,13 @@ _WRITTEN: Final = tuple(
 )
 """Folders that are made when they are first needed."""
 _BUCKET: Final = "bucket-(?:postpone|[0-9]+)"
-_FOREIGN: Final = (
-    r"_delta_log/[^/]+",
-    r"metadata/[^/]+\.metadata\.json(?:\.gz)?",
-    r"metadata/[^/]+\.gz\.metadata\.json",
-    r"schema/schema-[0-9]+",
-)
-"""What every Delta, Iceberg and Paimon table has, below its own folder."""
 
 
 def territory(table: Address, storage: Storage) -> Territory:
     """Raises MissingFile for a branch without schema, RefusedTable for a table with files outside of its folder, and
     where another format's table is in the very same folder."""
-    _require_alone(table.name, storage)
+    # In metadata/ is what Paimon writes for Iceberg.
+    require_one_format(table.name, storage, "", own={"Paimon", "Iceberg"})
     main, *others = (branch_schemas(storage, branch) for branch in branches(storage))
     schemas = [*main, *(schema for other in others for schema in other)]
     where = layout(main[-1], subject=table.name)
@@ -60,7 +54,7 @@ def territory(table: Address, storage: Storage) -> Territory:
         storage=storage,
         home="",
         places=(place,),
-        foreign=tuple(_foreign(data, partitioned=bool(keys))),
+        foreign=tuple(foreign_patterns(_data_folders(data, partitioned=bool(keys)))),
         by_bare_name=True,
     )
 
@@ -76,14 +70,6 @@ def never_written(table: Address, storage: Storage) -> bool:
     (place,) = territory(table, storage).places
     written = re.compile("|".join((*_WRITTEN, *(f"(?:{kind.pattern})" for kind in place.kinds))))
     return not any(written.fullmatch(file.name) for batch in storage.walk("") for file in batch)
-
-
-def _require_alone(table: str, storage: Storage) -> None:
-    """Nothing here knows which files another format's table needs. In metadata/ is what Paimon writes for Iceberg."""
-    for format, folders in {"Delta": ("_delta_log",), "Hudi": (".hoodie", ".hoodie/timeline")}.items():
-        for file in (file for folder in folders for file in storage.list(folder)):
-            feature = f"{file.name} in its folder is the metadata of a table of {format}'s"
-            raise RefusedTable(table, feature, whose_folder(format, storage.root))
 
 
 def _metadata_kinds() -> Iterator[Kind]:
@@ -122,9 +108,7 @@ def _any(words: set[str]) -> str:
     return f"(?:{'|'.join(re.escape(word) for word in sorted(words) if word)})"
 
 
-def _foreign(data: str, *, partitioned: bool) -> Iterator[str]:
-    """Only in folders with files of ours: each branch has a schema of its own, in branch/branch-<name>/."""
+def _data_folders(data: str, *, partitioned: bool) -> str:
+    """Only folders with files of ours: each branch has a schema of its own, in branch/branch-<name>/."""
     first = f"{data}[^/]*=[^/]*|{data}bucket-[^/]+" if partitioned else f"{data}bucket-[^/]+"
-    folder = rf"(?:{first}|manifest|index|statistics|snapshot|changelog|branch/[^/]+/[^/]+)(?:/[^/]+)*"
-    for sign in _FOREIGN:
-        yield f"({folder})/{sign}"
+    return rf"(?:{first}|manifest|index|statistics|snapshot|changelog|branch/[^/]+/[^/]+)(?:/[^/]+)*"

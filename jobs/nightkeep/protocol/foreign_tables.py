@@ -1,0 +1,73 @@
+"""What tells that a folder is another table's, of whatever format: one list, for every format that sweeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from nightkeep.errors import RefusedTable
+from nightkeep.storage import Storage, Stored, spelled
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Files that tables of a format have: in `folder` of the table's, those whose names match `pattern` as a whole.
+
+    `whole`: any file below the folder, at any depth, is a sign as well; no other program gives a folder its name.
+    Patterns are such as RE2 and Rust's regex read alike.
+    """
+
+    format: str
+    folder: str
+    pattern: str = "[^/]+"
+    whole: bool = False
+
+
+SIGNS: Final = (
+    Sign("Delta", "_delta_log", whole=True),
+    Sign("Hudi", ".hoodie", whole=True),
+    Sign("Iceberg", "metadata", r"[^/]+\.metadata\.json(?:\.gz)?"),
+    Sign("Paimon", "schema", "schema-[0-9]+"),
+)
+"""Every table of the format has one of each of its signs."""
+_TRACES: Final = (Sign("Iceberg", "metadata", r"version-hint\.text"), Sign("Paimon", "snapshot", "snapshot-[0-9]+"))
+"""Most tables of the format have these, and what lost its signs may still have them."""
+
+
+def foreign_patterns(folder: str = r"[^\x00]+") -> Iterator[str]:
+    """Patterns of names of files that make a deeper folder another table's; their only group is that folder.
+
+    `folder` is a pattern of the folders that are looked at.
+    """
+    for sign in (*SIGNS, *_TRACES):
+        yield f"({folder})/{re.escape(sign.folder)}/{sign.pattern}"
+
+
+def require_one_format(table: str, storage: Storage, home: str, *, own: Collection[str]) -> None:
+    """Raises RefusedTable where the folder `home` of a table is that of a table of another format as well.
+
+    Nothing here knows which files the other one needs. `own` are formats whose signs are of this table.
+    """
+    for sign in SIGNS:
+        folder = f"{home}/{sign.folder}" if home else sign.folder
+        file = None if sign.format in own else _first(storage, sign, folder)
+        if file is not None:
+            feature = f"{file.name} in its folder is the metadata of a table of {sign.format}'s"
+            location = spelled(storage, home) if home else storage.root
+            raise RefusedTable(table, feature, _whose_folder(sign.format, location))
+
+
+def _first(storage: Storage, sign: Sign, folder: str) -> Stored | None:
+    listed = (file for file in storage.list(folder) if re.fullmatch(f"{re.escape(folder)}/{sign.pattern}", file.name))
+    deeper = (file for batch in (storage.walk(folder) if sign.whole else ()) for file in batch)
+    return next(listed, None) or next(deeper, None)
+
+
+def _whose_folder(format: str, location: str) -> str:
+    """What to do about the metadata of a table of another format. Which of two tables is in use, nobody here knows."""
+    addresses = {"Delta": f"delta:{location}", "Paimon": f"paimon:{location}"}
+    meant = addresses.get(format, "iceberg:CATALOG/NAMESPACE.TABLE" if format == "Iceberg" else None)
+    first = f"if that is the table you mean, its address is {meant}" if meant else f"{format} tables are not handled"
+    return f"{first}; where it is another one, give each table a folder of its own, and delete nothing before that"
