@@ -291,6 +291,15 @@ def test_spark_is_imported_where_it_runs() -> None:
     ]
 
 
+def test_modules_that_are_named_in_texts_exist() -> None:
+    named = set[str]()
+    for node in (node for path in CODE for node in ast.walk(tree(path))):
+        text = ast.unparse(node).removeprefix("f").strip("'") if isinstance(node, ast.Constant | ast.JoinedStr) else ""
+        if re.fullmatch(r"nightkeep(\.\w+|\.\{name\})+", text) and text.split(".")[1] in EDGES:
+            named |= {text.replace("{name}", each) for each in ("delta", "iceberg", "paimon")}
+    assert named and not named - PACKAGE.keys()
+
+
 def test_what_dags_parse_is_light() -> None:
     assert not reached("nightkeep.policy", "nightkeep.model", "nightkeep.reports") & HEAVY
 
