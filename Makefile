@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock nightly weekly test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
+.PHONY: help environment lock tables nightly weekly test docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -50,33 +50,28 @@ nightly weekly: export AIRFLOW__CORE__DAGS_FOLDER := $(CURDIR)/dags
 nightly weekly: export AIRFLOW__CORE__PLUGINS_FOLDER := $(CURDIR)/plugins
 nightly weekly: export AIRFLOW__CORE__LOAD_EXAMPLES := false
 nightly weekly: export AIRFLOW_CONN_NIGHTKEEP_SPARK := {"conn_type": "spark", "host": "local[*,3]"}
-nightly weekly: export SPARK_LOCAL_IP := 127.0.0.1
 nightly weekly: export NIGHTKEEP_RETRY_DELAY_SECONDS := 1
-nightly weekly: export NIGHTKEEP_WAREHOUSE := $(WORK)/warehouse
-nightly weekly: export NIGHTKEEP_REPORTS := $(WORK)/reports
-nightly weekly: export PYICEBERG_CATALOG__LAKE__URI := sqlite:///$(WORK)/warehouse/iceberg/catalog.db
 nightly weekly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
 
-define ready
-@rm -rf $(WORK) && mkdir -p $(WORK)/warehouse && cp -R samples/paimon samples/delta $(WORK)/warehouse/
-@$(BIN)/python -m samples.iceberg_places samples/iceberg $(WORK)/warehouse/iceberg
+define run
 @echo "preparing Airflow (SQLite in .work/airflow)"
 @airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
-endef
-
-define run
 @echo "running the $(1) DAG (log in .work/$(1).log)"
-@airflow dags test $(1) > $(WORK)/$(1).log 2>&1 || { tail -n 60 $(WORK)/$(1).log; exit 1; }
-@nightkeep history
-@echo && echo "report: $$(ls $(WORK)/reports/pages/$(1)*.html)"
+@. $(WORK)/env && airflow dags test $(1) > $(WORK)/$(1).log 2>&1 || { tail -n 60 $(WORK)/$(1).log; exit 1; }
+@. $(WORK)/env && nightkeep history
+@echo && echo "report: $$(ls -t .work/reports/pages/$(1)*.html | head -n 1)"
+@echo "variables of a shell over these tables: . .work/env"
 endef
 
-nightly: environment  ## copy the samples, run the nightly DAG over them once, print what it did
-	$(ready)
+tables: environment  ## new copies of the sample tables in .work, and .work/env for a shell over them
+	@rm -rf $(WORK)
+	@$(BIN)/python -m samples.working_copy $(WORK)
+
+nightly: tables  ## copy the samples, run the nightly DAG over them once, print what it did
 	$(call run,nightly)
 
-weekly: environment  ## the same with the weekly DAG, after planting what killed writers leave
-	$(ready)
+weekly: environment  ## the weekly DAG over what is there, after planting what killed writers leave
+	@test -f $(WORK)/env || $(MAKE) --no-print-directory tables
 	@$(BIN)/python -m samples.leftovers $(WORK)/warehouse
 	$(call run,orphan_sweep)
 
@@ -95,6 +90,9 @@ coverage: environment  ## the suite with the library's lines and branches counte
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage html -q -d .coverage/html
 	$(BIN)/coverage report
+
+docs-test: environment  ## every command of README and docs as printed, in a fresh clone of what is committed
+	NIGHTKEEP_DOCS=slow $(BIN)/python -m pytest tests/project/test_docs.py
 
 lint: environment  ## ruff and mypy
 	$(BIN)/ruff format --check .

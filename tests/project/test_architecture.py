@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "jobs"
 NIGHT = JOBS / "nightkeep"
+PAGE = ROOT / "docs/architecture.md"
 
 # Room of the package -> the rooms it may import, besides itself and the package's version. Read it from the bottom:
 # commands run groups of tables, a group runs operations, an operation runs stages, stages call a format.
@@ -212,6 +213,12 @@ def is_listed(name: str, shared: Mapping[str, str]) -> bool:
     return any(fnmatchcase(name, f"nightkeep.{pattern}") for pattern in shared)
 
 
+def room_rows(section: str) -> dict[str, tuple[str, set[str]]]:
+    """Rows of a table of rooms: what is in each, and what it may import."""
+    rows = re.findall(r"^\| `(\w+)` \| *(.*?) *\| (.*) \|$", section, re.MULTILINE)
+    return {room: (description, set(re.findall(r"`(\w+)`", allowed))) for room, description, allowed in rows}
+
+
 def classes(path: Path) -> Iterator[ast.ClassDef]:
     return (node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef))
 
@@ -375,3 +382,11 @@ def test_what_is_written_is_ascii_and_names_no_machine() -> None:
         text = path.read_bytes()
         assert text.isascii(), path
         assert not re.search(rb"/(work|root|home|Users)/", text), path
+
+
+@pytest.mark.parametrize(("heading", "edges"), [("The rooms", EDGES), ("The rooms of a format", FORMAT_EDGES)])
+def test_the_page_says_who_may_import_whom(heading: str, edges: Mapping[str, str]) -> None:
+    """`python -m tests.support.rooms_page` writes the tables; what is in a new room is said by hand."""
+    rows = room_rows(PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0])
+    assert {room: allowed for room, (_, allowed) in rows.items()} == {r: set(e.split()) for r, e in edges.items()}
+    assert all(description for description, _ in rows.values())
