@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nightkeep.reports.check_report import CheckReport, Difference
 from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Layout, Writer
@@ -28,6 +27,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.formats.paimon.spark.view import PaimonRelation
 from nightkeep.model import Address, UnitKey, VersionIdentity
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports.check_report import CheckReport, Difference
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import UnitState, Version
 

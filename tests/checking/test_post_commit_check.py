@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 from tests.drivers.memory_engine import MemoryEngine
 
 from nightkeep.checking.post_commit_check import second_opinion
@@ -17,6 +16,7 @@ from nightkeep.model import Operation, Outcome, UnitKey
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Check, EffectivePolicy, Settings
 from nightkeep.reports import CheckStatus, CommitResult, RunDocument, UnitResult, held
+from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 ONE, TWO = UnitKey("day=1"), UnitKey("day=2")

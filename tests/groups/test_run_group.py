@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from tests.drivers.memory_engine import MemoryEngine
 
 from nightkeep.commands.job import run_job
@@ -19,6 +18,7 @@ from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Overrides, load
 from nightkeep.reports import CheckStatus, Expectations, load_document, load_history
+from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from nightkeep.reports.document import to_text
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import Exchange, Mapper, inline, inline_exchange

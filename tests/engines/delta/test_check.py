@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from nightkeep.reports.check_report import CheckReport
 from pyspark.sql import SparkSession
 from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_version, named
 
 from nightkeep.checking.check import check
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.document import CheckStatus
 
 Rows = pa.Table

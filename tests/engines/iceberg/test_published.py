@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from nightkeep.reports.check_report import CheckReport
 from pyspark.sql import SparkSession
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_spark import IcebergSpark
@@ -38,6 +37,7 @@ from nightkeep.model import (
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus
+from nightkeep.reports.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline

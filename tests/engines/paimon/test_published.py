@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nightkeep.reports.check_report import CheckReport
 from pyspark.sql import SparkSession
 from tests.formats.paimon import sabotage
 from tests.formats.paimon.contents import SAMPLES, opened
@@ -21,6 +20,7 @@ from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.model import Address, Candidate, Fingerprint, Outcome, Plan, TaskCost, UnitProof, Verified, VerifyLevel
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
+from nightkeep.reports.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.storage import Storage
 
