@@ -178,22 +178,22 @@ def _table(rows: Sequence[Row]) -> pa.Table:
 def buckets(draw: st.DrawFn, *, options: Mapping[str, str] | None = None) -> MadeBucket:
     """A bucket as writers and compactions leave it: no live key twice above level 0, level 0 the newest, oldest first.
 
-    What a deeper level holds of a key that a higher one has, a vector hides.
+    What a deeper level holds of a key that a higher one has, a vector hides, and it may hide rows besides.
     """
     made = MadeBucket(dict(options or {}))
     sequence = 0
     values = st.sampled_from([None, "a", "b", "c"])
-    taken: set[int] = set()
-    for level, names in ((5, range(8)), (4, range(8))):
-        keys = sorted(draw(st.sets(st.sampled_from(names), max_size=6)))
+    for level in (5, 4):
+        keys = sorted(draw(st.sets(st.integers(0, 7), max_size=6)))
         rows = [Row(key, draw(values), sequence + at) for at, key in enumerate(keys)]
         sequence += len(rows)
         if rows:
             if level == 4:
                 for name, held in made.rows.items():
-                    made.hidden[name] = {at for at, row in enumerate(held) if row.key in set(keys)}
-            made.add(level, rows, group_rows=draw(st.integers(1, 4)))
-            taken |= set(keys)
+                    replaced = {at for at, row in enumerate(held) if row.key in set(keys)}
+                    made.hidden[name] = made.hidden.get(name, set()) | replaced
+            # Deleted rows have no newer one anywhere.
+            made.add(level, rows, hidden=sorted(draw(st.sets(st.integers(0, len(rows) - 1), max_size=2))))
     made.hidden = {name: marked for name, marked in made.hidden.items() if marked}
     for _ in range(draw(st.integers(1, 3))):
         keys = sorted(draw(st.sets(st.integers(0, 9), min_size=1, max_size=5)))

@@ -32,11 +32,12 @@ def with_options(snapshot: PaimonSnapshot, **options: str) -> PaimonSnapshot:
     return replace(snapshot, schemas=replace(snapshot.schemas, current=schema))
 
 
-def test_every_level0_file_of_a_bucket_is_work(stock: PaimonSnapshot) -> None:
-    lifted = 0
-    for bucket in stock.units:
+@pytest.mark.parametrize("sample", ["stock", "orders"])
+def test_every_level0_file_of_a_bucket_is_work(sample: str) -> None:
+    snapshot, lifted = opened(SAMPLES / sample).snapshot(), 0
+    for bucket in snapshot.units:
         level0 = {file.name for file in bucket.files if file.level == 0}
-        work = lift_level0(stock, bucket, UPGRADE)
+        work = lift_level0(snapshot, bucket, UPGRADE)
         if not level0:
             continue
         lifted += 1
