@@ -64,6 +64,13 @@ def test_a_bucket_without_level0_is_left_unless_everything_is_asked_for(stock: P
     assert lift_level0(stock, empty, replace(UPGRADE, full=True)) is None
 
 
+def test_everything_goes_to_the_top_where_that_is_asked_for(stock: PaimonSnapshot) -> None:
+    for bucket in stock.units:
+        work = lift_level0(stock, bucket, replace(UPGRADE, full=True))
+        assert work is not None and set(work.input_files) == {file.name for file in bucket.files}
+        assert work.reason.startswith("full compaction asked for; to level 5: ")
+
+
 def test_a_sequence_field_asks_for_values(stock: PaimonSnapshot) -> None:
     by_value = with_options(stock, sequence__field=stock.schema.fields[-1].name)
     bucket = next(bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files))

@@ -1,0 +1,56 @@
+"""Buffers of columns against Python's bytes: words, spans and chunks."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nightkeep.kernels.arrow_buffers import byte_spans, is_bytes, one_array, words_at
+
+CHUNKS = st.lists(st.lists(st.none() | st.binary(max_size=12), max_size=4), max_size=3)
+
+
+@settings(max_examples=80)
+@given(st.binary(min_size=8, max_size=40), st.lists(st.integers(0, 60), max_size=8))
+def test_a_word_is_eight_bytes_and_zeros_beyond_the_data(data: bytes, starts: list[int]) -> None:
+    found = words_at(np.frombuffer(data, np.uint8), np.array(starts, np.int64))
+    assert found.tolist() == [int.from_bytes(data[start : start + 8].ljust(8, b"\0"), "little") for start in starts]
+
+
+@settings(max_examples=80)
+@given(CHUNKS, st.sampled_from([pa.binary(), pa.large_binary(), pa.binary_view()]), st.integers(0, 2))
+def test_spans_are_the_bytes_of_each_row(chunks: list[list[bytes | None]], kind: pa.DataType, skipped: int) -> None:
+    padding = [b"not of the column"] * skipped
+    column = pa.chunked_array([pa.array(padding + chunk, kind).slice(skipped) for chunk in chunks], kind)
+    array = one_array(column)
+    assert array.to_pylist() == [value for chunk in chunks for value in chunk]
+    data, starts, stops = byte_spans(array)
+    assert len(data) >= 8
+    spans = [data[a:b].tobytes() for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
+    assert [span for span, there in zip(spans, array.is_valid().to_pylist(), strict=True) if there] == [
+        value for value in array.to_pylist() if value is not None
+    ]
+
+
+def test_a_column_of_one_chunk_is_not_copied() -> None:
+    chunk = pa.array([b"a", b"bc"])
+    assert one_array(pa.chunked_array([chunk])).buffers()[2].address == chunk.buffers()[2].address  # type: ignore[union-attr]
+
+
+def test_a_dictionary_becomes_its_values() -> None:
+    column = pa.chunked_array([pa.array(["x", None, "x"]).dictionary_encode()])
+    assert one_array(column).to_pylist() == ["x", None, "x"]
+    assert one_array(pa.chunked_array([], pa.int32())).to_pylist() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (pa.string(), True), (pa.large_string(), True), (pa.string_view(), True), (pa.binary(), True),
+        (pa.large_binary(), True), (pa.binary_view(), True), (pa.binary(4), True), (pa.int8(), False),
+        (pa.decimal128(9, 2), False), (pa.list_(pa.string()), False),
+    ],
+)  # fmt: skip
+def test_what_holds_bytes(kind: pa.DataType, expected: bool) -> None:
+    assert is_bytes(kind) is expected
