@@ -55,7 +55,7 @@ from nightkeep.model import (
     run_token,
 )
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.protocol import Positions, Snapshot, Table
+from nightkeep.protocol import OpenTable, Positions, Snapshot
 from nightkeep.reports import CommitResult, RunDocument
 from nightkeep.running.run_operation import Order, care
 from nightkeep.stages.execute import execute
@@ -95,7 +95,7 @@ class World:
     reports: Path
 
     @property
-    def table(self) -> Table[Any]:
+    def table(self) -> OpenTable:
         """Opened anew each time, so that nothing is remembered."""
         return open_table(self.address)
 
@@ -133,12 +133,12 @@ class World:
         return total(self.table, snapshot.units, view)
 
 
-def total(table: Table[Any], units: Iterable[Any], view: View) -> Fingerprint:
+def total(table: OpenTable, units: Iterable[Any], view: View) -> Fingerprint:
     parts = [rows_of(table, unit, table.survivors(unit, view)) for unit in units]
     return sum(parts, start=Fingerprint())
 
 
-def rows_of(table: Table[Any], unit: Any, positions: Positions) -> Fingerprint:
+def rows_of(table: OpenTable, unit: Any, positions: Positions) -> Fingerprint:
     return sum((fingerprint(batch) for batch in table.rows(unit, positions)), start=Fingerprint())
 
 
@@ -539,7 +539,7 @@ class FormatContract:
             verify(world.table, planned, rewrites, claimed, level=VerifyLevel.FULL, mapper=inline)
 
 
-def pairs(base: Snapshot[Any], staged: Snapshot[Any], touched: Sequence[UnitKey]) -> list[tuple[Any, Any]]:
+def pairs(base: Snapshot, staged: Snapshot, touched: Sequence[UnitKey]) -> list[tuple[Any, Any]]:
     after = {unit.key: unit for unit in staged.units}
     return [(unit, after[unit.key]) for unit in base.units if unit.key in touched]
 
@@ -793,7 +793,7 @@ class TestIcebergPacked(TestIceberg):
     operation = Operation.OPTIMIZE
 
 
-def delta_rows(table: Table[Any]) -> list[tuple[Any, ...]]:
+def delta_rows(table: OpenTable) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for unit in table.snapshot().units:
         for batch in table.rows(unit, table.survivors(unit, View.RAW)):
@@ -803,7 +803,7 @@ def delta_rows(table: Table[Any]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=repr)
 
 
-def rows_by_day(table: Table[Any]) -> dict[str, Counter[tuple[int, str | None]]]:
+def rows_by_day(table: OpenTable) -> dict[str, Counter[tuple[int, str | None]]]:
     rows: dict[str, Counter[tuple[int, str | None]]] = {}
     for unit in table.snapshot().units:
         for batch in table.rows(unit, table.survivors(unit, View.RAW)):

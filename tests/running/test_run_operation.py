@@ -31,7 +31,7 @@ from nightkeep.model import (
     run_token,
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy, Settings, Window
-from nightkeep.protocol import OperationRules, Snapshot, Table
+from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
 from nightkeep.running.run_operation import Order, care, failed
@@ -78,16 +78,16 @@ def night(tmp_path: Path) -> Night:
 
 
 @pytest.fixture
-def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Table[Any]], object]], None]:
+def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[OpenTable], object]], None]:
     """Wrap every table that care opens from here on."""
 
-    def wrap(wrapper: Callable[[Table[Any]], object]) -> None:
+    def wrap(wrapper: Callable[[OpenTable], object]) -> None:
         monkeypatch.setattr(care_module, "open_table", lambda address: wrapper(open_table(address)))
 
     return wrap
 
 
-Opening = Callable[[Callable[[Table[Any]], object]], None]
+Opening = Callable[[Callable[[OpenTable], object]], None]
 
 
 def test_verified(night: Night) -> None:
@@ -410,7 +410,7 @@ class TestBatches:
 class Late(Wrapped):
     """A commit of the run that is on its way when it is looked for first."""
 
-    def __init__(self, table: Table[Any]) -> None:
+    def __init__(self, table: OpenTable) -> None:
         super().__init__(table)
         self._is_late = True
 
@@ -434,7 +434,7 @@ class TestALateCommitOfTheRun:
         self.assert_found(night.care())
 
     def test_is_looked_for_before_a_table_is_refused(self, night: Night, opening: Opening) -> None:
-        def refuse(found: Snapshot[Any], request: Request) -> None:
+        def refuse(found: Snapshot, request: Request) -> None:
             raise RefusedTable(night.engine.address.name, "feature x is not handled", "wait")
 
         class Refusing(Late):
@@ -542,7 +542,7 @@ def test_clustering_is_asked_of_what_rewrites_files_and_reported(
 ) -> None:
     asked: list[str] = []
 
-    def rule(found: Snapshot[Any], unit: Any, request: Request) -> None:
+    def rule(found: Snapshot, unit: Any, request: Request) -> None:
         asked.append(str(request.clustering))
 
     class Ruled(Wrapped):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.memory.format import MemoryTable
 from nightkeep.formats.memory.metadata.snapshot import MemoryFile, MemorySnapshot, MemoryUnit
-from nightkeep.formats.memory.rewrite.optimize import worn_files
+from nightkeep.formats.memory.rewrite.optimize import MergeTask, worn_files
 from nightkeep.model import Address, Estimate, Operation, Plan, PlannedUnit, Request, UnitKey
-from nightkeep.protocol import OperationRules, Snapshot, Work
+from nightkeep.protocol import OperationRules, Work
 from nightkeep.stages.plan import batches, plan
 
 TABLE = MemoryTable(Address("memory", "shop.visits", "shop.visits"))
@@ -104,16 +104,19 @@ def test_the_order_of_units_does_not_matter(units: list[MemoryUnit]) -> None:
 class Ruled:
     """A table of which nothing but its rules is asked."""
 
-    rules: OperationRules[MemoryUnit]
+    rules: OperationRules[MemorySnapshot, MemoryUnit, MergeTask]
     address: Address = TABLE.address
 
     @property
-    def operations(self) -> Mapping[Operation, OperationRules[MemoryUnit]]:
+    def operations(self) -> Mapping[Operation, OperationRules[MemorySnapshot, MemoryUnit, MergeTask]]:
         return {Operation.OPTIMIZE: self.rules}
+
+    def units(self, snapshot: MemorySnapshot) -> Sequence[MemoryUnit]:
+        return snapshot.units
 
 
 def named(name: str, answers: bool) -> object:
-    def rule(found: Snapshot[MemoryUnit], unit: MemoryUnit, request: Request) -> Work | None:
+    def rule(found: MemorySnapshot, unit: MemoryUnit, request: Request) -> Work[MergeTask] | None:
         work = worn_files(found, unit, replace(request, full=True))
         return replace(work, reason=name) if answers and work else None
 
@@ -127,7 +130,7 @@ def test_the_first_rule_that_answers_wins() -> None:
 
 
 def test_a_refusal_comes_before_the_filter_is_read() -> None:
-    def refuse(found: Snapshot[MemoryUnit], request: Request) -> None:
+    def refuse(found: MemorySnapshot, request: Request) -> None:
         raise RefusedTable("shop.visits", "feature x is not handled", "wait")
 
     with pytest.raises(RefusedTable, match="feature x"):

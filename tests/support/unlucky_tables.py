@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from nightkeep.formats.memory.metadata.snapshot import from_ipc, to_ipc
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
-from nightkeep.protocol import Positions, Table
+from nightkeep.protocol import OpenTable, Positions
 
 
 class Wrapped:
     """A table of which one verb fails the way that verb can fail."""
 
-    def __init__(self, table: Table[Any]) -> None:
+    def __init__(self, table: OpenTable) -> None:
         self._table = table
 
     def __getattr__(self, name: str) -> Any:
@@ -26,7 +26,7 @@ class Wrapped:
 class Unanswered(Wrapped):
     """The answer to every commit but the first `after` is lost, after it was done or before it was."""
 
-    def __init__(self, table: Table[Any], *, done: bool, after: int = 0) -> None:
+    def __init__(self, table: OpenTable, *, done: bool, after: int = 0) -> None:
         super().__init__(table)
         self._done = done
         self._before = after
@@ -50,7 +50,7 @@ class Overruled(Wrapped):
 class Overtaken(Wrapped):
     """Someone commits after our last look, once, at our first commit or at one `after` others."""
 
-    def __init__(self, table: Table[Any], append: Callable[[], None], *, after: int = 0) -> None:
+    def __init__(self, table: OpenTable, append: Callable[[], None], *, after: int = 0) -> None:
         super().__init__(table)
         self._pending = [append]
         self._before = after
@@ -87,7 +87,7 @@ class Faulty(Wrapped):
 class FaultyUnit(Wrapped):
     """One unit's files break a promise."""
 
-    def __init__(self, table: Table[Any], key: UnitKey) -> None:
+    def __init__(self, table: OpenTable, key: UnitKey) -> None:
         super().__init__(table)
         self._key = key
 
@@ -98,7 +98,7 @@ class FaultyUnit(Wrapped):
 class Reading(Wrapped):
     """Nothing goes wrong; `positions` is how many rows were asked for."""
 
-    def __init__(self, table: Table[Any]) -> None:
+    def __init__(self, table: OpenTable) -> None:
         super().__init__(table)
         self.positions = 0
 
@@ -110,7 +110,7 @@ class Reading(Wrapped):
 class Lossy(Wrapped):
     """A table in memory whose rewrite loses the first row of each file, of one unit or of all, and does not say so."""
 
-    def __init__(self, table: Table[Any], key: UnitKey | None = None) -> None:
+    def __init__(self, table: OpenTable, key: UnitKey | None = None) -> None:
         super().__init__(table)
         self._key = key
 

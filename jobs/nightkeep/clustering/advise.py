@@ -20,7 +20,7 @@ from nightkeep.clustering.layout import Advisable, Layout
 from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
-from nightkeep.protocol import Snapshot
+from nightkeep.protocol import S
 from nightkeep.sql_text.literals import Literal
 from nightkeep.sql_text.queries import Query, Range, of_columns
 
@@ -89,7 +89,7 @@ class Advice:
         return "\n".join([f"{self.table}: {what}; {self.reason}", *slower, *options])
 
 
-def advise(table: Advisable, snapshot: Snapshot[Any], queries: Sequence[Query], *, target_bytes: int) -> Advice:
+def advise(table: Advisable[S], snapshot: S, queries: Sequence[Query], *, target_bytes: int) -> Advice:
     """The clustering with which the queries read least; without queries, ranges of 1 % over each column.
 
     Conditions on partition columns skip the same partitions either way and are left out. A table without statistics

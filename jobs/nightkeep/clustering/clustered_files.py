@@ -56,6 +56,8 @@ F = TypeVar("F", bound=SizedFile)
 F_contra = TypeVar("F_contra", bound=SizedFile, contravariant=True)
 W = TypeVar("W", bound=Written)
 W_co = TypeVar("W_co", bound=Written, covariant=True)
+E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
 
 
 class Rows(Protocol[F_contra]):
@@ -112,7 +114,7 @@ class OpenFile(Protocol):
         """Some rows at random."""
 
 
-class Inputs(Protocol[F, W]):
+class Inputs(Protocol[F, W, E_co]):
     """What one task replaces: `files` of one unit, which `key` names. Must pickle."""
 
     @property
@@ -132,5 +134,5 @@ class Inputs(Protocol[F, W]):
     def measure(self) -> Writer[Written]:
         """A writer as the others whose files tell their size and are forgotten."""
 
-    def edit(self, written: Sequence[W], *, removed: Sequence[F]) -> object:
+    def edit(self, written: Sequence[W], *, removed: Sequence[F]) -> E_co:
         """The change of the table's metadata that replaces `removed` by what was written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ class Weighed(Protocol):
 
 
 B = TypeVar("B", bound=Weighed)
+S_contra = TypeVar("S_contra", bound=Snapshot, contravariant=True)
 
 
 def dotted(bounds: Bounds) -> Mapping[str, FileBounds]:
@@ -63,17 +64,21 @@ class Layout:
         return any(each.bounded.any() for each in self.bounds.values())
 
 
-class Advisable(Protocol):
+class Advisable(Protocol[S_contra]):
     """Verbs of a table whose layout can be judged."""
 
     @property
     def address(self) -> Address: ...
 
-    def layout(self, snapshot: Snapshot[Any]) -> Layout:
+    def layout(self, snapshot: S_contra) -> Layout:
         """The files of a version, from metadata only."""
 
-    def sample(self, snapshot: Snapshot[Any], columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
+    def sample(self, snapshot: S_contra, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
         """About `rows` rows of these columns, spread over the units by their size: a unit's place and its rows."""
 
-    def target_bytes(self, snapshot: Snapshot[Any], request: Request) -> int:
+    def target_bytes(self, snapshot: S_contra, request: Request) -> int:
         """The size of files that an optimisation asked for like this would write."""
+
+
+OpenAdvisable = Advisable[Snapshot]
+"""A table of whichever format."""

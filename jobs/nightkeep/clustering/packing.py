@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from nightkeep.clustering.clustered_files import F, Inputs, W
+from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, file_count, is_gone, live_bytes, total_live_bytes
 from nightkeep.clustering.tuning import SPLIT_SHARE
@@ -79,8 +79,8 @@ def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: C
 
 
 def packing_work(
-    picked: Packing[F], inputs_of: Callable[[tuple[F, ...]], Inputs[F, W]], *, deletes: str = "deletion vector"
-) -> Work:
+    picked: Packing[F], inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]], *, deletes: str = "deletion vector"
+) -> Work[PackTask[F, W, E]]:
     """A task for each bin. Files without rows go along with the first bin, or alone, to become none.
 
     `deletes` is what hides rows, in words.

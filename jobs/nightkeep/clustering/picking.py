@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from nightkeep.clustering.clustered_files import F, Inputs, W
+from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.cubes import Layout, merging
 from nightkeep.clustering.layout import Bounds, dotted
@@ -20,7 +20,7 @@ from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
 from nightkeep.clustering.wide_task import as_wide
 from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
 from nightkeep.model import Clustering, Estimate, Request
-from nightkeep.protocol import Work
+from nightkeep.protocol import Wide, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Pick(Generic[F]):
 
 
 def cluster_work(
-    unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[tuple[F, ...]], Inputs[F, W]]
-) -> Work | None:
+    unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]]
+) -> Work[PackTask[F, W, E] | ClusterTask[F, W, E] | Wide] | None:
     """All files that no cube of the same columns and curve has, with cubes; everything where `request.full`.
 
     None where every file is of a cube. One task has all input files by name, those without rows among them; their

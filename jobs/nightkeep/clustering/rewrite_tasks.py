@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic
 
-from nightkeep.clustering.clustered_files import F, Inputs, W
+from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.even_files import write_packed
 from nightkeep.clustering.sorting import Sorting, write_sorted
@@ -18,22 +18,22 @@ NO_COST: Final = TaskCost(0.0, 0.0, 0, "")
 
 
 @dataclass(frozen=True, slots=True)
-class PackTask(Generic[F, W]):
+class PackTask(Generic[F, W, E]):
     """The files, of which those without rows are only removed, become about `into` new ones."""
 
-    inputs: Inputs[F, W]
+    inputs: Inputs[F, W, E]
     into: int
     target_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTask(Generic[F, W]):
+class ClusterTask(Generic[F, W, E]):
     """The files become a cube, those without rows are only removed.
 
     `clustering` has the table's own names, its columns are at `paths`.
     """
 
-    inputs: Inputs[F, W]
+    inputs: Inputs[F, W, E]
     clustering: Clustering
     paths: Paths
     target_bytes: int
@@ -44,7 +44,7 @@ class ClusterTask(Generic[F, W]):
         return Sorting(self.inputs.files, self.clustering, self.paths, self.target_bytes, self.task_bytes)
 
 
-def pack(storage: Storage, task: PackTask[F, W], run: Run) -> Rewrite:
+def pack(storage: Storage, task: PackTask[F, W, E], run: Run) -> Rewrite[E]:
     """Write the rows of the task's files in their order, in files near the target."""
     inputs, target = task.inputs, task.target_bytes
     writer = inputs.packer(storage, run, target)
@@ -52,19 +52,19 @@ def pack(storage: Storage, task: PackTask[F, W], run: Run) -> Rewrite:
     return rewritten(inputs, write_packed(rows, inputs.files, writer, into=task.into, target_bytes=target))
 
 
-def cluster(storage: Storage, task: ClusterTask[F, W], run: Run) -> Rewrite:
+def cluster(storage: Storage, task: ClusterTask[F, W, E], run: Run) -> Rewrite[E]:
     """Write the rows of the task's files along the curve, in files near the target."""
     inputs = task.inputs
     writer = inputs.clusterer(storage, run, task.clustering)
     return rewritten(inputs, write_sorted(task.sorting, inputs.rows(storage), writer, measure=inputs.measure))
 
 
-def rewritten(inputs: Inputs[F, W], files: Sequence[W]) -> Rewrite:
+def rewritten(inputs: Inputs[F, W, E], files: Sequence[W]) -> Rewrite[E]:
     """What a task that replaced all of its files did."""
     return replaced(inputs, files, removed=inputs.files)
 
 
-def replaced(inputs: Inputs[F, W], files: Sequence[W], *, removed: Sequence[F]) -> Rewrite:
+def replaced(inputs: Inputs[F, W, E], files: Sequence[W], *, removed: Sequence[F]) -> Rewrite[E]:
     """What a task that wrote `files` did, or one part of it: its edit removes `removed`."""
     outputs, rows = tuple(file.name for file in files), sum(file.rows for file in files)
     return Rewrite(inputs.key, inputs.edit(files, removed=removed), outputs, rows, 0, (), NO_COST)

@@ -10,7 +10,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import F, W
+from nightkeep.clustering.clustered_files import E, F, W
 from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
 from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
@@ -46,14 +46,14 @@ class Cuts:
 
 
 @dataclass(frozen=True, slots=True)
-class RangedTask(Generic[F, W]):
+class RangedTask(Generic[F, W, E]):
     """A task and where its rows are cut."""
 
-    task: ClusterTask[F, W]
+    task: ClusterTask[F, W, E]
     cuts: Cuts
 
 
-def as_wide(task: ClusterTask[F, W]) -> Wide:
+def as_wide(task: ClusterTask[F, W, E]) -> Wide:
     """A task by sources of at most about SOURCE_BYTES, tuples of files, and a part for each file it makes."""
     files = [file for file in task.inputs.files if not is_gone(file)]
     most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
@@ -71,7 +71,7 @@ def survey(storage: Storage, asked: Wide, source: object) -> Survey:
     return Survey(rows.sampled(files, sorting.tops, share), count, row_bytes)
 
 
-def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any]:
+def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any, Any]:
     """Ranges by all surveys together, in buckets that a part's task can sort in memory."""
     assert isinstance(asked.task, ClusterTask)
     sorting: Sorting[Any] = asked.task.sorting
@@ -100,22 +100,22 @@ def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[
 
 def gather(
     storage: Storage, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
-) -> Rewrite:
+) -> Rewrite[Any]:
     """One file of one part. The first part's edit removes what the whole task replaces."""
     assert isinstance(ranged, RangedTask)
-    task: ClusterTask[Any, Any] = ranged.task
+    task: ClusterTask[Any, Any, Any] = ranged.task
     inputs = task.inputs
     writer = inputs.clusterer(storage, run, task.clustering)
     files = writer.write(_gathered(ranged.cuts, rows), rows_per_file=sys.maxsize)
     return replaced(inputs, files, removed=inputs.files if part == 0 else ())
 
 
-def _of(task: object, source: object) -> tuple[ClusterTask[Any, Any], tuple[Any, ...]]:
+def _of(task: object, source: object) -> tuple[ClusterTask[Any, Any, Any], tuple[Any, ...]]:
     assert isinstance(task, ClusterTask) and isinstance(source, tuple)
     return task, source
 
 
-def _columns(task: ClusterTask[F, W]) -> Sequence[str]:
+def _columns(task: ClusterTask[F, W, E]) -> Sequence[str]:
     return task.inputs.measure().columns
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 import typer
 
 from nightkeep.clustering.advise import advise as advise_on
-from nightkeep.clustering.layout import Advisable
+from nightkeep.clustering.layout import OpenAdvisable
 from nightkeep.commands import options
 from nightkeep.commands.policy_place import find_place, put
 from nightkeep.errors import RefusedTable, UsageError
@@ -33,7 +33,7 @@ def advise(
     if Operation.OPTIMIZE not in opened.operations:
         feature = f"{chosen.address.format} tables are not clustered"
         raise RefusedTable(chosen.address.name, feature, "delta and iceberg tables are")
-    asked, judged = _asked(queries), cast(Advisable, opened)
+    asked, judged = _asked(queries), cast(OpenAdvisable, opened)
     snapshot = opened.snapshot()
     advice = advise_on(judged, snapshot, asked, target_bytes=judged.target_bytes(snapshot, _request(chosen)))
     put(advice.to_json() if as_json else str(advice), as_json=as_json)

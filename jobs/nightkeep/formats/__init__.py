@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
 
 from nightkeep.errors import AddressError
 from nightkeep.model import Address
-from nightkeep.protocol import Table
+from nightkeep.protocol import OpenTable
 
 FORMATS = {name: f"nightkeep.formats.{name}.format" for name in ("delta", "iceberg", "memory", "paimon")}
 
@@ -21,12 +20,12 @@ def loaded() -> tuple[str, ...]:
     return tuple(module for module in FORMATS.values() if module in sys.modules)
 
 
-def open_table(address: Address) -> Table[Any]:
+def open_table(address: Address) -> OpenTable:
     """The table behind `address`. Raises AddressError for a format we do not have or a location without a table."""
     try:
         module = importlib.import_module(FORMATS[address.format])
     except KeyError:
         known = ", ".join(sorted(FORMATS))
         raise AddressError(f"{address}: expected a table of format {known}, found {address.format}") from None
-    table: Table[Any] = module.open_table(address)
+    table: OpenTable = module.open_table(address)
     return table

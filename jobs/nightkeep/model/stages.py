@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from nightkeep.model.identity import Address, Fingerprint, Operation, UnitKey, VerifyLevel, VersionIdentity
+
+T_co = TypeVar("T_co", covariant=True)
+"""A format's own description of a task. It pickles."""
+E_co = TypeVar("E_co", covariant=True)
+"""A format's own change to metadata: what one task makes of its inputs. It pickles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +24,8 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedUnit:
-    """One unit of work and why it was picked; `tasks` are the format's own serialisable descriptions.
+class PlannedUnit(Generic[T_co]):
+    """One unit of work and why it was picked.
 
     A unit's tasks are independent of each other; what they rewrite is proven and published together. So are units
     with one value of `together`, which share what only a commit of all of them can finish.
@@ -30,7 +36,7 @@ class PlannedUnit:
     input_files: tuple[str, ...]
     input_bytes: int
     estimate: Estimate
-    tasks: tuple[object, ...]
+    tasks: tuple[T_co, ...]
     together: str | None = None
 
     def __str__(self) -> str:
@@ -42,7 +48,7 @@ class PlannedUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Generic[T_co]):
     """What would be done to one version of one table, `base`; printing it is the dry run.
 
     `rows`: a condition on rows that are to go; by all other plans no row does.
@@ -51,7 +57,7 @@ class Plan:
     table: Address
     operation: Operation
     base: VersionIdentity
-    units: tuple[PlannedUnit, ...]
+    units: tuple[PlannedUnit[T_co], ...]
     notes: tuple[str, ...] = ()
     rows: str | None = None
 
@@ -75,11 +81,11 @@ class TaskCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
-    """What one task wrote, referenced by nothing yet. `edit` is the format's own change to metadata."""
+class Rewrite(Generic[E_co]):
+    """What one task wrote, referenced by nothing yet."""
 
     key: UnitKey
-    edit: object
+    edit: E_co
     outputs: tuple[str, ...]
     rows_written: int
     rows_marked: int
@@ -130,12 +136,12 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Generic[T_co, E_co]):
     """A candidate whose every unit is proven: the only thing that can be published."""
 
-    plan: Plan
+    plan: Plan[T_co]
     candidate: Candidate
-    rewrites: tuple[Rewrite, ...]
+    rewrites: tuple[Rewrite[E_co], ...]
     proofs: tuple[UnitProof, ...]
     level: VerifyLevel
 

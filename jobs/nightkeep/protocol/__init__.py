@@ -1,294 +1,45 @@
-"""What a format must know, and nothing of how: the stages call these verbs and no format's name.
-
-A table is opened once per run. `U` is the format's unit (a bucket, a partition's files), decoded from metadata.
-Values that tasks need (tables, units, tasks) must pickle.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
-
-import pyarrow as pa
-from pyroaring import BitMap64
-
-from nightkeep.model import (
-    Address,
-    Candidate,
-    Committed,
-    Estimate,
-    FileSizes,
-    Operation,
-    Request,
-    Rewrite,
-    Run,
-    UnitKey,
-    VersionIdentity,
-    View,
-)  # fmt: skip
-
-Positions = Mapping[str, BitMap64]
-"""Row ordinals (0-based, physical) by data file name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a rule wants done to a unit, in independent tasks; `reason` is the sentence that the dry run prints.
-
-    Units with the same `together` are committed together, whatever their size.
-    """
-
-    reason: str
-    input_files: tuple[str, ...]
-    input_bytes: int
-    estimate: Estimate
-    tasks: tuple[object, ...]
-    together: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wide:
-    """A task of Work beyond one task's memory, for a table with WideWrites.
-
-    Its `sources` are read side by side, and their rows exchanged by range to `parts` writers. `task` is the format's.
-    """
-
-    task: object
-    sources: tuple[object, ...]
-    parts: int
-
-
-class Unit(Protocol):
-    """Files that are read, rewritten and proven together."""
-
-    @property
-    def key(self) -> UnitKey: ...
-
-    @property
-    def partition(self) -> Mapping[str, object]:
-        """Typed partition values by column name; empty for an unpartitioned table."""
-
-
-U = TypeVar("U", bound=Unit)
-U_co = TypeVar("U_co", bound=Unit, covariant=True)
-
-
-class Snapshot(Protocol[U_co]):
-    """One version of one table, from metadata only."""
-
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def identity(self) -> VersionIdentity:
-        """What tells this version apart from every other one of its number, decoded from the bytes that were read."""
-
-    @property
-    def units(self) -> Sequence[U_co]:
-        """Every unit with a file, and those whose last file this very version removed: they are to be proven too."""
-
-    @property
-    def sizes(self) -> FileSizes: ...
-
-    @property
-    def changes_rows(self) -> bool:
-        """Whether its own commit says that it changed rows, not only where they lie."""
-
-    @property
-    def partition_columns(self) -> tuple[str, ...]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class OperationRules(Generic[U]):
-    """One operation of one format: what is refused before any work, and which work a unit deserves.
-
-    `refuse` raises RefusedTable; `rules` are tried in order and the first that answers wins; `notes` are what an
-    operator should know of a table that has work: sentences, or None. `left_out` says which units no rule is asked for.
-    """
-
-    refuse: tuple[Callable[[Snapshot[U], Request], None], ...]
-    rules: tuple[Callable[[Snapshot[U], U, Request], Work | None], ...]
-    notes: tuple[Callable[[Snapshot[U]], str | None], ...] = ()
-    left_out: Callable[[Snapshot[U]], str | None] | None = None
-
-
-class Reads(Protocol[U]):
-    """Verbs that only read."""
-
-    @property
-    def address(self) -> Address: ...
-
-    @property
-    def operations(self) -> Mapping[Operation, OperationRules[U]]: ...
-
-    def snapshot(self, version: int | None = None, *, read_as: Snapshot[U] | None = None) -> Snapshot[U]:
-        """One version, the latest by default. Raises RefusedTable for a feature no operation of ours handles.
-
-        `read_as`: with the columns of that version, where a format's schema can change without a new version.
-        """
-
-    def digest(self, version: int) -> str | None:
-        """`identity.commit` of what has this number now; None where the newest version is not it or built on it.
-
-        Reads little: what makes the version, not what that refers to.
-        """
-
-    def survivors(self, unit: U, view: View) -> Positions:
-        """The rows a reader with `view` sees, as positions in the unit's data files. Reads key columns at most."""
-
-    def rows(self, unit: U, positions: Positions) -> Iterator[pa.RecordBatch]:
-        """The rows at `positions`, every column, cast to the table's logical types; order does not matter."""
-
-    def pieces(self, base: U, candidate: U) -> Sequence[tuple[U, U]]:
-        """The pair in parts that can be proven side by side: what both hold alike is in the same part on both sides.
-
-        The rows of a side are those of its parts, each once; a pair that must be read as one is its only part.
-        """
-
-    def unit_faults(self, base: U, candidate: U) -> tuple[str, ...]:
-        """Broken promises of the candidate's files: statistics, ranges, levels, vectors. Reads bytes, not memory."""
-
-
-@runtime_checkable
-class Outlines(Protocol):
-    """A table that may be planned though no run of ours handles it."""
-
-    def outline(self) -> Snapshot[Any]:
-        """The newest version, of which no row can be asked for; else as `snapshot`."""
-
-
-class Writes(Protocol[U]):
-    """Verbs that write new files; only `commit` can make them visible. A unit has a rewrite for each of its tasks."""
-
-    def rewrite(self, task: object, run: Run) -> Rewrite:
-        """Do one task: write data and vectors, reference them nowhere."""
-
-    def stage(self, parent: Snapshot[U], rewrites: Sequence[Rewrite], run: Run) -> Candidate:
-        """Write every byte of a new version on top of `parent`, except the one that makes it visible.
-
-        Where the rewrites change nothing of `parent`, nothing is written, and the candidate has no units.
-        """
-
-    def staged(self, candidate: Candidate) -> Snapshot[U]:
-        """The candidate decoded from its staged bytes, as a reader would decode a published version."""
-
-    def faults(self, parent: Snapshot[U], candidate: Snapshot[U], touched: Sequence[UnitKey]) -> tuple[str, ...]:
-        """Disagreements between independent counts of a whole version, and changes outside the touched units."""
-
-    def shown(self, unit: U) -> frozenset[Hashable]:
-        """What a raw reader sees of a unit, piece by piece: files with their levels, vectors by name and range."""
-
-    def conflicts(
-        self, planned: Snapshot[U], head: Snapshot[U], rewrites: Sequence[Rewrite]
-    ) -> tuple[tuple[UnitKey, str], ...]:
-        """Units whose inputs are no longer what was planned on, each with the reason."""
-
-    def commit(self, candidate: Candidate) -> bool:
-        """Make the candidate visible, atomically; False where its version exists already, or its parent is gone."""
-
-    def visible(self, candidate: Candidate) -> bool:
-        """Whether the candidate's version exists and is this very candidate, byte for byte."""
-
-    def undermined(self, candidate: Candidate) -> str | None:
-        """Of a candidate that was just committed: why its parent is not the version below it. None where it is, where
-        either is gone by now as versions go, and where a commit cannot succeed on another parent.
-        """
-
-    def committed(self, run: Run) -> tuple[Committed, ...]:
-        """This run's own commits that readers can see, oldest first, whichever attempt made them."""
-
-    def figures(self, before: Snapshot[U], after: Snapshot[U], touched: Sequence[UnitKey]) -> Mapping[str, object]:
-        """What reports of this format tell beyond sizes, as JSON has it: skipping, overlap; from metadata only."""
-
-    def commit_user(self, token: str) -> str:
-        """Who a commit says it is by; `token` is its run's (model.run_token)."""
-
-    def go_back(self, version: int) -> str:
-        """The engine's own statement that makes `version` the table's content again."""
-
-    def discard(self, names: Sequence[str]) -> None:
-        """Remove staged files that nothing references."""
-
-
-class Table(Reads[U], Writes[U], Protocol[U]):
-    """An opened table of one format."""
-
-
-@runtime_checkable
-class ChangesRows(Protocol):
-    """A table that can do what changes rows: only on request, never as part of a night."""
-
-    @property
-    def row_operations(self) -> Mapping[Operation, OperationRules[Any]]:
-        """Operations that need `Request.rows`."""
-
-    def columns(self, snapshot: Any) -> pa.Schema:
-        """The columns that a condition on rows may name, by their logical names, as rows are handed out."""
-
-    def count_matching(self, task: object) -> int:
-        """How many rows that readers see a task of such an operation would change. Writes nothing."""
-
-
-@runtime_checkable
-class MayBeNew(Protocol):
-    """A table of a format whose tables have no version until somebody writes."""
-
-    def never_written(self) -> bool:
-        """Whether the table was created, and nothing more. False for one that lost its versions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A version that was looked at: its number, and a digest of its content, as numbers are used again."""
-
-    version: int
-    identity: str
-
-
-@dataclass(frozen=True, slots=True)
-class Undone:
-    """A commit of another writer that shows rows which the version directly before it hides."""
-
-    commit: Seen
-    author: str
-    details: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What was found in the history up to `head`, oldest first."""
-
-    head: Seen
-    undone: tuple[Undone, ...]
-
-
-@runtime_checkable
-class Watched(Protocol):
-    """A table of a format whose committers accept a rewrite that was prepared before deletes it should have applied."""
-
-    def watch(self, head: Any, since: Seen | None, *, now_ms: int) -> Watch | None:
-        """Look at the commits after `since`, up to the snapshot `head`, as far as they still exist.
-
-        Without `since`, or if that is no version of this history, a week back. None where `head` itself is gone.
-        """
-
-
-@runtime_checkable
-class WideWrites(Protocol):
-    """Verbs of a table whose rules ask for Wide tasks. Sources, surveys and what is ranged must pickle."""
-
-    def survey(self, task: Wide, source: object) -> object:
-        """What `ranged` must know of one source: a sample."""
-
-    def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
-        """The task with its ranges: which rows go to which part. `surveys` are in the order of the sources."""
-
-    def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """A source's rows as (part, place, rows): part k + 1's rows come after part k's, likewise places within one.
-
-        Called again for the same source it yields the same rows.
-        """
-
-    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
-        """Write one part: all its rows, by ascending place. References them nowhere."""
+"""What a format must know, and nothing of how."""
+
+from nightkeep.protocol.history import Seen, Undone, Watch
+from nightkeep.protocol.table import (
+    ChangesRows,
+    MayBeNew,
+    OpenPlan,
+    OpenTable,
+    Outlines,
+    Positions,
+    Reads,
+    Table,
+    Watched,
+    WideWrites,
+    Writes,
+)
+from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Wide, Work
+
+__all__ = [
+    "ChangesRows",
+    "E",
+    "MayBeNew",
+    "OpenPlan",
+    "OpenTable",
+    "OperationRules",
+    "Outlines",
+    "Positions",
+    "Reads",
+    "S",
+    "Seen",
+    "Snapshot",
+    "SomeEdit",
+    "SomeTask",
+    "T",
+    "Table",
+    "U",
+    "Undone",
+    "Unit",
+    "Watch",
+    "Watched",
+    "Wide",
+    "WideWrites",
+    "Work",
+    "Writes",
+]

@@ -67,7 +67,7 @@ class PlanSection:
     extra: Extra = field(default_factory=dict)
 
     @staticmethod
-    def of(plan: Plan, clustering: Clustering | None = None) -> PlanSection:
+    def of(plan: Plan[object], clustering: Clustering | None = None) -> PlanSection:
         units = tuple(
             PlanUnit(
                 partition=unit.key.partition,

@@ -6,11 +6,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from nightkeep.model import Committed, Operation, Plan, Request, Run, run_token
+from nightkeep.model import Committed, Operation, Request, Run, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, Snapshot, Table, Watch
+from nightkeep.protocol import ChangesRows, OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.running.run_log import Order
 from nightkeep.sql_text.rows.keys import key_condition
 
@@ -19,9 +19,9 @@ from nightkeep.sql_text.rows.keys import key_condition
 class Planned:
     """What is to be done to `base`, and what was found in the history up to it. `seconds` is what that took."""
 
-    base: Snapshot[Any]
+    base: Snapshot
     request: Request
-    plan: Plan
+    plan: OpenPlan
     watch: Watch | None
     seconds: float
 
@@ -33,7 +33,7 @@ class Reading:
     Nor is anything of a table that nobody ever wrote to.
     """
 
-    table: Table[Any]
+    table: OpenTable
     published: Sequence[Committed] = ()
     planned: Planned | None = None
 
@@ -44,7 +44,7 @@ class Reader(Protocol):
     def __call__(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading: ...
 
 
-def request_of(policy: EffectivePolicy, order: Order, table: Table[Any], base: Snapshot[Any], *, run: Run) -> Request:
+def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
     """The policy's settings for one operation. Raises UsageError for keys that are none."""
     settings, rows = policy.settings, order.rows
     if order.keys is not None and isinstance(table, ChangesRows):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from nightkeep.errors import EvidenceError, NightkeepError, NotCreated, RefusedTable, UsageError
 from nightkeep.formats import open_table
@@ -18,13 +17,10 @@ from nightkeep.model import (
     Conflicted,
     Mismatch,
     Outcome,
-    Plan,
-    Rewrite,
     Run,
-    Verified,
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, MayBeNew, Outlines, Snapshot, Table, Watch
+from nightkeep.protocol import ChangesRows, MayBeNew, OpenPlan, OpenTable, Outlines, Snapshot, Watch
 from nightkeep.reports import (
     Metrics,
     PlanSection,
@@ -39,6 +35,8 @@ from nightkeep.running.run_ids import require_same
 from nightkeep.running.run_log import Order, RunLog
 from nightkeep.running.run_summary import (
     Batch,
+    Proven,
+    Rewrites,
     commits,
     measured,
     published,
@@ -147,12 +145,12 @@ def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDo
     return run_outcomes.found(log, reading.table, late) if late else document
 
 
-def _own_commits(order: Order, table: Table[Any], run: Run) -> Sequence[Committed]:
+def _own_commits(order: Order, table: OpenTable, run: Run) -> Sequence[Committed]:
     """What this run has published already; a dry run publishes nothing, and does not look."""
     return () if order.dry_run else table.committed(run)
 
 
-def _planned(policy: EffectivePolicy, order: Order, table: Table[Any], run: Run) -> Planned | None:
+def _planned(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) -> Planned | None:
     """None where there is nothing to plan for."""
     if isinstance(table, MayBeNew) and table.never_written():
         return None
@@ -165,7 +163,7 @@ def _planned(policy: EffectivePolicy, order: Order, table: Table[Any], run: Run)
 
 
 def _as_planned(
-    log: RunLog, table: Table[Any], planned: Planned, run: Run, workers: Callable[[], _Workers], *, waiting: str | None
+    log: RunLog, table: OpenTable, planned: Planned, run: Run, workers: Callable[[], _Workers], *, waiting: str | None
 ) -> RunDocument:
     base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds
@@ -186,7 +184,7 @@ def _as_planned(
     return _work(log, table, base, proposed, run=run, workers=workers())
 
 
-def _dry_run(log: RunLog, table: Table[Any], planned: Plan, workers: Callable[[], _Workers]) -> RunDocument:
+def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable[[], _Workers]) -> RunDocument:
     """The plan. Where rows are to be deleted, how many of them match as well: data is read for that."""
     if planned.rows is None or not isinstance(table, ChangesRows):
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
@@ -196,7 +194,7 @@ def _dry_run(log: RunLog, table: Table[Any], planned: Plan, workers: Callable[[]
     return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
 
 
-def _undone(log: RunLog, table: Table[Any], watch: Watch) -> RunDocument | None:
+def _undone(log: RunLog, table: OpenTable, watch: Watch) -> RunDocument | None:
     """What another writer undid, to be looked at by people before anything else happens to the table."""
     dry_run = log.order.dry_run
     document = log.document(**facts(table, watch, dry_run=dry_run)) if watch.undone else None
@@ -206,7 +204,7 @@ def _undone(log: RunLog, table: Table[Any], watch: Watch) -> RunDocument | None:
 
 
 def _work(
-    log: RunLog, table: Table[Any], base: Snapshot[Any], planned: Plan, *, run: Run, workers: _Workers
+    log: RunLog, table: OpenTable, base: Snapshot, planned: OpenPlan, *, run: Run, workers: _Workers
 ) -> RunDocument:
     """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
     ended: list[Batch] = []
@@ -239,7 +237,7 @@ def _work(
 
 
 def _batch(
-    log: RunLog, table: Table[Any], base: Snapshot[Any], part: Plan, *,
+    log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
     run: Run, workers: _Workers, earlier: Collection[int],
 ) -> Batch | None:  # fmt: skip
     """None where rows were to go and no row was found, or where a commit would change nothing."""
@@ -268,9 +266,9 @@ def _batch(
 
 
 def _proven(
-    log: RunLog, table: Table[Any], base: Snapshot[Any], part: Plan, *,
+    log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
     run: Run, workers: _Workers, written: list[str],
-) -> tuple[tuple[Rewrite, ...], Candidate, Verified | Mismatch | Conflicted] | None:  # fmt: skip
+) -> tuple[Rewrites, Candidate, Proven | Mismatch | Conflicted] | None:  # fmt: skip
     """The part rewritten, staged and judged. `written` gets the names of files that nothing refers to, as they are
     known: what raises may leave them behind."""
     with log.stage("rewrite"):
@@ -287,7 +285,7 @@ def _proven(
         return rewrites, candidate, verify(table, part, rewrites, candidate, level=level, mapper=workers.mapper)
 
 
-def _lost(table: Table[Any], part: Plan, reason: str, written: Sequence[str]) -> Batch:
+def _lost(table: OpenTable, part: OpenPlan, reason: str, written: Sequence[str]) -> Batch:
     """What a part becomes whose version is gone before anything of it was published."""
     table.discard(written)
     return Batch((), None, Conflicted(tuple((unit.key, reason) for unit in part.units)), tuple(written))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Committed, Conflicted, Mismatch, Operation, Outcome, Run, VersionIdentity
-from nightkeep.protocol import Snapshot, Table
+from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import (
     CheckStatus,
     Expectations,
@@ -33,7 +32,7 @@ def mismatch(log: RunLog, ended: Sequence[Batch]) -> RunDocument:
 
 
 def undermined(
-    log: RunLog, table: Table[Any], done: Sequence[Committed], units: Sequence[UnitResult] = ()
+    log: RunLog, table: OpenTable, done: Sequence[Committed], units: Sequence[UnitResult] = ()
 ) -> RunDocument:
     """Readers see a version that nobody proved on what lies below it now: a person has to look before the next run."""
     wrong = next(each for each in done if each.undermined)
@@ -54,7 +53,7 @@ def undermined(
     return document
 
 
-def ended(log: RunLog, table: Table[Any], base: Snapshot[Any], ended: Sequence[Batch], run: Run) -> RunDocument:
+def ended(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch], run: Run) -> RunDocument:
     units = tuple(unit for batch in ended for unit in unit_results(batch))
     lost, done = [unit for unit in units if unit.outcome is Outcome.CONFLICTED], published(ended)
     if not done:
@@ -88,7 +87,7 @@ def _why_lost(ended: Sequence[Batch]) -> str:
     return "; ".join([*sorted(reasons), "lost a race for every unit; the next run plans again"])
 
 
-def found(log: RunLog, table: Table[Any], earlier: Sequence[Committed]) -> RunDocument:
+def found(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDocument:
     """A retry after a death between commit and report: what was published had been proven before it was."""
     log.facts.clear()
     path = document_path(

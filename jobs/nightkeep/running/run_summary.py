@@ -13,14 +13,16 @@ from nightkeep.model import (
     FileSizes,
     Mismatch,
     Outcome,
-    Plan,
     Rewrite,
     UnitKey,
     UnitProof,
     Verified,
 )  # fmt: skip
-from nightkeep.protocol import Snapshot
+from nightkeep.protocol import OpenPlan, Snapshot, SomeEdit, SomeTask, Wide
 from nightkeep.reports import CommitResult, Metrics, UnitResult
+
+Rewrites = tuple[Rewrite[SomeEdit], ...]
+Proven = Verified[SomeTask | Wide, SomeEdit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ class Batch:
     `checked` is None where what they were planned on was gone before anything could be proven.
     """
 
-    rewrites: tuple[Rewrite, ...]
-    checked: Verified | Mismatch | None
+    rewrites: Rewrites
+    checked: Proven | Mismatch | None
     published: Committed | Conflicted | None
     staged: tuple[str, ...]
 
@@ -113,7 +115,7 @@ def measured(metrics: Metrics, batch: Batch) -> Metrics:
     )
 
 
-def sizes(sizes: FileSizes, after: Snapshot[Any] | None, metrics: Metrics) -> Metrics:
+def sizes(sizes: FileSizes, after: Snapshot | None, metrics: Metrics) -> Metrics:
     """File counts, sizes and levels of one side: before the run, or of the published version `after`."""
     side = "before" if after is None else "after"
     levels = Counter(str(level) for level in sizes.levels if level is not None)
@@ -124,7 +126,7 @@ def sizes(sizes: FileSizes, after: Snapshot[Any] | None, metrics: Metrics) -> Me
     return replace(metrics, **changes)
 
 
-def unfinished(planned: Plan, done: Sequence[UnitResult]) -> tuple[UnitResult, ...]:
+def unfinished(planned: OpenPlan, done: Sequence[UnitResult]) -> tuple[UnitResult, ...]:
     """A result for each unit of the plan that `done` does not tell of: what it stays if the run ends here."""
     finished = {UnitKey(unit.partition, unit.bucket) for unit in done}
     return tuple(
@@ -142,7 +144,7 @@ def mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
     )  # fmt: skip
 
 
-def why(checked: Mismatch, rewrites: Sequence[Rewrite]) -> str:
+def why(checked: Mismatch, rewrites: Sequence[Rewrite[SomeEdit]]) -> str:
     """What an operator should know first: findings of the rewrite explain many a difference."""
     findings = [f"{rewrite.key}: {finding}" for rewrite in rewrites for finding in rewrite.findings]
     faults = [f"{proof.key}: {fault}" for proof in checked.proofs for fault in proof.faults]

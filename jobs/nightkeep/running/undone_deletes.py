@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nightkeep.model import Outcome
-from nightkeep.protocol import Seen, Snapshot, Table, Undone, Watch, Watched
+from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch, Watched
 from nightkeep.reports import Look, RunDocument, hold, keep_look, last_look
 
 _TOLD: Final = 100
@@ -18,7 +18,7 @@ _TOLD: Final = 100
 _DETAILS: Final = 20
 
 
-def look_back(table: Table[Any], base: Snapshot[Any], reports: str, *, now_ms: int) -> Watch | None:
+def look_back(table: OpenTable, base: Snapshot, reports: str, *, now_ms: int) -> Watch | None:
     """The commits up to `base` that nobody was told of; None for a format without such commits."""
     if not isinstance(table, Watched):
         return None
@@ -29,7 +29,7 @@ def look_back(table: Table[Any], base: Snapshot[Any], reports: str, *, now_ms: i
     return replace(watch, undone=tuple(each for each in watch.undone if _name(each.commit) not in last.told))
 
 
-def facts(table: Table[Any], watch: Watch, *, dry_run: bool) -> dict[str, Any]:
+def facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, Any]:
     """What a document says of `watch.undone`: the first of them is the one to go back before."""
     first = watch.undone[0]
     parent = first.commit.version - 1

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UnknownOutcome, UsageError
 from nightkeep.model import Run
-from nightkeep.protocol import Table
+from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import Sweeps
 
 _LEFT: Final = (CorruptMetadata, RefusedTable, UnknownOutcome, UsageError)
@@ -23,7 +23,7 @@ or nothing was written."""
 
 @contextmanager
 def removing_unpublished(
-    table: Table[Any], run: Run, *, earlier: Collection[int], after: type[Exception]
+    table: OpenTable, run: Run, *, earlier: Collection[int], after: type[Exception]
 ) -> Iterator[None]:
     """Where what is done inside raises `after`, what the attempt wrote is removed before that goes on its way.
 
@@ -38,7 +38,7 @@ def removing_unpublished(
         raise
 
 
-def remove_unpublished(table: Table[Any], run: Run, *, earlier: Collection[int]) -> None:
+def remove_unpublished(table: OpenTable, run: Run, *, earlier: Collection[int]) -> None:
     """Remove what this attempt wrote. Nothing goes where the run has published another version than `earlier`, or
     where it cannot be told; what cannot be removed stays: the failure that led here is what is to be told."""
     if not isinstance(table, Sweeps):

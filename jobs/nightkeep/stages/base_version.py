@@ -5,16 +5,14 @@ Numbers come again: after a rollback, in a table that was created anew, in a log
 
 from __future__ import annotations
 
-from typing import Any
-
 from nightkeep.model import VersionIdentity
-from nightkeep.protocol import Reads
+from nightkeep.protocol import Reads, S, T, U
 
 _SHOWN = 12
 """Digits of a digest that a sentence shows."""
 
 
-def replaced(table: Reads[Any], planned: VersionIdentity) -> str | None:
+def replaced(table: Reads[S, U, T], planned: VersionIdentity) -> str | None:
     """Why the version that was planned on is none of the table's any more; None while it is. One small read."""
     identity = table.digest(planned.version)
     if identity == planned.commit:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic
 
 from nightkeep.model import Plan, Rewrite, Run
-from nightkeep.protocol import Table, U, Wide, WideWrites
+from nightkeep.protocol import E, S, T, U, Wide, WideWrites, Writes
 from nightkeep.tasks import CostMeter, Exchange, Mapper, Piece, inline_exchange
 
 
 def execute(
-    table: Table[U], plan: Plan, run: Run, *, mapper: Mapper, exchange: Exchange = inline_exchange
-) -> tuple[Rewrite, ...]:
+    table: Writes[S, U, T, E], plan: Plan[T | Wide], run: Run, *, mapper: Mapper, exchange: Exchange = inline_exchange
+) -> tuple[Rewrite[E], ...]:
     """The rewrite of every task, and those of every wide task, each in the plan's order.
 
     Outputs are referenced by nothing when this returns. Nothing here touches metadata.
@@ -23,13 +24,15 @@ def execute(
     plain = [task for task in tasks if not isinstance(task, Wide)]
     done = mapper(_RewriteTask(table, run), plain, label="rewrite") if plain else []
     for task in wide:
+        assert isinstance(table, WideWrites)
         done += _exchanged(table, task, run, mapper=mapper, exchange=exchange)
     return tuple(done)
 
 
-def _exchanged(table: object, task: Wide, run: Run, *, mapper: Mapper, exchange: Exchange) -> Sequence[Rewrite]:
+def _exchanged(
+    table: WideWrites[E], task: Wide, run: Run, *, mapper: Mapper, exchange: Exchange
+) -> Sequence[Rewrite[E]]:
     """Look at every source, then read them side by side and write range after range, side by side too."""
-    assert isinstance(table, WideWrites)
     surveys = mapper(_SurveyTask(table, task), task.sources, label="survey")
     ranged = table.ranged(task, surveys)
     scatter, gather = _ScatterTask(table, ranged), _GatherTask(table, ranged, run)
@@ -43,19 +46,19 @@ def _own_attempt(run: Run) -> Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _RewriteTask:
-    table: object
+class _RewriteTask(Generic[S, U, T, E]):
+    table: Writes[S, U, T, E]
     run: Run
 
-    def __call__(self, task: object) -> Rewrite:
+    def __call__(self, task: T) -> Rewrite[E]:
         meter = CostMeter()
-        rewrite: Rewrite = self.table.rewrite(task, _own_attempt(self.run))  # type: ignore[attr-defined]
+        rewrite = self.table.rewrite(task, _own_attempt(self.run))
         return replace(rewrite, cost=meter.cost())
 
 
 @dataclass(frozen=True, slots=True)
-class _SurveyTask:
-    table: WideWrites
+class _SurveyTask(Generic[E]):
+    table: WideWrites[E]
     task: Wide
 
     def __call__(self, source: object) -> object:
@@ -63,8 +66,8 @@ class _SurveyTask:
 
 
 @dataclass(frozen=True, slots=True)
-class _ScatterTask:
-    table: WideWrites
+class _ScatterTask(Generic[E]):
+    table: WideWrites[E]
     ranged: object
 
     def __call__(self, source: object) -> Iterator[Piece]:
@@ -73,12 +76,12 @@ class _ScatterTask:
 
 
 @dataclass(frozen=True, slots=True)
-class _GatherTask:
-    table: WideWrites
+class _GatherTask(Generic[E]):
+    table: WideWrites[E]
     ranged: object
     run: Run
 
-    def __call__(self, part: int, pieces: Iterator[Piece]) -> Rewrite:
+    def __call__(self, part: int, pieces: Iterator[Piece]) -> Rewrite[E]:
         meter = CostMeter()
         rows = ((piece.place, piece.rows) for piece in pieces)
         rewrite = self.table.gather(self.ranged, part, rows, run=_own_attempt(self.run))

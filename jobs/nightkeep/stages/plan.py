@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Plan, PlannedUnit, Request
-from nightkeep.protocol import ChangesRows, OperationRules, Reads, Snapshot, U
+from nightkeep.protocol import ChangesRows, OperationRules, Reads, S, T, U, Wide
 from nightkeep.sql_text.partition_filter import partition_filter
 
 
-def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
+def plan(table: Reads[S, U, T], snapshot: S, request: Request) -> Plan[T | Wide]:
     """The units of `snapshot` that the format's rules want worked on, largest first.
 
     Raises RefusedTable for an operation or a table feature we do not handle, before anything is read,
@@ -23,7 +23,7 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
     selects = partition_filter(request.where, snapshot.partition_columns)
     units = [
         unit
-        for candidate in snapshot.units
+        for candidate in table.units(snapshot)
         if selects(candidate.partition)
         for unit in _planned(snapshot, candidate, request, rules)
     ]
@@ -34,15 +34,15 @@ def plan(table: Reads[U], snapshot: Snapshot[U], request: Request) -> Plan:
     return Plan(table.address, request.operation, snapshot.identity, tuple(units), all_notes, request.rows)
 
 
-def batches(planned: Plan, commit_bytes: int) -> Iterator[Plan]:
+def batches(planned: Plan[T], commit_bytes: int) -> Iterator[Plan[T]]:
     """The plan in parts, each to be committed by itself: units in order, up to `commit_bytes` of input each.
 
     Neither a unit nor units that go together are divided: what is larger than that is a batch of its own.
     """
-    blocks: dict[object, list[PlannedUnit]] = {}
+    blocks: dict[object, list[PlannedUnit[T]]] = {}
     for unit in planned.units:
         blocks.setdefault(unit.key if unit.together is None else unit.together, []).append(unit)
-    batch: list[PlannedUnit] = []
+    batch: list[PlannedUnit[T]] = []
     for block in blocks.values():
         if batch and sum(each.input_bytes for each in (*batch, *block)) > commit_bytes:
             yield replace(planned, units=tuple(batch))
@@ -52,7 +52,7 @@ def batches(planned: Plan, commit_bytes: int) -> Iterator[Plan]:
         yield replace(planned, units=tuple(batch))
 
 
-def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
+def _rules(table: Reads[S, U, T], request: Request) -> OperationRules[S, U, T]:
     operations = table.operations
     if request.rows is not None:
         operations = table.row_operations if isinstance(table, ChangesRows) else {}
@@ -67,7 +67,7 @@ def _rules(table: Reads[U], request: Request) -> OperationRules[U]:
         ) from None
 
 
-def _planned(snapshot: Snapshot[U], unit: U, request: Request, rules: OperationRules[U]) -> list[PlannedUnit]:
+def _planned(snapshot: S, unit: U, request: Request, rules: OperationRules[S, U, T]) -> list[PlannedUnit[T | Wide]]:
     answers = (rule(snapshot, unit, request) for rule in rules.rules)
     work = next((answer for answer in answers if answer is not None), None)
     if work is None:

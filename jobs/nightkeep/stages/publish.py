@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Generic
 
 from nightkeep.errors import EvidenceError, MissingFile, UnknownOutcome
 from nightkeep.model import (
@@ -17,7 +18,7 @@ from nightkeep.model import (
     Verified,
     VersionIdentity,
 )  # fmt: skip
-from nightkeep.protocol import Snapshot, Table, U
+from nightkeep.protocol import E, S, T, Table, U
 from nightkeep.stages.base_version import another, replaced
 
 MAX_ATTEMPTS = 20
@@ -33,31 +34,33 @@ class _Change:
 
 
 @dataclass
-class _Attempt:
+class _Attempt(Generic[E]):
     """What is to be committed now: the candidate, its rewrites, and the units that were dropped on the way.
 
     While `may_be_public`, the candidate may be visible, and nothing of it may go.
     """
 
     candidate: Candidate
-    rewrites: tuple[Rewrite, ...]
+    rewrites: tuple[Rewrite[E], ...]
     dropped: tuple[tuple[UnitKey, str], ...] = ()
     may_be_public: bool = False
 
-    def given_up(self, table: Table[U], reason: str) -> Conflicted:
+    def given_up(self, table: Table[S, U, T, E], reason: str) -> Conflicted:
         """Every unit that is left is lost, and nothing of them stays."""
         _discard(table, self.candidate, ())
         return Conflicted(self.dropped + _all(self.rewrites, reason))
 
 
-def publish(table: Table[U], verified: Verified, run: Run, *, earlier: Collection[int] = ()) -> Committed | Conflicted:
+def publish(
+    table: Table[S, U, T, E], verified: Verified[object, E], run: Run, *, earlier: Collection[int] = ()
+) -> Committed | Conflicted:
     """Commit the candidate, rebased on whatever others committed meanwhile that does not touch its units.
 
     Units whose inputs changed are dropped, and their staged files removed; all of them where the table has another
     version in place of the planned one, or none. `earlier` are versions that this very attempt committed before.
     Raises UnknownOutcome when a write failed and our commit may or may not exist.
     """
-    attempt = _Attempt(verified.candidate, verified.rewrites)
+    attempt = _Attempt[E](verified.candidate, verified.rewrites)
     try:
         return _publish(table, verified, attempt, run=run, earlier=earlier)
     except EvidenceError as failure:
@@ -69,7 +72,7 @@ def publish(table: Table[U], verified: Verified, run: Run, *, earlier: Collectio
 
 
 def _publish(
-    table: Table[U], verified: Verified, attempt: _Attempt, *, run: Run, earlier: Collection[int]
+    table: Table[S, U, T, E], verified: Verified[object, E], attempt: _Attempt[E], *, run: Run, earlier: Collection[int]
 ) -> Committed | Conflicted:
     base = verified.plan.base
     staged = table.staged(attempt.candidate)
@@ -100,7 +103,7 @@ def _publish(
 
 
 def _rebased(
-    table: Table[U], head: Snapshot[U], attempt: _Attempt, lost: Sequence[tuple[UnitKey, str]], *,
+    table: Table[S, U, T, E], head: S, attempt: _Attempt[E], lost: Sequence[tuple[UnitKey, str]], *,
     run: Run, proven: Mapping[UnitKey, _Change],
 ) -> VersionIdentity | Conflicted | None:  # fmt: skip
     """The attempt staged anew on `head`, without what was lost; Conflicted where nothing is left of it.
@@ -123,7 +126,7 @@ def _rebased(
         return None
 
 
-def _committed(table: Table[U], attempt: _Attempt, identity: VersionIdentity) -> Committed:
+def _committed(table: Table[S, U, T, E], attempt: _Attempt[E], identity: VersionIdentity) -> Committed:
     done = attempt.candidate
     undermined = None
     # It is published whatever this look finds, or fails to: the check looks again.
@@ -135,10 +138,10 @@ def _committed(table: Table[U], attempt: _Attempt, identity: VersionIdentity) ->
 
 
 def _lost(
-    table: Table[U],
-    planned: Snapshot[U],
-    head: Snapshot[U],
-    rewrites: Sequence[Rewrite],
+    table: Table[S, U, T, E],
+    planned: S,
+    head: S,
+    rewrites: Sequence[Rewrite[E]],
     *,
     run: Run,
     earlier: Collection[int],
@@ -150,11 +153,11 @@ def _lost(
     return table.conflicts(planned, head, rewrites)
 
 
-def _all(rewrites: Sequence[Rewrite], reason: str) -> tuple[tuple[UnitKey, str], ...]:
+def _all(rewrites: Sequence[Rewrite[E]], reason: str) -> tuple[tuple[UnitKey, str], ...]:
     return tuple((key, reason) for key in dict.fromkeys(rewrite.key for rewrite in rewrites))
 
 
-def _commit(table: Table[U], attempt: _Attempt) -> bool:
+def _commit(table: Table[S, U, T, E], attempt: _Attempt[E]) -> bool:
     candidate = attempt.candidate
     attempt.may_be_public = True
     try:
@@ -177,7 +180,7 @@ def _commit(table: Table[U], attempt: _Attempt) -> bool:
 
 
 def _require(
-    table: Table[U], head: Snapshot[U], candidate: Candidate, *, proven: Mapping[UnitKey, _Change]
+    table: Table[S, U, T, E], head: S, candidate: Candidate, *, proven: Mapping[UnitKey, _Change]
 ) -> VersionIdentity:
     """The candidate's identity. Raises EvidenceError unless it, from its own bytes, changes of each unit just what was
     proven."""
@@ -193,17 +196,17 @@ def _require(
     return staged.identity
 
 
-def _changes(table: Table[U], before: Snapshot[U], after: Snapshot[U]) -> Mapping[UnitKey, _Change]:
-    old = {unit.key: table.shown(unit) for unit in before.units}
-    new = {unit.key: table.shown(unit) for unit in after.units}
+def _changes(table: Table[S, U, T, E], before: S, after: S) -> Mapping[UnitKey, _Change]:
+    old = {unit.key: table.shown(unit) for unit in table.units(before)}
+    new = {unit.key: table.shown(unit) for unit in table.units(after)}
     return {key: _Change(removed=old[key] - new[key], added=new[key] - old[key]) for key in old.keys() & new.keys()}
 
 
-def _without(rewrites: Sequence[Rewrite], lost: Sequence[tuple[UnitKey, str]]) -> tuple[Rewrite, ...]:
+def _without(rewrites: Sequence[Rewrite[E]], lost: Sequence[tuple[UnitKey, str]]) -> tuple[Rewrite[E], ...]:
     gone = {key for key, _ in lost}
     return tuple(rewrite for rewrite in rewrites if rewrite.key not in gone)
 
 
-def _discard(table: Table[U], candidate: Candidate, kept: Sequence[Rewrite]) -> None:
+def _discard(table: Table[S, U, T, E], candidate: Candidate, kept: Sequence[Rewrite[E]]) -> None:
     needed = {name for rewrite in kept for name in rewrite.outputs}
     table.discard([name for name in candidate.staged if name not in needed])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Generic
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -26,7 +27,7 @@ from nightkeep.model import (
     VerifyLevel,
     View,
 )  # fmt: skip
-from nightkeep.protocol import Positions, Snapshot, Table, U
+from nightkeep.protocol import E, Positions, S, Snapshot, T, Table, U, Wide
 from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.sql_text.rows.polars_condition import staying
 from nightkeep.stages.base_version import another
@@ -34,9 +35,9 @@ from nightkeep.tasks import CostMeter, Mapper
 
 
 def verify(
-    table: Table[U], plan: Plan, rewrites: Sequence[Rewrite], candidate: Candidate, *,
+    table: Table[S, U, T, E], plan: Plan[T | Wide], rewrites: Sequence[Rewrite[E]], candidate: Candidate, *,
     level: VerifyLevel, mapper: Mapper,
-) -> Verified | Mismatch | Conflicted:  # fmt: skip
+) -> Verified[T | Wide, E] | Mismatch | Conflicted:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
     Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version,
@@ -50,7 +51,7 @@ def verify(
     lost = another(plan.base, base.identity)
     if lost is not None:
         return Conflicted(tuple((key, lost) for key in candidate.units))
-    pairs = _pairs(base, staged, candidate)
+    pairs = _pairs(table.units(base), table.units(staged), candidate)
     faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
     parts = [part for pair in pairs for part in table.pieces(*pair)]
     proofs = _joined(mapper(_ProofTask(table, level, plan.rows), parts, label="verify"))
@@ -59,7 +60,7 @@ def verify(
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
 
 
-def _identity_faults(plan: Plan, candidate: Candidate, staged: Snapshot[U]) -> Iterator[str]:
+def _identity_faults(plan: Plan[object], candidate: Candidate, staged: Snapshot) -> Iterator[str]:
     """Rows of another version may well be equal: what is compared must be what is going to be replaced."""
     if candidate.parent_version != plan.version:
         yield f"candidate is on top of version {candidate.parent_version}, expected the planned {plan.version}"
@@ -71,9 +72,9 @@ def _identity_faults(plan: Plan, candidate: Candidate, staged: Snapshot[U]) -> I
         yield f"candidate says that its commit changes rows: {staged.changes_rows}, expected {not staged.changes_rows}"
 
 
-def _pairs(base: Snapshot[U], staged: Snapshot[U], candidate: Candidate) -> list[tuple[U, U]]:
-    before = {unit.key: unit for unit in base.units}
-    after = {unit.key: unit for unit in staged.units}
+def _pairs(base: Sequence[U], staged: Sequence[U], candidate: Candidate) -> list[tuple[U, U]]:
+    before = {unit.key: unit for unit in base}
+    after = {unit.key: unit for unit in staged}
     lost = [str(key) for key in candidate.units if key not in after]
     if lost:
         raise EvidenceError(candidate.metadata, "every unit that was worked on", f"none of {', '.join(lost)}")
@@ -100,18 +101,20 @@ def _added(left: UnitProof, right: UnitProof) -> UnitProof:
 
 
 @dataclass(frozen=True, slots=True)
-class _ProofTask:
-    table: object
+class _ProofTask(Generic[S, U, T, E]):
+    table: Table[S, U, T, E]
     level: VerifyLevel
     deleted: str | None
 
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
         # Rows that both sides see at the same place may be rows that had to go.
         level = self.level if self.deleted is None else VerifyLevel.FULL
-        return prove(self.table, *pair, level=level, deleted=self.deleted)  # type: ignore[arg-type]
+        return prove(self.table, *pair, level=level, deleted=self.deleted)
 
 
-def prove(table: Table[U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None) -> UnitProof:
+def prove(
+    table: Table[S, U, T, E], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None
+) -> UnitProof:
     """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
     meter = CostMeter()
     truth = table.survivors(base, View.MERGED)

@@ -17,6 +17,7 @@ from nightkeep.formats.delta.gate import audit, scan
 from nightkeep.formats.delta.gate.proof_parts import pieces
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import LOG, commit_user
+from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load, load_staged
 from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
@@ -26,7 +27,7 @@ from nightkeep.formats.delta.rewrite.layout import layout, sample
 from nightkeep.formats.delta.rewrite.layout_metrics import figures
 from nightkeep.formats.delta.rewrite.optimize import pack_files, refuse_unhandled
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
-from nightkeep.formats.delta.rewrite.rewrite import rewrite
+from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, rewrite
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import (
     Address,
@@ -53,7 +54,7 @@ class DeltaTable:
     storage: Storage
 
     @property
-    def operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
+    def operations(self) -> Mapping[Operation, OperationRules[DeltaSnapshot, DeltaUnit, DeltaTask]]:
         writers = exclusive_writers(self.storage)
         return {
             Operation.OPTIMIZE: OperationRules(
@@ -65,14 +66,14 @@ class DeltaTable:
         }
 
     @property
-    def row_operations(self) -> Mapping[Operation, OperationRules[DeltaUnit]]:
+    def row_operations(self) -> Mapping[Operation, OperationRules[DeltaSnapshot, DeltaUnit, DeltaTask]]:
         refusals = (refuse_unhandled, refuse_deletes, exclusive_writers(self.storage))
         return {Operation.DELETE: OperationRules(refusals, (delete_rows,))}
 
     def columns(self, snapshot: DeltaSnapshot) -> pa.Schema:
         return arrow_schema(snapshot.schema)
 
-    def count_matching(self, task: object) -> int:
+    def count_matching(self, task: DeltaTask) -> int:
         if not isinstance(task, DeleteTask):
             raise TypeError(f"{self.address.name}: expected a task of {Operation.DELETE}, found {task!r:.80}")
         return count_matching(self.storage, task)
@@ -80,6 +81,9 @@ class DeltaTable:
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
         """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
         return load(self.address, self.storage, version)
+
+    def units(self, snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:
+        return snapshot.units
 
     def digest(self, version: int) -> str | None:
         return digest(self.storage, version)
@@ -103,7 +107,7 @@ class DeltaTable:
         with _reading(candidate):
             return audit.unit_faults(self.storage, base, candidate)
 
-    def rewrite(self, task: object, run: Run) -> Rewrite:
+    def rewrite(self, task: DeltaTask, run: Run) -> Rewrite[DeltaEdit]:
         return rewrite(self.storage, task, run)
 
     def survey(self, task: Wide, source: object) -> object:
@@ -115,10 +119,12 @@ class DeltaTable:
     def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
         return wide_task.scatter(self.storage, ranged, source)
 
-    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
+    def gather(
+        self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
+    ) -> Rewrite[DeltaEdit]:
         return wide_task.gather(self.storage, ranged, part, rows, run=run)
 
-    def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
 
     def faults(self, parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
@@ -129,7 +135,7 @@ class DeltaTable:
         return frozenset((file.identity, file.bytes) for file in unit.files)
 
     def conflicts(
-        self, planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite]
+        self, planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]
     ) -> tuple[tuple[UnitKey, str], ...]:
         return commit.conflicts(planned, head, rewrites)
 

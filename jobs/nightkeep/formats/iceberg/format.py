@@ -17,6 +17,7 @@ from nightkeep.formats.iceberg.commit.conflicts import conflicts
 from nightkeep.formats.iceberg.gate import audit, scan
 from nightkeep.formats.iceberg.gate.proof_parts import pieces
 from nightkeep.formats.iceberg.metadata.naming import commit_user
+from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load, load_staged, outline
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, digest_on_main, head
@@ -35,7 +36,7 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
     refuse_persisting,
     streaming_note,
 )
-from nightkeep.formats.iceberg.rewrite.rewrite import rewrite
+from nightkeep.formats.iceberg.rewrite.rewrite import IcebergTask, rewrite
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import (
     Address,
@@ -67,7 +68,7 @@ class IcebergTable:
         return self.handle.storage
 
     @property
-    def operations(self) -> Mapping[Operation, OperationRules[IcebergUnit]]:
+    def operations(self) -> Mapping[Operation, OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]]:
         return {
             Operation.OPTIMIZE: OperationRules(
                 (refuse_unhandled, require_columns),
@@ -87,6 +88,9 @@ class IcebergTable:
 
     def outline(self) -> IcebergSnapshot:
         return outline(self.address, self.handle)
+
+    def units(self, snapshot: IcebergSnapshot) -> Sequence[IcebergUnit]:
+        return snapshot.units
 
     def digest(self, version: int) -> str | None:
         metadata, location = self.handle.load()
@@ -113,7 +117,7 @@ class IcebergTable:
         with _reading(candidate):
             return audit.unit_faults(self.storage, base, candidate)
 
-    def rewrite(self, task: object, run: Run) -> Rewrite:
+    def rewrite(self, task: IcebergTask, run: Run) -> Rewrite[IcebergEdit]:
         return rewrite(self.storage, task, run)
 
     def survey(self, task: Wide, source: object) -> object:
@@ -125,10 +129,12 @@ class IcebergTable:
     def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
         return wide_task.scatter(self.storage, ranged, source)
 
-    def gather(self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run) -> Rewrite:
+    def gather(
+        self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
+    ) -> Rewrite[IcebergEdit]:
         return wide_task.gather(self.storage, ranged, part, rows, run=run)
 
-    def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
 
     def faults(
@@ -145,7 +151,7 @@ class IcebergTable:
         return frozenset((file.identity, file.bytes, file.sequence_number, held[file.path]) for file in unit.files)
 
     def conflicts(
-        self, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]
+        self, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]
     ) -> tuple[tuple[UnitKey, str], ...]:
         return conflicts(self.storage, planned, head, rewrites)
 

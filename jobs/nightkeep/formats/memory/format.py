@@ -44,7 +44,7 @@ class MemoryTable:
         return STORES[self.address.location]
 
     @property
-    def operations(self) -> Mapping[Operation, OperationRules[MemoryUnit]]:
+    def operations(self) -> Mapping[Operation, OperationRules[MemorySnapshot, MemoryUnit, MergeTask]]:
         return {Operation.OPTIMIZE: OperationRules((refuse_sorted(self.address.name),), (worn_files,))}
 
     def snapshot(self, version: int | None = None, *, read_as: MemorySnapshot | None = None) -> MemorySnapshot:
@@ -59,6 +59,9 @@ class MemoryTable:
     def staged(self, candidate: Candidate) -> MemorySnapshot:
         """By the same code that decodes a published version: the two may not read one byte differently."""
         return self._load(candidate.metadata)
+
+    def units(self, snapshot: MemorySnapshot) -> Sequence[MemoryUnit]:
+        return snapshot.units
 
     def digest(self, version: int) -> str | None:
         """Numbers have no gaps: a version below the newest is one that the newest is built on."""
@@ -83,9 +86,8 @@ class MemoryTable:
         """Every file is read: in memory that is cheap. Others read what is new."""
         return tuple(fault for file in candidate.files for fault in self._file_faults(file))
 
-    def rewrite(self, task: object, run: Run) -> Rewrite:
+    def rewrite(self, task: MergeTask, run: Run) -> Rewrite[MergeEdit]:
         """One new file, or none where every row was deleted. Its name is this attempt's alone."""
-        assert isinstance(task, MergeTask)
         rows, unit = merged(self.store, task), hashlib.sha256(str(task.key).encode()).hexdigest()[:8]
         added: tuple[MemoryFile, ...] = ()
         if rows.num_rows:
@@ -95,9 +97,9 @@ class MemoryTable:
         outputs = tuple(file.name for file in added)
         return Rewrite(task.key, MergeEdit(task.inputs, added), outputs, rows.num_rows, 0, (), _NO_COST)
 
-    def stage(self, parent: MemorySnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    def stage(self, parent: MemorySnapshot, rewrites: Sequence[Rewrite[MergeEdit]], run: Run) -> Candidate:
         """The parent's partitions with the edits done; a partition without rows stays, so that it can be proven."""
-        edits = {rewrite.key: _edit(rewrite) for rewrite in rewrites}
+        edits = {rewrite.key: rewrite.edit for rewrite in rewrites}
         name, version = f"staged-{run.token}-{run.attempt}.json", parent.version + 1
         after = replace(
             parent, version=version, by=self.commit_user(run.token), staged_as=name,
@@ -124,11 +126,11 @@ class MemoryTable:
         return frozenset(unit.files)
 
     def conflicts(
-        self, planned: MemorySnapshot, head: MemorySnapshot, rewrites: Sequence[Rewrite]
+        self, planned: MemorySnapshot, head: MemorySnapshot, rewrites: Sequence[Rewrite[MergeEdit]]
     ) -> tuple[tuple[UnitKey, str], ...]:
         """An input that is gone, or of which more was deleted. Files that others added are no conflict."""
         held = {key: frozenset(unit.files) for key, unit in head.by_key.items()}
-        lost = {r.key: set(_edit(r).removed) - held.get(r.key, frozenset()) for r in rewrites}
+        lost = {r.key: set(r.edit.removed) - held.get(r.key, frozenset()) for r in rewrites}
         return tuple(
             (key, f"inputs changed: {', '.join(sorted(file.name for file in files))}")
             for key, files in lost.items()
@@ -208,11 +210,6 @@ def open_table(address: Address) -> MemoryTable:
     if address.location not in STORES:
         raise AddressError(f"{address}: expected a table of this process, found none")
     return MemoryTable(address)
-
-
-def _edit(rewrite: Rewrite) -> MergeEdit:
-    assert isinstance(rewrite.edit, MergeEdit)
-    return rewrite.edit
 
 
 def _edited(unit: MemoryUnit, edit: MergeEdit) -> MemoryUnit:

@@ -14,6 +14,7 @@ from nightkeep.formats.paimon.commit.writers import compacting_writers, conditio
 from nightkeep.formats.paimon.gate import audit, history, scan
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.naming import commit_user
+from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, latest_id, parse_snapshot
 from nightkeep.formats.paimon.retention import expire, referenced_files, roots, table_files
@@ -42,7 +43,7 @@ class PaimonTable:
     storage: Storage
 
     @property
-    def operations(self) -> Mapping[Operation, OperationRules[Bucket]]:
+    def operations(self) -> Mapping[Operation, OperationRules[PaimonSnapshot, Bucket, UpgradeTask]]:
         refusals = (
             refuse_append_table, refuse_without_vectors, refuse_modified_vectors,
             compacting_writers(self.storage), conditional_writers(self.storage),
@@ -69,6 +70,9 @@ class PaimonTable:
         raise MissingFile(
             self.address.name, "a newest snapshot", f"{_MOVED_ON} in a row that were gone before they were read"
         )
+
+    def units(self, snapshot: PaimonSnapshot) -> Sequence[Bucket]:
+        return snapshot.units
 
     def digest(self, version: int) -> str | None:
         return digest(self.storage, version)
@@ -102,12 +106,11 @@ class PaimonTable:
         with _reading(candidate):
             return audit.unit_faults(self.storage, base, candidate)
 
-    def rewrite(self, task: object, run: Run) -> Rewrite:
-        assert isinstance(task, UpgradeTask)
+    def rewrite(self, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
         with _reading(task.bucket):
             return rewrite(self.storage, task, run)
 
-    def stage(self, parent: PaimonSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    def stage(self, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
 
     def faults(self, parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
@@ -119,7 +122,7 @@ class PaimonTable:
         return frozenset([*files, (unit.index_file, unit.vectors)])
 
     def conflicts(
-        self, planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite]
+        self, planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]]
     ) -> tuple[tuple[UnitKey, str], ...]:
         return commit.conflicts(planned, head, rewrites)
 

@@ -32,7 +32,7 @@ _KEPT = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCo
 """Fields that a remove repeats from the add: without the vector the file stays live for every reader."""
 
 
-def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]], run: Run) -> Candidate:
     """Write the commit of the version after `parent` under a name that nobody reads.
 
     Files are removed at a time that is not ahead of the store's, or they would stay for longer than the table says;
@@ -140,7 +140,7 @@ def _partition(file: Raw) -> Mapping[str, str | None]:
 
 
 def conflicts(
-    planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite]
+    planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
     """Units whose inputs are gone or have another vector; all of them where protocol or metadata changed.
 
@@ -158,9 +158,9 @@ def conflicts(
     return tuple((key, f"inputs changed: {', '.join(names)}") for key, names in gone.items() if names)
 
 
-def _gone(head: DeltaSnapshot, key: UnitKey, rewrites: Sequence[Rewrite]) -> list[str]:
+def _gone(head: DeltaSnapshot, key: UnitKey, rewrites: Sequence[Rewrite[DeltaEdit]]) -> list[str]:
     live = _live(head, key)
-    inputs = {file.identity: file for rewrite in rewrites if rewrite.key == key for file in _edit(rewrite).removed}
+    inputs = {file.identity: file for rewrite in rewrites if rewrite.key == key for file in rewrite.edit.removed}
     return sorted(file.name for identity, file in inputs.items() if identity not in live)
 
 
@@ -197,24 +197,19 @@ def _present(raw: Raw) -> dict[str, object]:
     return {key: value for key, value in raw.items() if value not in (None, {}, [])}
 
 
-def _edit(rewrite: Rewrite) -> DeltaEdit:
-    assert isinstance(rewrite.edit, DeltaEdit)
-    return rewrite.edit
-
-
-def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite]) -> DeltaEdit:
+def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]) -> DeltaEdit:
     """One edit for all: each removed file once, as the parent has it now."""
     removed: dict[tuple[str, str | None], DataFile] = {}
     for rewrite in rewrites:
         live = _live(parent, rewrite.key)
-        for file in _edit(rewrite).removed:
+        for file in rewrite.edit.removed:
             if file.identity not in live:
                 subject = f"{parent.table.name} version {parent.version}, {rewrite.key}"
                 raise CorruptMetadata(subject, f"{file.name} as it was rewritten", "no such live file")
             removed[file.identity] = live[file.identity]
-    added = tuple(add for rewrite in rewrites for add in _edit(rewrite).added)
-    deleted = sum(_edit(rewrite).rows_deleted for rewrite in rewrites)
-    return DeltaEdit(tuple(removed.values()), added, _edit(rewrites[0]).intent, deleted)
+    added = tuple(add for rewrite in rewrites for add in rewrite.edit.added)
+    deleted = sum(rewrite.edit.rows_deleted for rewrite in rewrites)
+    return DeltaEdit(tuple(removed.values()), added, rewrites[0].edit.intent, deleted)
 
 
 def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.UUID) -> str:

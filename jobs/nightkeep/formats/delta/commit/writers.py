@@ -13,9 +13,8 @@ from typing import Final
 from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.delta.metadata.actions import parse_lines
 from nightkeep.formats.delta.metadata.log_segment import commits_newest_first
-from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Request, Writers
-from nightkeep.protocol import Snapshot
 from nightkeep.storage import ObjectStorage, Storage
 
 HISTORY: Final = 20
@@ -23,14 +22,13 @@ HISTORY: Final = 20
 _EXCLUSIVE: Final = ("Nightkeep/", "delta-rs")
 
 
-def exclusive_writers(storage: Storage) -> Callable[[Snapshot[DeltaUnit], Request], None]:
+def exclusive_writers(storage: Storage) -> Callable[[DeltaSnapshot, Request], None]:
     """A guard against writers that could overwrite our commit; none is needed where the policy vouches for them."""
 
-    def refuse(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+    def refuse(snapshot: DeltaSnapshot, request: Request) -> None:
         is_s3 = isinstance(storage, ObjectStorage) and storage.root.startswith("s3:")
         if not is_s3 or request.writers is Writers.CONDITIONAL:
             return
-        assert isinstance(snapshot, DeltaSnapshot)
         for version, author in _authors(storage):
             if not author.startswith(_EXCLUSIVE):
                 raise RefusedTable(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from nightkeep.clustering.columns import Columns
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves, leaves
 from nightkeep.formats.delta.metadata.schema import TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Request
-from nightkeep.protocol import Snapshot
 
 ADVICE = "name it in delta.dataSkippingStatsColumns and recompute them"
 
@@ -16,8 +15,7 @@ def columns_of(schema: TableSchema) -> Columns:
     return Columns(leaves(schema), indexed_leaves(schema), schema.partition_columns, ADVICE)
 
 
-def require_columns(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+def require_columns(snapshot: DeltaSnapshot, request: Request) -> None:
     """Raises UsageError for a column that cannot be clustered by, saying what would work."""
-    assert isinstance(snapshot, DeltaSnapshot)
     if request.clustering is not None:
         columns_of(snapshot.schema).resolved(request.clustering)

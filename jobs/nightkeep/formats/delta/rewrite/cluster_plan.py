@@ -8,16 +8,17 @@ from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.cluster_columns import columns_of
 from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
-from nightkeep.formats.delta.rewrite.inputs import Inputs
+from nightkeep.formats.delta.rewrite.inputs import DeltaCluster, DeltaPack, Inputs
 from nightkeep.formats.delta.rewrite.layout_tags import cube_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Intent, Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Wide, Work
 
 
-def cluster_files(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
+def cluster_files(
+    snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request
+) -> Work[DeltaPack | DeltaCluster | Wide] | None:
     """What `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
-    assert isinstance(snapshot, DeltaSnapshot)
     if request.clustering is None:
         return None
     clustering = columns_of(snapshot.schema).resolved(request.clustering)

@@ -29,7 +29,7 @@ from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import TableSchema
 from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.model import Estimate, Intent, Request, Run
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 from nightkeep.sql_text.rows.arrow_condition import is_true
 from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, Or, Order, Test, Value, columns_of
 from nightkeep.sql_text.rows.parse import rows_where, shortened
@@ -48,9 +48,8 @@ class DeleteTask:
     intent: Intent
 
 
-def refuse_deletes(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+def refuse_deletes(snapshot: DeltaSnapshot, request: Request) -> None:
     """Raises RefusedTable where rows may not go, or not by new vectors alone; UsageError for the condition."""
-    assert isinstance(snapshot, DeltaSnapshot)
     settings = {name.lower(): value.lower() for name, value in snapshot.schema.configuration.items()}
     name = snapshot.table.name
     if not snapshot.schema.writes_vectors:
@@ -65,9 +64,9 @@ def refuse_deletes(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
     rows_where(request.rows, arrow_schema(snapshot.schema))
 
 
-def delete_rows(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
+def delete_rows(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[DeleteTask] | None:
     """The files whose partition and statistics do not rule out that a row of theirs matches."""
-    assert isinstance(snapshot, DeltaSnapshot) and request.rows is not None
+    assert request.rows is not None
     test = rows_where(request.rows, arrow_schema(snapshot.schema))
     live = [file for file in unit.files if not is_gone(file)]
     files = tuple(file for file, may in zip(live, _may_match(test, unit, live), strict=True) if may)

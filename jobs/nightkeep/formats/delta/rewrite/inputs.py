@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from nightkeep.clustering.even_files import Forgotten
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.delta.data.write import FileWriter, WrittenFile
 from nightkeep.formats.delta.metadata.naming import Naming
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
@@ -50,3 +51,7 @@ class Inputs:
     def _writer(self, storage: Storage, run: Run, tags: Mapping[str, str]) -> FileWriter:
         unit, naming = self.unit, Naming(run, self.key)
         return FileWriter(storage, unit.schema, naming, unit.stored_partition, now_ms=run.now_ms, tags=tags)
+
+
+DeltaPack = PackTask[DataFile, WrittenFile, DeltaEdit]
+DeltaCluster = ClusterTask[DataFile, WrittenFile, DeltaEdit]

@@ -8,22 +8,20 @@ from dataclasses import replace
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.formats.delta.metadata.features import refuse_features
 from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
-from nightkeep.formats.delta.rewrite.inputs import Inputs
+from nightkeep.formats.delta.rewrite.inputs import DeltaPack, Inputs
 from nightkeep.formats.delta.rewrite.layout_tags import run_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Intent, Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 
 
-def refuse_unhandled(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
     """Raises RefusedTable for a feature of the table with which the operation cannot be done."""
-    assert isinstance(snapshot, DeltaSnapshot)
     refuse_features(snapshot.table.name, snapshot.raw_protocol, snapshot.raw_metadata, request.operation)
 
 
-def pack_files(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
+def pack_files(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[DeltaPack] | None:
     """What `packing` picks, unless the table is clustered."""
-    assert isinstance(snapshot, DeltaSnapshot)
     if request.clustering is not None:
         return None
     sizes, intent = sizes_of(snapshot, request), Intent.of(request)

@@ -17,7 +17,7 @@ from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector, VectorKind
 from nightkeep.formats.delta.rewrite.tuning import LIVE_VECTOR_SHARE, PACKED_VECTOR_FILES
 from nightkeep.model import Estimate, Intent, Request, Run
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 from nightkeep.storage import Storage
 
 _AROUND: int = 8
@@ -42,13 +42,12 @@ class VectorTask:
         return (*self.gone, *self.empty, *self.packed)
 
 
-def prune_vectors(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Request) -> Work | None:
+def prune_vectors(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[VectorTask] | None:
     """Files without rows go, vectors without rows go, and scattered vectors of a partition go to one file.
 
     The last where they lie in PACKED_VECTOR_FILES files, or where less than LIVE_VECTOR_SHARE of a file is in use;
     wherever there are two files of them if `request.full`.
     """
-    assert isinstance(snapshot, DeltaSnapshot)
     gone = tuple(file for file in unit.files if is_gone(file))
     empty = tuple(file for file in unit.files if file.vector and not file.vector.rows and not is_gone(file))
     packed = _to_pack(snapshot, unit, request) if snapshot.schema.writes_vectors else ()
@@ -66,9 +65,8 @@ def prune_vectors(snapshot: Snapshot[DeltaUnit], unit: DeltaUnit, request: Reque
     )
 
 
-def refuse_new_vectors(snapshot: Snapshot[DeltaUnit], request: Request) -> None:
+def refuse_new_vectors(snapshot: DeltaSnapshot, request: Request) -> None:
     """Raises RefusedTable where vectors are scattered, nothing can be pruned, and the table allows no new ones."""
-    assert isinstance(snapshot, DeltaSnapshot)
     if snapshot.schema.writes_vectors:
         return
     pruned = any(prune_vectors(snapshot, unit, request) for unit in snapshot.units)

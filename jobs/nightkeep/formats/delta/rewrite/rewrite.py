@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from nightkeep.clustering.rewrite_tasks import NO_COST, ClusterTask, PackTask, cluster, pack
+from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.rewrite.delete import DeleteTask, mark
+from nightkeep.formats.delta.rewrite.inputs import DeltaCluster, DeltaPack
 from nightkeep.formats.delta.rewrite.persist import VectorTask, persist
 from nightkeep.model import Rewrite, Run
 from nightkeep.storage import Storage
 
+DeltaTask = DeltaPack | DeltaCluster | VectorTask | DeleteTask
+"""What the rules of Delta ask for."""
 
-def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
+
+def rewrite(storage: Storage, task: DeltaTask, run: Run) -> Rewrite[DeltaEdit]:
     """Do one task; every file it replaces, and every one without rows, is in its edit."""
     match task:
         case PackTask():
@@ -22,4 +27,3 @@ def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
         case DeleteTask():
             edit, outputs, marked = mark(storage, task, run)
             return Rewrite(task.unit.key, edit, outputs, 0, marked, (), NO_COST)
-    raise TypeError(f"a task of type {type(task).__name__}, expected one that a rule of Delta's made")

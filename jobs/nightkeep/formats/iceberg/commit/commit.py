@@ -22,6 +22,7 @@ from nightkeep.formats.iceberg.metadata.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, commit_user, manifest_list_name, staged_name
 from nightkeep.formats.iceberg.metadata.new_locations import metadata_location
 from nightkeep.formats.iceberg.metadata.partition import unit_key
+from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot
 from nightkeep.formats.iceberg.metadata.table_metadata import (
     ancestors,
@@ -39,7 +40,7 @@ RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
 """How far back a run looks for its own commit: Airflow's retries are long over by then."""
 
 
-def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]], run: Run) -> Candidate:
     """Write manifests, their list and the snapshot on top of `parent`, under names that nothing refers to.
 
     Raises CorruptMetadata where a data file that was rewritten is not live in `parent` any more.

@@ -25,13 +25,13 @@ _FIELD_ID = b"PARQUET:field_id"
 _OF_VERSION_2 = "was written for a table of format version 2"
 
 
-def edits_of(rewrites: Sequence[Rewrite]) -> Edits:
+def edits_of(rewrites: Sequence[Rewrite[IcebergEdit]]) -> Edits:
     """The edits of a commit, and its units in their order."""
-    return Edits(tuple(_edit(rewrite) for rewrite in rewrites), tuple(dict.fromkeys(each.key for each in rewrites)))
+    return Edits(tuple(rewrite.edit for rewrite in rewrites), tuple(dict.fromkeys(each.key for each in rewrites)))
 
 
 def conflicts(
-    storage: Storage, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]
+    storage: Storage, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
     """Units whose data files are gone or have other positional deletes; all of them where the table changed.
 
@@ -77,7 +77,7 @@ def _row_ids(storage: Storage, new: NewFile) -> bool:
     return str(LINEAGE[ROW_ID].field_id).encode() in ids
 
 
-def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite]) -> str | None:
+def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]) -> str | None:
     key, edits = rewrites[0].key, edits_of(rewrites)
     before, after = planned.by_key[key], head.by_key.get(key)
     if after is before or after == before:
@@ -102,8 +102,3 @@ def _inputs_lost(before: IcebergUnit, after: IcebergUnit | None, edits: Edits) -
     # The proof was made with these deletes gone, or with them in place.
     differing = sorted(path for path, _ in retired[0] ^ retired[1])
     return f"position deletes in {', '.join(differing)} hold for other files" if differing else None
-
-
-def _edit(rewrite: Rewrite) -> IcebergEdit:
-    assert isinstance(rewrite.edit, IcebergEdit)
-    return rewrite.edit

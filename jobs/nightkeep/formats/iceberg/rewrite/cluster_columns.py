@@ -5,9 +5,8 @@ from __future__ import annotations
 from nightkeep.clustering.columns import Columns
 from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, indexed_leaves, leaves
 from nightkeep.formats.iceberg.metadata.schema import TableSchema
-from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.model import Clustering, Request
-from nightkeep.protocol import Snapshot
 
 ADVICE = "set write.metadata.metrics.column.NAME to truncate(16) or full"
 
@@ -27,9 +26,8 @@ def chosen_leaves(schema: TableSchema, clustering: Clustering) -> tuple[Leaf, ..
     return tuple(by_path[path] for path in columns_of(schema).paths(clustering))
 
 
-def require_columns(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
+def require_columns(snapshot: IcebergSnapshot, request: Request) -> None:
     """Raises UsageError for a column that cannot be clustered by, saying what would work."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if request.clustering is not None:
         resolved(snapshot, request.clustering)
 

@@ -8,17 +8,18 @@ from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves, resolved
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
-from nightkeep.formats.iceberg.rewrite.inputs import Inputs, mark_of
+from nightkeep.formats.iceberg.rewrite.inputs import IcebergCluster, IcebergPack, Inputs, mark_of
 from nightkeep.formats.iceberg.rewrite.layout_tags import cube_of
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Wide, Work
 
 
-def cluster_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
+def cluster_files(
+    snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request
+) -> Work[IcebergPack | IcebergCluster | Wide] | None:
     """What `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if request.clustering is None or unit.left_out:
         return None
     clustering, sizes = resolved(snapshot, request.clustering), sizes_of(snapshot, request)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from nightkeep.clustering.even_files import Forgotten
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.iceberg.data.write import FileWriter, WrittenFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
@@ -102,3 +103,7 @@ def _reading(unit: IcebergUnit, files: Sequence[PlacedFile]) -> IcebergUnit:
     by_keys = [placed.file for placed in files if placed.by_keys]
     equality = {delete.identity: delete for probe in probes(unit, by_keys) for delete in probe.deletes}
     return replace(unit, files=data, positional=tuple(positional.values()), equality=tuple(equality.values()))
+
+
+IcebergPack = PackTask[PlacedFile, WrittenFile, IcebergEdit]
+IcebergCluster = ClusterTask[PlacedFile, WrittenFile, IcebergEdit]

@@ -14,7 +14,7 @@ from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.rewrite.inputs import Inputs
 from nightkeep.formats.iceberg.rewrite.optimize import pack_files
 from nightkeep.model import Estimate, Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,8 @@ class ManifestTask:
     inputs: Inputs
 
 
-def merge_manifests(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
+def merge_manifests(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[ManifestTask] | None:
     """Work for the lightest unit, where no unit has any other and no filter leaves some out."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if unit is not snapshot.lightest or request.where is not None:
         return None
     reason = worth_merging(snapshot)

@@ -7,30 +7,28 @@ from collections.abc import Sequence
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import objects
-from nightkeep.formats.iceberg.rewrite.inputs import Inputs, measuring
+from nightkeep.formats.iceberg.rewrite.inputs import IcebergPack, Inputs, measuring
 from nightkeep.formats.iceberg.rewrite.layout_tags import packed_mark, run_of
 from nightkeep.formats.iceberg.rewrite.persist_plan import refuse_persisting
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile, placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 
 UNSORTED = 0
 """The id of the sort order without fields (spec, "Sorting")."""
 
 
-def refuse_unhandled(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
+def refuse_unhandled(snapshot: IcebergSnapshot, request: Request) -> None:
     """Raises RefusedTable for keys of deletes that have no one meaning of equal, and for files we do not write."""
-    assert isinstance(snapshot, IcebergSnapshot)
     refuse_persisting(snapshot, request)
     if snapshot.unread is None:
         measuring(snapshot.schema, snapshot.schema.default_spec_id, ())
 
 
-def pack_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
+def pack_files(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[IcebergPack] | None:
     """What `packing` picks, unless the table is clustered. Deletes by keys, which metadata cannot count, pick nothing
     by themselves: they are taken into account wherever a file is rewritten."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if request.clustering is not None or unit.left_out:
         return None
     sizes = sizes_of(snapshot, request)
@@ -48,9 +46,8 @@ def pack_files(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Requ
     return packing_work(picked, lambda files: Inputs.of(snapshot, unit, files, request), deletes="delete")
 
 
-def sort_order_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+def sort_order_note(snapshot: IcebergSnapshot) -> str | None:
     """New files do not claim the table's sort order, which no reader of ours has checked of their inputs."""
-    assert isinstance(snapshot, IcebergSnapshot)
     number = snapshot.metadata.get("default-sort-order-id", UNSORTED)
     orders = objects(snapshot.metadata, "sort-orders", subject=snapshot.table.name) if number != UNSORTED else []
     if not any(order.get("order-id") == number and order.get("fields") for order in orders):

@@ -16,7 +16,7 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.formats.iceberg.rewrite.delete_matching import Matching, Probe, key_bytes, matchings, probes_of
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES, Marked, marked_files
 from nightkeep.model import Estimate, Intent, Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 
 TASK_ROWS = 2_000_000
 """Rows of the data files whose keys a task reads: a third of a second's work, of which reading the deleted keys again
@@ -67,9 +67,8 @@ class _Found:
         return tuple((probed | held).values())
 
 
-def persist_deletes(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request: Request) -> Work | None:
+def persist_deletes(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[PersistTask] | None:
     """Work for a unit with equality deletes, with position deletes of an unwanted kind, or with idle deletes."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if unit.left_out:
         return None
     found = _find(snapshot, unit)
@@ -91,12 +90,11 @@ def persist_deletes(snapshot: Snapshot[IcebergUnit], unit: IcebergUnit, request:
     )
 
 
-def refuse_persisting(snapshot: Snapshot[IcebergUnit], request: Request) -> None:
+def refuse_persisting(snapshot: IcebergSnapshot, request: Request) -> None:
     """Raises RefusedTable for equality deletes by columns whose values have no one meaning of equal.
 
     Of a field within a struct, a null struct is null by the specification, and to Java another key.
     """
-    assert isinstance(snapshot, IcebergSnapshot)
     schema, deletes = snapshot.schema, [delete for unit in snapshot.units for delete in unit.equality]
     refuse_keys(schema, deletes)
     top = {field.field_id: field for each in schema.schemas.values() for field in each.fields}
@@ -113,7 +111,7 @@ def is_unwanted(unit: IcebergUnit, delete: ContentFile) -> bool:
     return not delete.is_vector if unit.schema.format_version >= 3 else delete.referenced is None
 
 
-def streaming_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+def streaming_note(snapshot: IcebergSnapshot) -> str | None:
     """A compaction begun before must not bring deleted rows back: Java rejects it for new position deletes only if
     their snapshot is a `delete` or an `overwrite` (MergingSnapshotProducer.java)."""
     return (
@@ -122,9 +120,8 @@ def streaming_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
     )
 
 
-def left_out_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+def left_out_note(snapshot: IcebergSnapshot) -> str | None:
     """Partitions with files that we do not read, and why; or why no run would go on from here."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if snapshot.unread is not None:
         return f"a run would be refused: {snapshot.unread.feature}; {snapshot.unread.advice}"
     found = [unit for unit in snapshot.units if unit.left_out]
@@ -135,9 +132,8 @@ def left_out_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
     return f"{len(found)} of {len(snapshot.units)} partitions are left out, {names}: {why.feature}; {why.advice}"
 
 
-def filter_note(snapshot: Snapshot[IcebergUnit]) -> str | None:
+def filter_note(snapshot: IcebergSnapshot) -> str | None:
     """Equality deletes of an unpartitioned spec hold for all partitions, and go when all are done."""
-    assert isinstance(snapshot, IcebergSnapshot)
     if len(snapshot.units) < 2:
         return None
     every = {delete.identity: delete for unit in snapshot.units for delete in unit.equality}

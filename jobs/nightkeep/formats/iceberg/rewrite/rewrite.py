@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from nightkeep.clustering.rewrite_tasks import NO_COST, ClusterTask, PackTask, cluster, pack, rewritten
+from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
+from nightkeep.formats.iceberg.rewrite.inputs import IcebergCluster, IcebergPack
 from nightkeep.formats.iceberg.rewrite.manifest_work import ManifestTask
 from nightkeep.formats.iceberg.rewrite.persist import persist
 from nightkeep.formats.iceberg.rewrite.persist_plan import PersistTask
 from nightkeep.model import Rewrite, Run
 from nightkeep.storage import Storage
 
+IcebergTask = IcebergPack | IcebergCluster | ManifestTask | PersistTask
+"""What the rules of Iceberg ask for."""
 
-def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
+
+def rewrite(storage: Storage, task: IcebergTask, run: Run) -> Rewrite[IcebergEdit]:
     """Do one task; every file it replaces, and every one without rows, is in its edit."""
     match task:
         case PackTask():
@@ -22,4 +27,3 @@ def rewrite(storage: Storage, task: object, run: Run) -> Rewrite:
         case PersistTask():
             done = persist(storage, task, run)
             return Rewrite(task.unit.key, done.edit, done.outputs, 0, done.marked, done.findings, NO_COST)
-    raise TypeError(f"a task of type {type(task).__name__}, expected one that a rule of Iceberg's made")

@@ -18,7 +18,7 @@ from nightkeep.formats.memory.metadata.snapshot import (
 )
 from nightkeep.kernels.bitmap import mask
 from nightkeep.model import Estimate, Request, UnitKey
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 
 TARGET_BYTES = 1 << 20
 """A file below this is worth merging; nothing was measured, as a dict has no cost per file."""
@@ -42,11 +42,10 @@ class MergeEdit:
     added: tuple[MemoryFile, ...]
 
 
-def refuse_sorted(table: str) -> Callable[[Snapshot[MemoryUnit], Request], None]:
+def refuse_sorted(table: str) -> Callable[[MemorySnapshot, Request], None]:
     """Rows of several sorted files, one after the other, are not sorted."""
 
-    def refuse(snapshot: Snapshot[MemoryUnit], request: Request) -> None:
-        assert isinstance(snapshot, MemorySnapshot)
+    def refuse(snapshot: MemorySnapshot, request: Request) -> None:
         if SORTED in snapshot.features:
             feature = f"feature {SORTED} is not kept by {request.operation}"
             raise RefusedTable(table, feature, "merge its files with its engine")
@@ -54,7 +53,7 @@ def refuse_sorted(table: str) -> Callable[[Snapshot[MemoryUnit], Request], None]
     return refuse
 
 
-def worn_files(snapshot: Snapshot[MemoryUnit], unit: MemoryUnit, request: Request) -> Work | None:
+def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> Work[MergeTask] | None:
     """Small files and files with deletes become one. One small file alone is left: a second run finds nothing."""
     target = request.target_bytes or TARGET_BYTES
     worn = tuple(file for file in unit.files if request.full or file.deleted or file.bytes < target)

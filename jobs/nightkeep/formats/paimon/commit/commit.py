@@ -36,11 +36,11 @@ _PER_COMMIT = (
 )  # fmt: skip
 
 
-def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]], run: Run) -> Candidate:
     """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`. Raises RefusedTable for a
     store on which another's commit could be overwritten."""
     require_exclusive_create(storage)
-    naming, edits = Naming(run), _edits(rewrites)
+    naming, edits = Naming(run), [rewrite.edit for rewrite in rewrites]
     writer = ManifestWriter(storage, parent, naming)
     entries = [entry for edit in edits for entry in _entries(edit)]
     manifest = writer.manifest(entries)
@@ -150,7 +150,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
 
 
 def conflicts(
-    planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite]
+    planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
     """Units whose bucket is not, apart from more level-0 files, what was planned on."""
     schema = _schema_conflict(planned.schema, head.schema)
@@ -176,7 +176,7 @@ def _schema_conflict(planned: TableSchema, head: TableSchema) -> str | None:
     return f"schema {planned.id} was planned on, schema {head.id} does more than add columns to it"
 
 
-def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rewrite) -> str | None:
+def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rewrite[BucketEdit]) -> str | None:
     before, after = planned.buckets[rewrite.key], head.buckets.get(rewrite.key)
     if after is None:
         return "the bucket is gone"
@@ -194,12 +194,6 @@ def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rew
 
 def _places(bucket: Bucket, *, lifted: bool) -> set[tuple[str, int]]:
     return {(file.name, file.level) for file in bucket.files if (file.level > 0) == lifted}
-
-
-def _edits(rewrites: Sequence[Rewrite]) -> list[BucketEdit]:
-    edits = [rewrite.edit for rewrite in rewrites]
-    assert all(isinstance(edit, BucketEdit) for edit in edits)
-    return edits  # type: ignore[return-value]
 
 
 def _entries(edit: BucketEdit) -> Iterable[Record]:

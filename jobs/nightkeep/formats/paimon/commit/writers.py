@@ -7,20 +7,19 @@ from collections.abc import Callable
 from itertools import islice
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import newest_first
 from nightkeep.model import Request, Writers
-from nightkeep.protocol import Snapshot
 from nightkeep.storage import ObjectStorage, Storage
 
 WRITER_HISTORY = 20
 """Snapshots that are looked at for a writer that also compacts."""
 
 
-def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request], None]:
+def compacting_writers(storage: Storage) -> Callable[[PaimonSnapshot, Request], None]:
     """A guard against writers that keep a bucket's levels in memory: our commit would break their next one."""
 
-    def refuse(snapshot: Snapshot[Bucket], request: Request) -> None:
+    def refuse(snapshot: PaimonSnapshot, request: Request) -> None:
         if request.allow_compacting_writers:
             return
         kinds: defaultdict[str, set[str]] = defaultdict(set)
@@ -29,7 +28,7 @@ def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request]
         for user, user_kinds in kinds.items():
             if {"APPEND", "COMPACT"} <= user_kinds:
                 raise RefusedTable(
-                    _table_name(snapshot),
+                    snapshot.table.name,
                     f"writer {user} also compacts",
                     "set write-only = true for writers, or allow it with --allow-compacting-writers",
                 )
@@ -37,22 +36,17 @@ def compacting_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request]
     return refuse
 
 
-def conditional_writers(storage: Storage) -> Callable[[Snapshot[Bucket], Request], None]:
+def conditional_writers(storage: Storage) -> Callable[[PaimonSnapshot, Request], None]:
     """A guard against Paimon's own commits on an object store: without a lock of a catalog they look whether a
     snapshot exists and then write it (SnapshotCommit, RenamingSnapshotCommit)."""
 
-    def refuse(snapshot: Snapshot[Bucket], request: Request) -> None:
+    def refuse(snapshot: PaimonSnapshot, request: Request) -> None:
         if isinstance(storage, ObjectStorage) and request.writers is not Writers.CONDITIONAL:
             raise RefusedTable(
-                _table_name(snapshot),
+                snapshot.table.name,
                 "Paimon's writers may overwrite commits of others on an object store",
                 "if all writers create snapshots by conditional writes, or none writes now, say writers: conditional "
                 "in the policy or --writers conditional",
             )
 
     return refuse
-
-
-def _table_name(snapshot: Snapshot[Bucket]) -> str:
-    assert isinstance(snapshot, PaimonSnapshot)
-    return snapshot.table.name

@@ -50,7 +50,7 @@ class UpgradeTask:
     values_needed: bool
 
 
-def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite:
+def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
     """Do every step of `task`, then write the bucket's vector file if any vector changed."""
     bucket = task.bucket
     work = _Work(storage, task, Naming(run, bucket.key), run.now_ms)

@@ -18,12 +18,11 @@ from nightkeep.formats.paimon.rewrite.levels import (
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, steps
 from nightkeep.model import Estimate, Request
-from nightkeep.protocol import Snapshot, Work
+from nightkeep.protocol import Work
 
 
-def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) -> Work | None:
+def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
     """ForceUpLevel0Compaction for one bucket, or the full compaction that `request.full` asks for."""
-    assert isinstance(snapshot, PaimonSnapshot)
     schema = snapshot.schema
     rules = Rules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
     # Files' creation times, which the pick compares with, are local wall time.
@@ -47,9 +46,8 @@ def lift_level0(snapshot: Snapshot[Bucket], bucket: Bucket, request: Request) ->
     )
 
 
-def file_indexes_go(snapshot: Snapshot[Bucket]) -> str | None:
+def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
     """A file index is part of a file or lies beside it: what is written anew has none, which readers accept."""
-    assert isinstance(snapshot, PaimonSnapshot)
     if not any(key.startswith("file-index.") for key in snapshot.schema.options):
         return None
     return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
@@ -78,37 +76,28 @@ def _estimate(bucket: Bucket, found: Pick, todo: tuple[Step, ...]) -> Estimate:
     )
 
 
-def refuse_append_table(snapshot: Snapshot[Bucket], request: Request) -> None:
+def refuse_append_table(snapshot: PaimonSnapshot, request: Request) -> None:
     """`upgrade` lifts sorted runs, which only primary-key tables have."""
-    schema = _paimon(snapshot).schema
+    schema = snapshot.schema
     if not schema.primary_keys:
-        raise RefusedTable(_name(snapshot), "a table without primary key has no levels", "use optimize")
+        raise RefusedTable(snapshot.table.name, "a table without primary key has no levels", "use optimize")
 
 
-def refuse_without_vectors(snapshot: Snapshot[Bucket], request: Request) -> None:
+def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
     """Without vectors, readers merge level 0 themselves, and lifting it would need deletes kept in files."""
-    if not option_bool(_paimon(snapshot).schema, "deletion-vectors.enabled"):
+    if not option_bool(snapshot.schema, "deletion-vectors.enabled"):
         raise RefusedTable(
-            _name(snapshot),
+            snapshot.table.name,
             "option deletion-vectors.enabled is not true",
             "upgrade marks replaced rows in deletion vectors; set deletion-vectors.enabled = true first",
         )
 
 
-def refuse_modified_vectors(snapshot: Snapshot[Bucket], request: Request) -> None:
+def refuse_modified_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
     """A table that got its vectors later may hold a key on two levels until its first full compaction."""
-    if option_bool(_paimon(snapshot).schema, "deletion-vectors.modifiable") and not request.full:
+    if option_bool(snapshot.schema, "deletion-vectors.modifiable") and not request.full:
         raise RefusedTable(
-            _name(snapshot),
+            snapshot.table.name,
             "option deletion-vectors.modifiable = true: levels may still repeat keys",
             "run a full upgrade (--full)",
         )
-
-
-def _paimon(snapshot: Snapshot[Bucket]) -> PaimonSnapshot:
-    assert isinstance(snapshot, PaimonSnapshot)
-    return snapshot
-
-
-def _name(snapshot: Snapshot[Bucket]) -> str:
-    return _paimon(snapshot).table.name
