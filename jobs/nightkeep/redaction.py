@@ -115,7 +115,8 @@ _PLAIN_NAME: Final = re.compile(r".*(?:endpoint|provider|class|enabled|type|uri|
 """Settings about secrets that are none themselves: `token-refresh-enabled`, `credentials.provider`."""
 
 _STORE_INFO: Final = re.compile(r"""\b((?:s3[an]?|gs|https?)://)(?![^\s"'<>/@]*/)[^\s"'<>/@]+@""")
-_USER_INFO: Final = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://(?:[^\s"'<>/:@?#]*:))(?!\d*(?:[/?#\s"']|$))[^\s"'<>]*@""")
+# The last character of a scheme stands for it: to look for the first one takes time by the square of a long word.
+_USER_INFO: Final = re.compile(r"""([A-Za-z0-9+.-]://(?:[^\s"'<>/:@?#]*:))(?!\d*(?:[/?#\s"']|$))[^\s"'<>]*@""")
 _KEY_INFO: Final = re.compile(r"(\b(?:s3[an]?|gs|https?)://)[^\s/@:]*:\*\*\*@")
 _VALUE: Final = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'&;,<>)}\]]+)"""
 _STRONG: Final = re.compile(
