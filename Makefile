@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
+.PHONY: help environment lock tables nightly weekly test test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -79,6 +79,9 @@ weekly: environment  ## the weekly DAG over what is there, after planting what k
 
 test: environment  ## the whole suite, two files at a time (tests/support/both_ends.py says which)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-quick: environment  ## the tests that start no process (no JVM, no Airflow), for after each change
+	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
 coverage: export COVERAGE_FILE := $(CURDIR)/.coverage/data
 coverage: export SPARK_CONF_DIR := $(CURDIR)/.coverage

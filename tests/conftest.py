@@ -17,6 +17,7 @@ from tests.drivers.fixtures import (
 from tests.formats.iceberg.recipe_fixtures import golden, made, make
 from tests.support.airflow_home import airflow_database
 from tests.support.both_ends import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.support.quick import pytest_addoption, pytest_ignore_collect
 from tests.support.spark_fixtures import pytest_configure, spark
 
 __all__ = [
@@ -33,8 +34,10 @@ __all__ = [
     "make",
     "paimon_java",
     "pypaimon",
+    "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_ignore_collect",
     "pytest_xdist_make_scheduler",
     "s3_bucket",
     "s3_server",

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ PLAIN = [
 @pytest.mark.parametrize("text", PLAIN)
 def test_an_ordinary_path_stays_as_it_is(text: str) -> None:
     assert redact(text) == text
+
+
+def test_a_long_word_is_read_once() -> None:
+    word = "x" * 1_000_000
+    started = time.process_time()
+    assert redact(f"KeyError: {word}") == f"KeyError: {word}"
+    assert time.process_time() - started < 10
 
 
 def test_a_secret_that_the_process_was_given_is_hidden_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +149,7 @@ CATALOGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("catalog", CATALOGS)
 @pytest.mark.parametrize("command", ["plan", "run", "sweep", "expire", "job"])
 def test_no_command_tells_the_credentials_of_a_catalog(

@@ -156,6 +156,7 @@ def exchanged(source: HeldRows, clustering: Clustering, target_bytes: int) -> li
     return inputs.writer.files
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(1, 400), st.integers(1, 5), st.sets(st.integers(0, 399)), st.integers(0, 50), st.integers(1, 1 << 14)

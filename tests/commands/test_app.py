@@ -80,6 +80,7 @@ def test_a_plan_changes_nothing_and_says_how_rows_will_lie(shell: Shell) -> None
     assert dict(shell.engine.store.files) == before
 
 
+@pytest.mark.slow
 def test_a_run_prints_one_document(shell: Shell) -> None:
     said = shell.call("run", shell.table, "--hilbert", "id,note", "--no-check", "--json")
     assert said.status == 0
@@ -98,6 +99,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["plan", "run"])
 def test_options_stand_above_the_policy(shell: Shell, policies: list[EffectivePolicy], verb: str) -> None:
     more = ["--no-check", "--verify", "touched", "--task-memory", "1GB"] if verb == "run" else []
@@ -112,12 +114,14 @@ def test_options_stand_above_the_policy(shell: Shell, policies: list[EffectivePo
 
 
 class TestSql:
+    @pytest.mark.slow
     def test_a_statement_is_run(self, shell: Shell) -> None:
         said = shell.call("sql", f"OPTIMIZE '{shell.table}' WHERE day = '{DAYS[0]}'", "--no-check", "--json")
         assert (said.status, said.json["operation"], said.json["outcome"]) == (0, "optimize", "verified")
         assert partitions(said.json) == [f"day={DAYS[0]}"]
         assert said.json["plan"]["clustering"] is None
 
+    @pytest.mark.slow
     def test_what_it_does_not_say_is_not_asked_whatever_the_policy_says(
         self, shell: Shell, policies: list[EffectivePolicy]
     ) -> None:
@@ -126,6 +130,7 @@ class TestSql:
         (found,) = (policy.settings for policy in policies)
         assert (found.where, found.full, found.clustering) == (None, False, None)
 
+    @pytest.mark.slow
     def test_columns_are_laid_along_z_with_the_policys_fineness(
         self, shell: Shell, policies: list[EffectivePolicy]
     ) -> None:
@@ -176,6 +181,7 @@ def test_an_operation_of_other_formats_is_refused(shell: Shell) -> None:
     assert said.json["reason"].startswith("operation upgrade does not exist for memory tables")
 
 
+@pytest.mark.slow
 def test_several_operations_are_a_list_and_the_worst_is_the_status(shell: Shell) -> None:
     both = ["--operation", "optimize", "--operation", "upgrade"]
     said = shell.call("run", shell.table, *both, "--no-check", "--json")

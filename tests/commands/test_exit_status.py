@@ -99,6 +99,7 @@ def test_versions_that_are_not_there_are_slips_before_spark_starts(
         assert told.status == 2 and "--other: expected a version" in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="expected /dev/full")
 def test_a_full_disk_below_stdout_keeps_the_outcome(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", pa.schema([("id", pa.int64())]))

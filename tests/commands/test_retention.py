@@ -113,6 +113,7 @@ def test_a_policy_cannot_ask_for_a_sweep_as_a_nightly_operation(shell: Shell) ->
     assert "'upgrade', 'persist-deletes' or 'optimize'" in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["sweep", "expire --dry-run", "sweep --quarantine --no-check"])
 def test_neither_spark_nor_great_expectations_is_loaded(shell: Shell, verb: str) -> None:
     script = (
@@ -137,6 +138,7 @@ class TestJob:
         paths = [part for name, file in names.items() for part in (f"--{name}", str(shell.folder / file))]
         return [*paths, "--tables", "clicks", "--run-id-prefix", "weekly", *more]
 
+    @pytest.mark.slow
     def test_writes_a_result_for_each_operation(self, shell: Shell) -> None:
         assert sweep_job(self.arguments(shell)) == 0
         entries = json.loads((shell.folder / "result.json").read_text())
@@ -145,6 +147,7 @@ class TestJob:
         ]  # fmt: skip
         assert not shell.old.exists()
 
+    @pytest.mark.slow
     def test_only_tells_on_request(self, shell: Shell) -> None:
         assert sweep_job(self.arguments(shell, "--dry-run")) == 0
         assert shell.old.exists()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(path.stem for path in (ROOT / "jobs").glob("*.py"))
 SECRET = "Zq7planted"

@@ -46,6 +46,7 @@ def test_a_failure_of_the_engine_is_an_error_and_the_engine_lives_on(paimon_java
     assert paimon_java.read(orders).rows == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "reason"), [("import time; time.sleep(60)", "no reply"), ("raise SystemExit('gone')", "gone")]
 )

@@ -75,6 +75,7 @@ def test_every_write_fails_once(clean: tuple[Point, ...], template: Path, rows: 
     assert len(burnt) == len(clean)
 
 
+@pytest.mark.slow
 def test_the_process_dies_at_every_write(clean: tuple[Point, ...], template: Path, rows: Rows, tmp_path: Path) -> None:
     killed = 0
     for at in range(1, len(clean) + 1):

@@ -46,6 +46,7 @@ def test_a_clean_run_passes_every_kind_of_write(clean: tuple[Point, ...]) -> Non
         assert {f"before {step}", f"after {step}"} <= steps
 
 
+@pytest.mark.slow
 def test_every_write_fails_once(clean: tuple[Point, ...], base: Contents, tmp_path: Path) -> None:
     burnt = []
     for at, point in enumerate(clean, start=1):
@@ -67,6 +68,7 @@ def test_every_write_fails_once(clean: tuple[Point, ...], base: Contents, tmp_pa
     assert len(burnt) == len(clean)
 
 
+@pytest.mark.slow
 def test_the_process_dies_at_every_write(clean: tuple[Point, ...], base: Contents, tmp_path: Path) -> None:
     killed = 0
     for at in range(1, len(clean) + 1):

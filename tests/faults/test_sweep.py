@@ -78,6 +78,7 @@ def test_every_write_fails_once(what: str, templates: dict[str, Path], all_files
     assert len(burnt) > 4
 
 
+@pytest.mark.slow
 @each_act
 def test_the_process_dies_at_every_write(
     what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path
@@ -136,6 +137,7 @@ def _all_back(toy: Toy) -> None:
             assert len(quarantines(toy.territory())) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["quarantine", "restore"])
 def test_the_process_dies_at_every_write_of_a_copy_to_another_mount(
     what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -167,6 +169,7 @@ def _originals(toy: Toy) -> list[tuple[bytes, int]]:
     return [(b"", 0) if path is None else (path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["same", "another"])
 def test_a_restore_finishes_what_a_killed_quarantine_began(
     what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path
@@ -188,6 +191,7 @@ def test_a_restore_finishes_what_a_killed_quarantine_began(
         assert toy.files() == all_files and toy.aside() == []
 
 
+@pytest.mark.slow
 def test_a_sweep_at_work_is_not_meddled_with(templates: dict[str, Path], all_files: Files, tmp_path: Path) -> None:
     """At each moment of its moves another sweep, and a restore, wait their turn; then nothing is lost or doubled."""
     points = _clean(templates, "quarantine", tmp_path / "clean")

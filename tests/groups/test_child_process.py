@@ -27,6 +27,8 @@ from nightkeep.reports import load_document
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 60
 POLICY = """\
 version: 1

@@ -65,6 +65,7 @@ def told(found: list[Reported]) -> list[tuple[str, Operation, Outcome]]:
     return [(each.document.table, each.document.operation, each.document.outcome) for each in found]
 
 
+@pytest.mark.slow
 def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_others(folder: Path) -> None:
     found = cared(group(folder, "one", "both", "gone", "last"))
     assert told(found) == [
@@ -79,12 +80,14 @@ def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_othe
     assert "expected a table of this process" in str(found[3].document.reason)
 
 
+@pytest.mark.slow
 def test_operations_that_are_named_are_the_only_ones(folder: Path) -> None:
     assert told(cared(group(folder, "one", "both"), Operation.OPTIMIZE)) == [
         ("one", Operation.OPTIMIZE, Outcome.VERIFIED), ("both", Operation.OPTIMIZE, Outcome.VERIFIED),
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
     first = cared(group(folder, "both"))
     again = cared(group(folder, "both"))
@@ -92,6 +95,7 @@ def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
     assert again[1].document == first[1].document
 
 
+@pytest.mark.slow
 def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
     found = cared(group(folder, "one", "last", said=Overrides(hilbert="note, id")))
     assert [each.document.plan.clustering for each in found] == [
@@ -99,6 +103,7 @@ def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_table_at_which_a_process_died_is_failed_and_not_worked_on(folder: Path) -> None:
     found = cared(group(folder, "one", "both", "last", died=("both",)))
     assert told(found) == [
@@ -109,12 +114,14 @@ def test_a_table_at_which_a_process_died_is_failed_and_not_worked_on(folder: Pat
     assert found[1].document.reason == DIED and load_document(found[1].path) == found[1].document
 
 
+@pytest.mark.slow
 def test_what_was_done_before_a_process_died_is_told_as_it_is(folder: Path) -> None:
     first = cared(group(folder, "both", "one"))
     again = cared(group(folder, "both", "one", died=("both", "one")))
     assert [each.document for each in again] == [each.document for each in first]
 
 
+@pytest.mark.slow
 def test_the_table_at_work_is_noted(folder: Path) -> None:
     hand = folder / "hand"
     seen = [hand.read_text() for _ in care_for_group(group(folder, "one", "last", hand=hand), (), _engine())]
@@ -183,6 +190,7 @@ class TestCheck:
         assert self.check(folder, engine, "one", "gone", "last") == found
         assert len(engine.asked) == 2
 
+    @pytest.mark.slow
     def test_is_not_imported_where_nothing_is_published(self, folder: Path) -> None:
         cared(group(folder, "one"))
         engine = Checking(folder)
@@ -237,6 +245,7 @@ class TestJob:
         paths = [part for name, file in names.items() for part in (f"--{name}", str(folder / file))]
         return [*paths, "--tables", "one,both", "--run-id-prefix", "night-1", *more]
 
+    @pytest.mark.slow
     def test_writes_a_result_for_each_table_and_operation(self, folder: Path) -> None:
         assert run_job(self.arguments(folder), operations=()) == 0
         entries = json.loads((folder / "result.json").read_text())
@@ -253,6 +262,7 @@ class TestJob:
         assert {document["plan"]["clustering"]["curve"] for document in documents} == {"z-order"}
         assert {document["outcome"] for document in documents} == {"unchanged"}
 
+    @pytest.mark.slow
     def test_an_option_left_empty_says_nothing(self, folder: Path) -> None:
         run_job(self.arguments(folder, "--zorder=", "--hilbert=", "--target-size=", "--where="), operations=())
         assert json.loads((folder / "result.json").read_text())[0]["outcome"] == "verified"

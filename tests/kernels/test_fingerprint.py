@@ -198,6 +198,7 @@ print(fingerprint(pa.table({"s": ["a", None, "bcd" * 9], "f": [0.5, -0.0, None],
 """
 
 
+@pytest.mark.slow
 def test_every_process_agrees() -> None:
     printed = [
         subprocess.run(

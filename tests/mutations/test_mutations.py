@@ -10,6 +10,8 @@ import pytest
 from tests.mutations.fuzzing import Bench, fuzz
 from tests.mutations.tables import NAMES
 
+pytestmark = pytest.mark.slow
+
 COUNT = 150
 REFUSED = {"paimon": {"ledger"}, "delta": {"clustered"}, "iceberg": set[str]()}
 """Tables of features that no operation of ours handles; their metadata is read to say so."""

@@ -846,6 +846,7 @@ def test_the_editor_schema_shows_the_real_defaults() -> None:
     assert parse_duration(blocks["Sweep"]["properties"]["purge_after"]["default"]) == Settings().sweep.purge_after
 
 
+@pytest.mark.slow
 def test_importing_the_policy_imports_nothing_heavy() -> None:
     code = "import sys, nightkeep.policy; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "jobs")

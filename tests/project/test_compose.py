@@ -203,6 +203,7 @@ def test_executables_are_in_the_environment() -> None:
     assert {line[0] for line in commands() if not (installed / line[0]).exists()} <= outside
 
 
+@pytest.mark.slow
 def test_the_image_has_the_command_and_the_script_that_prepares_airflow() -> None:
     scripts = installed_by_the_image()
     assert scripts == {
@@ -229,6 +230,7 @@ def image(tmp_path: Path) -> dict[str, str]:
     return {**placed, "PATH": os.pathsep.join(path), "PYTHONPATH": str(ROOT / "jobs"), "HOME": str(tmp_path)}
 
 
+@pytest.mark.slow
 def test_the_command_finds_policy_and_reports_in_the_schedulers_container(
     image: dict[str, str], tmp_path: Path
 ) -> None:
@@ -281,6 +283,7 @@ def passwords(path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("password", [None, "", "admin", "seven77", "Password"])
 def test_a_password_that_others_would_guess_is_refused(tmp_path: Path, password: str | None) -> None:
     done = passwords(tmp_path / "p.json", **({} if password is None else {"NIGHTKEEP_ADMIN_PASSWORD": password}))
@@ -325,6 +328,7 @@ def test_the_header_says_how_the_paused_dags_are_switched_on() -> None:
     assert set(re.findall(r"exec scheduler nightkeep (\w+)", header)) == {"history", "explain", "release", "restore"}
 
 
+@pytest.mark.slow
 def test_airflow_parses_the_commands() -> None:
     # In a process of its own: the command line's modules configure Airflow when they are imported.
     script = (

@@ -59,6 +59,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory, environ: Mapping[str, str]) 
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_commands_of_a_page_run_in_order(name: str, clone: Path, environ: Mapping[str, str], tmp_path: Path) -> None:
     program = [block for block in blocks(TEXTS[name]) if block.is_program and block.mark in RUN]
@@ -101,6 +102,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert seen == TEXTS.keys()
 
 
+@pytest.mark.slow
 def test_every_command_is_listed() -> None:
     listed = set(re.findall(r"^\| `nightkeep (\w+)", TEXTS["docs/commands.md"], re.MULTILINE))
 

@@ -19,6 +19,8 @@ from tests.support.commands import said
 
 from nightkeep.errors import kind_of, reason_of
 
+pytestmark = pytest.mark.slow
+
 SECRET = "xK7vQ2mZ9pL4wR8tB3nY6cF1"
 """No message has eight characters of it in a row by chance."""
 

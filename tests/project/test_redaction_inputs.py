@@ -40,6 +40,7 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", POLICIES)
 def test_no_secret_of_a_policy_is_told(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -122,6 +123,7 @@ def submitted(airflow: Airflow, connection: Mapping[str, object], **more: object
     return json.loads(done.stdout.splitlines()[-1]), "\n".join([done.stdout, done.stderr, *written])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONNECTIONS)
 def test_no_secret_of_a_connection_is_told(kind: str, airflow: Airflow) -> None:
     connection, refused = CONNECTIONS[kind]
@@ -134,12 +136,14 @@ def test_no_secret_of_a_connection_is_told(kind: str, airflow: Airflow) -> None:
         assert ended[0] == "returned" and len(airflow.calls("care")) == 1
 
 
+@pytest.mark.slow
 def test_no_secret_of_a_setting_of_spark_is_told(airflow: Airflow) -> None:
     conf = {"spark.hadoop.fs.s3a.secret.key": S, "spark.authenticate.secret": S, "spark.ssl.keyPassword": S}
     ended, told = submitted(airflow, {"host": "local[1]"}, conf=conf)
     assert ended[0] == "returned" and S not in told
 
 
+@pytest.mark.slow
 def test_an_address_with_user_info_is_refused_before_it_is_in_a_command(airflow: Airflow) -> None:
     ended, told = submitted(airflow, {"host": "local[1]"}, tables=[f"paimon:s3://AKIA:{S}@bucket/t"])
     assert ended[0] == "AirflowFailException" and "an address of a table: expected no credentials" in str(ended[1])

@@ -236,6 +236,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_shared_with_the_table_loses_nothing_of_what_was_published(small_disk: Path) -> None:
     """From no space at all to enough for everything, in steps of a block."""
     ended: dict[Outcome, int] = {}

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.standalone_cluster import Standalone, standalone, submit
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -182,6 +182,7 @@ def bounded(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return replace(whole, bounds=("db/t", "fast/t"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["db/u/secret", "db/tt", "db/t2/x", "fast", "db/t", "new"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_of_a_store_of_many_tables_only_the_tables_own_folders_change(change: str, name: str, bounded: Storage) -> None:
@@ -196,6 +197,7 @@ def test_of_a_store_of_many_tables_only_the_tables_own_folders_change(change: st
     assert [each for each, _ in store.delete_all([name, "db/t/a"])] == [name]
 
 
+@pytest.mark.slow
 def test_what_is_within_the_folders_changes(bounded: Storage) -> None:
     bounded.put("db/t/x/y", b"1")
     bounded.put("fast/t/x", b"2")

@@ -23,6 +23,7 @@ def store(tmp_path: Path) -> LocalStorage:
     return LocalStorage(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_one_of_fifty_processes_creates_a_name_and_all_others_are_told(tmp_path: Path) -> None:
     with ExitStack() as stack:
         racers = [stack.enter_context(child(_race, str(tmp_path), number)) for number in range(PROCESSES)]

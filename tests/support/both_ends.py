@@ -7,6 +7,7 @@ among the files that need no engine and are short.
 from collections.abc import Mapping
 
 import pytest
+from tests.support.quick import deselect_slow
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
@@ -14,7 +15,7 @@ from xdist.workermanage import WorkerController
 ORDER: Mapping[str, int] = {
     "delta_spark": 0,
     # Processes of other programs take long to start, too long to begin with at the end.
-    "airflow": 1,
+    "airflow_database": 1,
     "cluster": 1,
     # Starts at once, but is built once per machine.
     "s3_server": 1,
@@ -44,8 +45,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return BothEnds(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files where their engines' places are, and leave the order otherwise."""
+    if config.getoption("quick"):
+        deselect_slow(config, items)
     places: dict[object, int] = {}
     for item in items:
         for name in ORDER.keys() & set(getattr(item, "fixturenames", ())):

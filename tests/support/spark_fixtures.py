@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.drivers import class_archive
 from tests.drivers.toolchain import FEW_ROWS
+from tests.support.quick import start_guard
 
 from nightkeep.spark import session
 from nightkeep.spark.session import spark_session
@@ -19,7 +20,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[java] = " ".join(class_archive.options())
     settings = " ".join(f"--conf {name}={value}" for name, value in FEW_ROWS.items())
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
-    if not hasattr(config, "workerinput") and (process := class_archive.building()):
+    if config.getoption("quick"):
+        start_guard(config)
+    elif not hasattr(config, "workerinput") and (process := class_archive.building()):
         config.add_cleanup(lambda: _end(process))
     # PySpark leaves the socket that a result came through to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")

@@ -198,6 +198,7 @@ def test_a_checksum_that_contradicts_ends_the_sweep(told: dict[str, object], tmp
         swept(table)
 
 
+@pytest.mark.slow
 def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
     found = fuzz(delta_worlds(tmp_path), count=100)
     assert not found.failures and not found.surprises, str(found)

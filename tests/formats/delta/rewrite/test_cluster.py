@@ -103,6 +103,7 @@ def test_many_tiny_files_become_files_near_the_target(tmp_path: Path) -> None:
     assert len(near) <= 14 and sum(near) >= 0.9 * len(near)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "columns", [("b",), ("s",), ("ts", "flag"), ("deep.x", "s"), ("DEEP.X",), ("a", "b", "s", "ts")]
 )
@@ -185,6 +186,7 @@ def test_a_bucket_that_turns_out_too_large_is_sorted_in_parts(tmp_path: Path, mo
     assert all(column == sorted(column) for column in values)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1 << 12, 1 << 21), st.integers(1, 3_000), st.integers(1, 6), st.sampled_from(Curve), st.booleans())
 def test_any_budget_gives_the_same_rows_and_the_same_order(
@@ -264,6 +266,7 @@ def test_deleted_rows_go_and_row_ids_stay(tmp_path: Path) -> None:
     assert names[-2:] == ["_row-id", "_row-version"]
 
 
+@pytest.mark.slow
 def test_an_append_is_clustered_alone_and_skipping_stays(tmp_path: Path) -> None:
     """5 % more beside 100 clustered files: at most a quarter of the bytes, nine tenths of a full run's skipping."""
     found, other = lake(tmp_path / "one", 30_000, 10), lake(tmp_path / "two", 30_000, 10)
@@ -283,6 +286,7 @@ def test_an_append_is_clustered_alone_and_skipping_stays(tmp_path: Path) -> None
     assert not found.plan(asked).units
 
 
+@pytest.mark.slow
 def test_repeated_appends_rewrite_a_row_a_few_times(tmp_path: Path) -> None:
     found = lake(tmp_path, 4_000, 4)
     asked = request(clustering=BY_TWO, target_bytes=target(found, 32))

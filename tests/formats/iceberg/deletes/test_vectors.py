@@ -192,6 +192,7 @@ def test_no_truncated_file_gives_a_vector(stored: tuple[Path, ContentFile, BitMa
         read_vector(STORAGE, file, 100)
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_gives_another_vector(stored: tuple[Path, ContentFile, BitMap64]) -> None:
     path, file, held = stored
     data = path.read_bytes()

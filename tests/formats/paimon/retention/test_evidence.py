@@ -206,6 +206,7 @@ def test_the_look_afterwards_does_not_agree_with_a_list_that_was_cut(key: str, t
         presence(opened(table), retention(), sets=InlineSets, salt="a")
 
 
+@pytest.mark.slow
 def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
     found = fuzz(paimon_worlds(tmp_path), count=100)
     assert not found.failures and not found.surprises, str(found)
