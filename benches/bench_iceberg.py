@@ -26,7 +26,7 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
-from nightkeep.commands.apply_changes import Workers, apply_batch
+from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats import FORMATS
 from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied

@@ -1,3 +1,64 @@
-"""Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report."""
+"""Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.
+
+A function for each command. Each takes an address or a policy's table name and the options of the command by the same
+names, and returns what the command prints for `--json`, as frozen objects. What a function needs is imported when the
+function is first asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from nightkeep.api.advice import advise
+    from nightkeep.api.checks import check, diff
+    from nightkeep.api.files import expire, restore, sweep
+    from nightkeep.api.runs import delete, plan, run, sql
+    from nightkeep.api.stored import explain, history, release, report
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "advise",
+    "check",
+    "delete",
+    "diff",
+    "expire",
+    "explain",
+    "history",
+    "plan",
+    "release",
+    "report",
+    "restore",
+    "run",
+    "sql",
+    "sweep",
+]
+
+_MODULES: Final = {
+    "advise": "advice",
+    "check": "checks",
+    "delete": "runs",
+    "diff": "checks",
+    "expire": "files",
+    "explain": "stored",
+    "history": "stored",
+    "plan": "runs",
+    "release": "stored",
+    "report": "stored",
+    "restore": "files",
+    "run": "runs",
+    "sql": "runs",
+    "sweep": "files",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"nightkeep.api.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

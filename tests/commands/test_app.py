@@ -10,7 +10,7 @@ import pytest
 from tests.drivers.memory_engine import MemoryEngine
 from tests.support.commands import Said, said
 
-from nightkeep.commands import run as care_commands
+from nightkeep.api import runs as care_commands
 from nightkeep.groups import run_group
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy

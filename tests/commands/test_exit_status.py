@@ -38,8 +38,8 @@ def surprise(*arguments: object, **more: object) -> None:
 
 
 VERBS = {
-    "plan": "nightkeep.commands.run.care", "sweep": "nightkeep.commands.retention.upkept",
-    "expire": "nightkeep.commands.retention.upkept", "explain": "nightkeep.commands.reports.explain_text",
+    "plan": "nightkeep.api.runs.care", "sweep": "nightkeep.api.files.upkept",
+    "expire": "nightkeep.api.files.upkept", "explain": "nightkeep.api.results.explain_text",
 }  # fmt: skip
 
 

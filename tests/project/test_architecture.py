@@ -29,7 +29,7 @@ EDGES = {
     "sql_text": "errors model policy",
     "kernels": "model",
     "encodings": "errors kernels limits",
-    "clustering": "errors kernels model protocol sql_text storage",
+    "clustering": "errors kernels model protocol reports sql_text storage",
     "gate": "",
     "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql_text storage",
     "spark": "errors formats model reports storage tasks",
@@ -38,8 +38,8 @@ EDGES = {
     "checking": "errors formats model policy reports spark",
     "retention": "errors formats model policy protocol reports running spark storage",
     "groups": "checking errors formats limits model policy redaction reports retention running spark",
-    "commands": "clustering errors formats groups model policy redaction reports retention running spark sql_text "
-    "tasks",
+    "api": "clustering errors formats groups model policy redaction reports retention running spark sql_text tasks",
+    "commands": "api errors formats groups model policy redaction reports retention",
     "__main__": "commands",
 }
 

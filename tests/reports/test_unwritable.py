@@ -21,8 +21,8 @@ from tests.reports.test_report import document
 from tests.retention.test_run_order import Place, place
 from tests.support.commands import said
 
+from nightkeep.api.one_run import run_and_check
 from nightkeep.commands.job import run_job
-from nightkeep.commands.run import run_one
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.groups.run_group import Group, Reported, care_for_group
@@ -258,7 +258,9 @@ def on_disk(disk: Path, blocks: int) -> tuple[Any, bool]:
     with (disk / "filler").open("wb") as filler:
         filler.write(b"\0" * max(0, (told.f_bavail - blocks) * told.f_bsize))
     engine = cast(Engine, InProcess())
-    found = run_one(policy(disk / "lake"), Order(Operation.OPTIMIZE, "r", str(disk / "reports")), engine, checks=False)
+    found = run_and_check(
+        policy(disk / "lake"), Order(Operation.OPTIMIZE, "r", str(disk / "reports")), engine, checks=False
+    )
     return found, lake.snapshot.version > before
 
 

@@ -21,6 +21,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
 from nightkeep.protocol import S
+from nightkeep.reports.card import render_card
 from nightkeep.sql_text.literals import Literal
 from nightkeep.sql_text.queries import Query, Range, of_columns
 
@@ -78,7 +79,7 @@ class Advice:
     slower: tuple[QueryCost, ...]
     options: tuple[Option, ...] = field(default=())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As JSON has it."""
         return asdict(self)
 
@@ -87,6 +88,11 @@ class Advice:
         slower = [f"  slower: {c.query}: reads {c.before:.0%} now, {c.after:.0%} then" for c in self.slower]
         options = [f"  {o.read_share:6.1%} read after: {_named(o.columns, o.curve)}" for o in self.options]
         return "\n".join([f"{self.table}: {what}; {self.reason}", *slower, *options])
+
+    def _repr_html_(self) -> str:
+        what = "do nothing" if self.clustering is None else _named(self.clustering.columns, self.clustering.curve)
+        rows = [(_named(each.columns, each.curve), f"{each.read_share:.1%}") for each in self.options]
+        return render_card(self.table, (what, self.reason), ("option", "read after"), rows)
 
 
 def advise(table: Advisable[S], snapshot: S, queries: Sequence[Query], *, target_bytes: int) -> Advice:

@@ -6,10 +6,11 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, ParamSpec
 
 import typer
 
+from nightkeep import __version__
 from nightkeep.commands.advise import advise
 from nightkeep.commands.check import check, diff
 from nightkeep.commands.delete import delete
@@ -18,6 +19,8 @@ from nightkeep.commands.reports import explain, history, release, report
 from nightkeep.commands.retention import expire, restore, sweep
 from nightkeep.commands.run import plan, run, sql
 from nightkeep.errors import DEBUG, NightkeepError, Surprise
+
+P = ParamSpec("P")
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -28,18 +31,29 @@ app = typer.Typer(
 _Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")]
 
 
+def _print_version(asked: bool) -> None:  # noqa: FBT001 -- typer calls it so
+    if asked:
+        print(f"nightkeep {__version__}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end")
+]
+
+
 @app.callback()
-def _options(*, debug: _Debug = False) -> None:
+def _options(*, debug: _Debug = False, version: _Version = False) -> None:
     """Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report."""
     if debug:
         os.environ[DEBUG] = "1"
 
 
-def _named(verb: Callable[..., None]) -> Callable[..., None]:
+def _named(verb: Callable[P, None]) -> Callable[P, None]:
     """The verb, whose surprises name it and the table."""
 
     @functools.wraps(verb)
-    def call(*arguments: Any, **options: Any) -> None:
+    def call(*arguments: P.args, **options: P.kwargs) -> None:
         try:
             verb(*arguments, **options)
         except (NightkeepError, typer.Exit, typer.Abort):

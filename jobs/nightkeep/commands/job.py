@@ -14,14 +14,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
 from nightkeep.errors import UsageError
-from nightkeep.groups.run_group import Reported, care_for_group, check_group, sweep_group
+from nightkeep.groups.run_group import Reported
 from nightkeep.groups.table_group import Group
 from nightkeep.model import Operation
-from nightkeep.policy import EffectivePolicy, Overrides, load_usable
+from nightkeep.policy import Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
-from nightkeep.spark.engine import Engine
 
 
 @redacted_output()
@@ -31,27 +31,24 @@ def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
     Raises UsageError, before any work, for a policy or an option that cannot be understood.
     """
     arguments = _parse(argv)
-    group = _group(arguments)
-    with _engine(group) as engine:
-        return _write(arguments.result, care_for_group(group, operations, engine))
+    with run_tables(_group(arguments), operations) as reported:
+        return _write(arguments.result, reported)
 
 
 @redacted_output()
 def check_job(argv: Sequence[str]) -> int:
     """Check what the run of `argv` published and no check has judged."""
     arguments = _parse(argv)
-    group = _group(arguments)
-    with _engine(group) as engine:
-        return _write(arguments.result, check_group(group, engine))
+    with check_tables(_group(arguments)) as reported:
+        return _write(arguments.result, reported)
 
 
 @redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
     """Expire and sweep the tables of `argv` as their policies say, and check what is left."""
     arguments = parsed(_arguments(), argv)
-    group = _tables(arguments, Overrides())
-    with _engine(group) as engine:
-        return _write(arguments.result, sweep_group(group, engine))
+    with sweep_tables(_tables(arguments, Overrides())) as reported:
+        return _write(arguments.result, reported)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -98,13 +95,6 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> Group:
         policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
         hand=_hand(arguments.result), died=tuple(arguments.died),
     )  # fmt: skip
-
-
-def _engine(group: Group) -> Engine:
-    policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
-    memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
-    # Under spark-submit the session is there already and its master stands.
-    return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)
 
 
 def _write(result: Path | None, reported: Iterable[Reported]) -> int:

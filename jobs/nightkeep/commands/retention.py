@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import itertools
 import shlex
-import uuid
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
+from nightkeep.api import files as api
 from nightkeep.commands import options
-from nightkeep.commands.policy_place import Place, find_place, show
-from nightkeep.errors import UsageError
+from nightkeep.commands.printing import show
 from nightkeep.model import Operation, Outcome
-from nightkeep.policy import parse_duration
 from nightkeep.reports import RunDocument, leftovers, summary_text
-from nightkeep.retention import UpkeepOrder, upkept
 from nightkeep.retention.orphans.sweep_request import Mode
-from nightkeep.spark.engine import Engine
 
 _OlderThan = Annotated[str | None, typer.Option("--older-than", help="Younger ones stay, such as 7d, 36h or 90m")]
 _Quarantine = Annotated[bool, typer.Option("--quarantine", help="Put files aside, to be restored or purged later")]
@@ -42,18 +37,12 @@ def sweep(
     as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
     """Files of a table that nothing needs: told, unless asked to put them aside or to delete them."""
-    if delete and quarantine:
-        raise UsageError("--delete and --quarantine: expected one of the two, found both")
-    if max_share is not None and not 0 <= max_share <= 1:
-        raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
-    place = find_place(policy, reports)
-    order = UpkeepOrder(
-        operation=Operation.SWEEP, run_id=_named(run_id), reports=place.reports,
-        mode=Mode.DELETE if delete else Mode.QUARANTINE if quarantine else Mode.DRY_RUN,
-        older_than_ms=_duration("--older-than", older_than), max_share=max_share,
-        below_floor=below_floor, of_run=of_run, checks=not no_check,
+    document = api.sweep(
+        table, older_than=older_than, delete=delete, quarantine=quarantine, below_floor=below_floor,
+        max_share=max_share, run=of_run, run_id=run_id, no_check=no_check, policy=policy, reports=reports,
+        master=master,
     )  # fmt: skip
-    _carry_out(place, table, order, master=master, as_json=as_json)
+    _show(document, as_json=as_json)
 
 
 def expire(
@@ -69,15 +58,11 @@ def expire(
     as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
     """Let versions go that the table's own options no longer retain, and the files that only they need."""
-    if dry_run and quarantine:
-        raise UsageError("--dry-run and --quarantine: expected one of the two, found both")
-    place = find_place(policy, reports)
-    order = UpkeepOrder(
-        operation=Operation.EXPIRE, run_id=_named(run_id), reports=place.reports,
-        mode=Mode.DRY_RUN if dry_run else Mode.QUARANTINE if quarantine else Mode.DELETE,
-        older_than_ms=_duration("--older-than", older_than), retain_last=retain_last, checks=not no_check,
+    document = api.expire(
+        table, older_than=older_than, retain_last=retain_last, dry_run=dry_run, quarantine=quarantine, run_id=run_id,
+        no_check=no_check, policy=policy, reports=reports, master=master,
     )  # fmt: skip
-    _carry_out(place, table, order, master=master, as_json=as_json)
+    _show(document, as_json=as_json)
 
 
 def restore(
@@ -86,27 +71,11 @@ def restore(
     policy: options.Policy = None, reports: options.Reports = None, as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
     """Bring back what a run put aside. Overwrites nothing."""
-    place = find_place(policy, reports)
-    order = UpkeepOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
-    _carry_out(place, table, order, master="local[*]", as_json=as_json)
+    _show(api.restore(table, run_id, policy=policy, reports=reports), as_json=as_json)
 
 
-def _carry_out(place: Place, table: str, order: UpkeepOrder, *, master: str, as_json: bool) -> None:
-    chosen = place.policy.effective(table)
-    with Engine(master=master, task_memory_bytes=chosen.settings.task_memory) as engine:
-        document = upkept(chosen, order, engine)
+def _show(document: RunDocument, *, as_json: bool) -> None:
     show([document], as_json=as_json, text="\n".join(_text(document)))
-
-
-def _named(run_id: str | None) -> str:
-    return run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-
-
-def _duration(option: str, text: str | None) -> int | None:
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as failure:
-        raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure
 
 
 # ---- what people read ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from nightkeep.model import Clustering
 from nightkeep.policy.effective import EffectivePolicy, flat
@@ -17,13 +18,29 @@ _NUMBERS: Mapping[str, Callable[[int], str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting in force: its value as people write it, and where that comes from."""
+
+    name: str
+    value: str
+    place: str
+    layer: str
+
+
+def settings_of(policy: EffectivePolicy) -> tuple[Setting, ...]:
+    """Every setting in force. `place` is file and line, or empty."""
+    return tuple(
+        Setting(key, _shown(key, value), "" if origin.file is None else f"{origin.file}:{origin.line}", origin.layer)
+        for key, value in flat(policy.settings).items()
+        for origin in (policy.origins[key],)
+    )
+
+
 def explain_text(policy: EffectivePolicy) -> str:
     """Aligned columns: setting, value, origin. Ends without a newline."""
     rows = [("setting", "value", "from", "layer")]
-    for key, value in flat(policy.settings).items():
-        origin = policy.origins[key]
-        place = "" if origin.file is None else f"{origin.file}:{origin.line}"
-        rows.append((key, _shown(key, value), place, origin.layer))
+    rows += [(each.name, each.value, each.place, each.layer) for each in settings_of(policy)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[3]]) for row in rows]
     return "\n".join([f"{policy.address.name}  {policy.address}", "", *lines])

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Clustering, Operation, Outcome, Plan, UnitKey, UnitProof, VerifyLevel
-from nightkeep.redaction import redacted
+from nightkeep.redaction import redact, redacted
+from nightkeep.reports.card import render_card
 from nightkeep.reports.codec import decode, encode
 
 Extra = Mapping[str, object]
@@ -229,6 +230,24 @@ class RunDocument:
     @property
     def total_seconds(self) -> float:
         return sum(self.metrics.seconds.values())
+
+    def __str__(self) -> str:
+        """One line: what was done to which table, how it ended, and why."""
+        version = "" if self.committed_version is None else f", version {self.committed_version}"
+        reason = "" if self.reason is None else f": {self.reason}"
+        return redact(f"{self.table}: {self.operation}: {self.outcome}{version}{reason}")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, "" if value is None else f"{value:,}")
+            for name, value in (
+                ("base version", self.base_version), ("committed version", self.committed_version),
+                ("files before", self.metrics.files_before), ("files after", self.metrics.files_after),
+                ("rows proven", self.rows_proven), ("units planned", len(self.plan.units)),
+            )
+        ]  # fmt: skip
+        check = ("check", str(self.expectations.status))
+        return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),), ("", ""), [*rows, check])
 
     def to_json(self) -> dict[str, object]:
         """Without credentials."""

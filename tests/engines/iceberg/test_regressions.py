@@ -18,7 +18,7 @@ from tests.formats.iceberg.nights import Nights
 from tests.formats.iceberg.optimized_lake import grid
 from tests.support.faulty_store import Fuse, Moment, fail
 
-from nightkeep.commands.apply_changes import Workers, apply_batch
+from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.model import Committed, Conflicted, Operation, Outcome, Request, Run, Verified, VerifyLevel, run_token
 from nightkeep.stages.execute import execute

@@ -11,7 +11,7 @@ from tests.formats.iceberg import runs
 from tests.formats.iceberg.catalog_world import address_of
 from tests.formats.iceberg.optimized_lake import OptimizedLake
 
-from nightkeep.commands.apply_changes import Workers, apply_batch
+from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Operation, Outcome

@@ -16,7 +16,7 @@ from tests.drivers.iceberg_tables import Column, Table
 from tests.formats.iceberg.golden_deletes import ON_READ
 from tests.formats.iceberg.runs import address
 
-from nightkeep.commands.apply_changes import Workers, apply_batch
+from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
 
 COLUMNS: Sequence[Column] = (

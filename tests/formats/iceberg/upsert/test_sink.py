@@ -16,7 +16,8 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 from tests.formats.iceberg.catalog_world import address_of, configure, loaded
 
-from nightkeep.commands.apply_changes import Workers, apply_batch, apply_job
+from nightkeep.api.changes import Workers, apply_batch
+from nightkeep.commands.apply_changes import apply_job
 from nightkeep.errors import RefusedTable, UnknownOutcome, UsageError
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.upsert import sink

@@ -1,0 +1,48 @@
+"""nightkeep.advise: what a table would be best clustered by, or that nothing should be done."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import cast
+
+from nightkeep.api.place import find_place
+from nightkeep.clustering.advise import Advice
+from nightkeep.clustering.advise import advise as advise_on
+from nightkeep.clustering.layout import OpenAdvisable
+from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.formats import open_table
+from nightkeep.model import Operation, Request
+from nightkeep.policy import EffectivePolicy, Overrides
+from nightkeep.sql_text.queries import Query, read_queries
+
+
+def advise(
+    table: str, *, queries: str | Path | None = None, target_size: str | None = None, policy: str | Path | None = None
+) -> Advice:
+    """Which columns to cluster by, judged by the files that queries skip on a sample; it may say to do nothing.
+
+    `queries` is a file of SQL queries or conditions; without it ranges of 1 % of every column are judged.
+    """
+    chosen = find_place(policy, None).effective(table, Overrides(target_size=target_size))
+    opened = open_table(chosen.address)
+    if Operation.OPTIMIZE not in opened.operations:
+        feature = f"{chosen.address.format} tables are not clustered"
+        raise RefusedTable(chosen.address.name, feature, "delta and iceberg tables are")
+    asked, judged = _asked(queries), cast(OpenAdvisable, opened)
+    snapshot = opened.snapshot()
+    return advise_on(judged, snapshot, asked, target_bytes=judged.target_bytes(snapshot, _request(chosen)))
+
+
+def _asked(queries: str | Path | None) -> tuple[Query, ...]:
+    if queries is None:
+        return ()
+    try:
+        return read_queries(Path(queries).read_text(encoding="utf-8"), subject=str(queries))
+    except OSError as failure:
+        raise UsageError(f"{queries}: expected a file of queries, found {failure.strerror}") from failure
+
+
+def _request(chosen: EffectivePolicy) -> Request:
+    now_ms = time.time_ns() // 1_000_000
+    return Request(Operation.OPTIMIZE, now_ms, target_bytes=chosen.settings.target_size)

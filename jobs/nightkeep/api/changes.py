@@ -1,0 +1,107 @@
+"""A batch of change files -> one snapshot, by as many writers as are asked for; applying it again changes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nightkeep.errors import UsageError
+from nightkeep.formats.iceberg.format import open_table
+from nightkeep.formats.iceberg.upsert import routing, sink
+from nightkeep.formats.iceberg.upsert.batch import Batch, Distribution, Mode
+from nightkeep.formats.iceberg.upsert.sink import Applied
+from nightkeep.formats.iceberg.upsert.writer import Target, Written
+from nightkeep.model import Address, Run
+from nightkeep.policy import load_usable
+from nightkeep.spark.engine import Engine
+from nightkeep.tasks import Exchange, Mapper, Piece, inline, inline_exchange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TASK_MEMORY = 2 << 30
+
+
+def apply_changes(
+    table: str, files: Sequence[str | Path], *, batch_id: str, mode: str, key: str | None = None,
+    distribution: str = "none", writers: int = 1, policy: str | Path | None = None, master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> Applied:  # fmt: skip
+    """Apply the change rows of `files` to an Iceberg table, once, however often it is called. More than one writer
+    run on Spark. Raises as `apply_batch`, and UsageError for what cannot be understood."""
+    address = load_usable(policy or "tables.yaml", text=None if policy else "version: 1").effective(table).address
+    keys = tuple(filter(None, (key or "").split(",")))
+    paths = tuple(str(Path(file).absolute()) for file in files)
+    try:
+        batch = Batch(batch_id, paths, Mode(mode), Distribution(distribution), keys, writers)
+    except ValueError as failure:
+        raise UsageError(str(failure)) from failure
+    with _engine(batch, master, spark) as engine:
+        return apply_batch(address, batch, Workers(engine.mapper(), engine.exchange()) if engine else Workers())
+
+
+def _engine(batch: Batch, master: str, spark: SparkSession | None) -> AbstractContextManager[Engine | None]:
+    """One writer needs no Spark."""
+    if batch.writers == 1:
+        return nullcontext()
+    return Engine(master=master, task_memory_bytes=_TASK_MEMORY, spark=spark)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Where writers run: in this process unless told otherwise."""
+
+    mapper: Mapper = inline
+    exchange: Exchange = inline_exchange
+
+
+def apply_batch(address: Address, batch: Batch, workers: Workers) -> Applied:
+    """Write the batch and commit it, unless it is committed already.
+
+    Raises UsageError, RefusedTable before anything is written; EvidenceError where a commit's fate is unknown.
+    """
+    if address.format != "iceberg":
+        raise UsageError(f"{address.name}: expected an Iceberg table to apply changes to, found {address.format}")
+    table = open_table(address)
+    before = sink.applied(table, batch)
+    if before is not None:
+        return before
+    target = sink.target_of(table, table.snapshot(), batch)
+    written = _written(target, batch, workers)
+    run = Run(batch.batch_id, target.operation.hex[:16], os.urandom(4).hex(), time.time_ns() // 1_000_000)
+    return sink.commit_batch(table, target, batch, written, run=run)
+
+
+def _written(target: Target, batch: Batch, workers: Workers) -> Sequence[Written]:
+    numbers = range(batch.writers)
+    if batch.distribution is Distribution.HASH and batch.writers > 1:
+        scatter, gather = _Scatter(target, batch.writers), _Gather(target)
+        return workers.exchange(scatter, gather, list(enumerate(batch.files)), parts=batch.writers, label="apply")
+    dealt = routing.Dealt(target, batch.files, batch.writers)
+    if target.keys and batch.writers > 1:
+        routing.require_apart(target, workers.mapper(routing.KeysOf(dealt), numbers, label="keys"))
+    return workers.mapper(dealt, numbers, label="apply")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    target: Target
+    writers: int
+
+    def __call__(self, source: tuple[int, str]) -> Iterator[Piece]:
+        for part, place, rows in routing.scattered(self.target, *source, writers=self.writers):
+            yield Piece(part, place, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gather:
+    target: Target
+
+    def __call__(self, part: int, pieces: Iterator[Piece]) -> Written:
+        ordered = sorted(pieces, key=lambda piece: piece.place)
+        return routing.gathered(self.target, part, [piece.rows for piece in ordered])

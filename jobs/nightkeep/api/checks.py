@@ -1,0 +1,58 @@
+"""nightkeep.check and diff: what Spark SQL says of versions that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nightkeep.api.place import find_place, start_engine
+from nightkeep.errors import EvidenceError, RefusedTable, UsageError
+from nightkeep.formats import open_table
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.policy import EffectivePolicy
+from nightkeep.reports.check_report import CheckReport, DiffReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def check(
+    table: str, *, version: int | None = None, base: int | None = None, policy: str | Path | None = None,
+    reports: str | Path | None = None, master: str = "local[*]", spark: SparkSession | None = None,
+) -> CheckReport:  # fmt: skip
+    """A second opinion on a published version, the latest by default, by Spark SQL and Great Expectations."""
+    chosen = find_place(policy, reports).policy.effective(table)
+    _require_versions(chosen, {"--version": version, "--base": base})
+    request = CheckRequest(
+        address=chosen.address, version=version, base_version=base,
+        byte_budget=chosen.settings.check.byte_budget, commit_user=None,
+    )  # fmt: skip
+    with start_engine(chosen, master, spark) as engine:
+        return engine.checker().check(request, spark=engine.spark())
+
+
+def diff(
+    table: str, *, version: int, other: int, policy: str | Path | None = None, master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> DiffReport:  # fmt: skip
+    """Compare the content of two versions, row by row where it differs."""
+    chosen = find_place(policy, None).policy.effective(table)
+    _require_versions(chosen, {"--version": version, "--other": other})
+    with start_engine(chosen, master, spark) as engine:
+        return engine.differ().diff(chosen.address, version, other, spark=engine.spark())
+
+
+def _require_versions(chosen: EffectivePolicy, asked: Mapping[str, int | None]) -> None:
+    """Raise UsageError for a version that is not there: starting Spark to find that out costs seconds."""
+    named = {option: number for option, number in asked.items() if number is not None}
+    table = open_table(chosen.address) if named else None
+    for option, number in named.items():
+        try:
+            # What is refused has its version; the checker says why it is not compared.
+            with suppress(RefusedTable):
+                _ = table and table.snapshot(number)
+        except (EvidenceError, FileNotFoundError) as failure:
+            name = chosen.address.name
+            raise UsageError(f"{option}: expected a version that {name} has, found {number} ({failure})") from failure

@@ -1,0 +1,85 @@
+"""nightkeep.sweep, expire and restore: files that no version needs, listed, put aside, deleted, brought back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nightkeep.api.place import Place, find_place, name_run, start_engine
+from nightkeep.errors import UsageError
+from nightkeep.model import Operation
+from nightkeep.policy import parse_duration
+from nightkeep.reports import RunDocument
+from nightkeep.retention import UpkeepOrder, upkept
+from nightkeep.retention.orphans.sweep_request import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def sweep(
+    table: str, *, older_than: str | None = None, delete: bool = False, quarantine: bool = False,
+    below_floor: bool = False, max_share: float | None = None, run: str | None = None, run_id: str | None = None,
+    no_check: bool = False, policy: str | Path | None = None, reports: str | Path | None = None,
+    master: str = "local[*]", spark: SparkSession | None = None,
+) -> RunDocument:  # fmt: skip
+    """List the files of a table that nothing needs; put them aside or delete them where that is asked for.
+
+    Raises UsageError for what cannot be understood. Every other failure is the document's outcome.
+    """
+    if delete and quarantine:
+        raise UsageError("--delete and --quarantine: expected one of the two, found both")
+    if max_share is not None and not 0 <= max_share <= 1:
+        raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
+    place = find_place(policy, reports)
+    order = UpkeepOrder(
+        operation=Operation.SWEEP, run_id=name_run(run_id), reports=place.reports,
+        mode=Mode.DELETE if delete else Mode.QUARANTINE if quarantine else Mode.DRY_RUN,
+        older_than_ms=_duration("--older-than", older_than), max_share=max_share,
+        below_floor=below_floor, of_run=run, checks=not no_check,
+    )  # fmt: skip
+    return _carry_out(place, table, order, master=master, spark=spark)
+
+
+def expire(
+    table: str, *, older_than: str | None = None, retain_last: int | None = None, dry_run: bool = False,
+    quarantine: bool = False, run_id: str | None = None, no_check: bool = False, policy: str | Path | None = None,
+    reports: str | Path | None = None, master: str = "local[*]", spark: SparkSession | None = None,
+) -> RunDocument:  # fmt: skip
+    """Let versions go that the table's own options no longer retain, and the files that only they need."""
+    if dry_run and quarantine:
+        raise UsageError("--dry-run and --quarantine: expected one of the two, found both")
+    if retain_last is not None and retain_last < 1:
+        raise UsageError(f"--retain-last: expected at least 1, found {retain_last}")
+    place = find_place(policy, reports)
+    order = UpkeepOrder(
+        operation=Operation.EXPIRE, run_id=name_run(run_id), reports=place.reports,
+        mode=Mode.DRY_RUN if dry_run else Mode.QUARANTINE if quarantine else Mode.DELETE,
+        older_than_ms=_duration("--older-than", older_than), retain_last=retain_last, checks=not no_check,
+    )  # fmt: skip
+    return _carry_out(place, table, order, master=master, spark=spark)
+
+
+def restore(
+    table: str, run_id: str, *, policy: str | Path | None = None, reports: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> RunDocument:  # fmt: skip
+    """Bring back what the run `run_id` put aside. Overwrites nothing."""
+    place = find_place(policy, reports)
+    order = UpkeepOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
+    return _carry_out(place, table, order, master="local[*]", spark=spark)
+
+
+def _carry_out(
+    place: Place, table: str, order: UpkeepOrder, *, master: str, spark: SparkSession | None
+) -> RunDocument:  # fmt: skip
+    chosen = place.policy.effective(table)
+    with start_engine(chosen, master, spark) as engine:
+        return upkept(chosen, order, engine)
+
+
+def _duration(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as failure:
+        raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure

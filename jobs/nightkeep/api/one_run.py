@@ -1,0 +1,28 @@
+"""One operation on one table -> its document, stored, then checked and stored again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nightkeep.groups.run_group import care_for_table, check_table
+from nightkeep.policy import EffectivePolicy
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.running.run_operation import Order
+from nightkeep.spark.engine import Engine
+
+
+def run_and_check(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
+    """Run one operation and store the document, then again with what the second opinion said.
+
+    Raises UsageError for a request that cannot be understood. Everything else ends in the document.
+    """
+    document = care_for_table(chosen, order, engine)
+    stored, _ = store_or_say(document, order.reports)
+    if checks and document.committed_version is not None:
+        stored, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)
+    elif document.awaits_check and document.expectations.status is CheckStatus.NOT_RUN:
+        # Nobody is to wait for it: versions that are to be checked do not expire.
+        why = "left out by --no-check" if chosen.settings.check.enabled else "the policy turns the check off"
+        skipped = Expectations(CheckStatus.SKIPPED, reason=why)
+        stored, _ = store_or_say(replace(document, expectations=skipped), order.reports)
+    return stored

@@ -1,0 +1,157 @@
+"""What functions return where a command prints more than one run's document. Frozen; each prints as its command does.
+
+`to_json` is what the command prints for `--json`, where it has that option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightkeep.model import Outcome
+from nightkeep.policy import EffectivePolicy, explain_text
+from nightkeep.policy.explain import settings_of
+from nightkeep.redaction import redact
+from nightkeep.reports import Hold, RunDocument, Unreadable, plan_text, summary_text
+from nightkeep.reports.card import render_card
+
+_HEAD = ("table", "operation", "outcome", "version", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The documents of one call, an operation each, in the order they ran. `is_plan`: nothing was to be changed."""
+
+    documents: tuple[RunDocument, ...]
+    is_plan: bool = False
+
+    def __iter__(self) -> Iterator[RunDocument]:
+        return iter(self.documents)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, place: int) -> RunDocument:
+        return self.documents[place]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of the documents' outcomes."""
+        return Outcome.worst(document.outcome for document in self.documents)
+
+    def to_json(self) -> dict[str, object] | list[dict[str, object]]:
+        """One document, or a list where there are several."""
+        documents = [document.to_json() for document in self.documents]
+        return documents[0] if len(documents) == 1 else documents
+
+    def __str__(self) -> str:
+        if self.is_plan:
+            return "\n".join(plan_text(document) for document in self.documents)
+        return summary_text(self.documents)
+
+    def _repr_html_(self) -> str:
+        return _table_of(self.documents, "plan" if self.is_plan else "run")
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistory:
+    """The stored documents, oldest first, and the files among them that cannot be read."""
+
+    documents: tuple[RunDocument, ...]
+    unreadable: tuple[Unreadable, ...]
+
+    def __iter__(self) -> Iterator[RunDocument]:
+        return iter(self.documents)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, place: int) -> RunDocument:
+        return self.documents[place]
+
+    def to_json(self) -> list[dict[str, object]]:
+        return [document.to_json() for document in self.documents]
+
+    def __str__(self) -> str:
+        return summary_text(self.documents)
+
+    def _repr_html_(self) -> str:
+        return _table_of(self.documents, "history", *map(str, self.unreadable))
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The policy in force for one table, and where each of its values comes from."""
+
+    policy: EffectivePolicy
+
+    @property
+    def table(self) -> str:
+        return self.policy.address.name
+
+    def to_json(self) -> dict[str, object]:
+        settings = [
+            {"setting": each.name, "value": each.value, "from": each.place, "layer": each.layer}
+            for each in settings_of(self.policy)
+        ]
+        return {"table": self.table, "address": redact(str(self.policy.address)), "settings": settings}
+
+    def __str__(self) -> str:
+        return explain_text(self.policy)
+
+    def _repr_html_(self) -> str:
+        rows = [(each.name, each.value, each.place, each.layer) for each in settings_of(self.policy)]
+        return render_card(self.table, (str(self.policy.address),), ("setting", "value", "from", "layer"), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The hold that was lifted: None where there was none, `Unreadable` where its file could not be read."""
+
+    table: str
+    hold: Hold | Unreadable | None
+
+    def to_json(self) -> dict[str, object]:
+        run_id = self.hold.run_id if isinstance(self.hold, Hold) else None
+        return {"table": self.table, "lifted": self.hold is not None, "run_id": run_id}
+
+    def __str__(self) -> str:
+        if isinstance(self.hold, Unreadable):
+            return f"{self.table}: hold that could not be read lifted; {self.hold}"
+        return f"{self.table}: no hold" if self.hold is None else f"{self.table}: hold of run {self.hold.run_id} lifted"
+
+    def _repr_html_(self) -> str:
+        return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),))
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages that were written: the index, one for each run, and the documents that cannot be read."""
+
+    index: Path
+    runs: tuple[Path, ...]
+    unreadable: tuple[Unreadable, ...]
+
+    def to_json(self) -> dict[str, object]:
+        unreadable = [redact(str(each)) for each in self.unreadable]
+        return {"index": str(self.index), "runs": [str(page) for page in self.runs], "unreadable": unreadable}
+
+    def __str__(self) -> str:
+        return str(self.index)
+
+    def _repr_html_(self) -> str:
+        sentences = (f"index: {self.index}", *map(str, self.unreadable))
+        return render_card("report", sentences, ("page of a run",), [(str(page),) for page in self.runs])
+
+
+def _table_of(documents: tuple[RunDocument, ...], title: str, *sentences: str) -> str:
+    rows = [
+        (each.table, each.operation, each.outcome, _version(each), each.reason or "") for each in documents
+    ]  # fmt: skip
+    return render_card(title, sentences, _HEAD, rows)
+
+
+def _version(document: RunDocument) -> str:
+    version = document.base_version if document.committed_version is None else document.committed_version
+    return "" if version is None else str(version)

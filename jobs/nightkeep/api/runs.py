@@ -1,0 +1,181 @@
+"""nightkeep.plan, run, sql and delete: what a table needs, in words or done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nightkeep.api.one_run import run_and_check
+from nightkeep.api.place import Place, choose, find_place, name_run, start_engine
+from nightkeep.api.results import Runs
+from nightkeep.errors import UsageError
+from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
+from nightkeep.policy import EffectivePolicy, Overrides
+from nightkeep.reports import RunDocument
+from nightkeep.running.run_operation import Order, care
+from nightkeep.sql_text.statement import Statement, parse_statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def plan(
+    table: str, *, operation: str | Sequence[str] | None = None, where: str | None = None,
+    zorder: str | Sequence[str] | None = None, hilbert: str | Sequence[str] | None = None, full: bool = False,
+    target_size: str | None = None, min_file_size: str | None = None, max_deleted_ratio: float | None = None,
+    allow_compacting_writers: bool = False, writers: str | None = None,
+    policy: str | Path | None = None, reports: str | Path | None = None, spark: SparkSession | None = None,
+) -> Runs:  # fmt: skip
+    """What a run would do, and why: a document for each operation. Reads metadata only, and stores nothing.
+
+    Raises UsageError for what cannot be understood.
+    """
+    place = find_place(policy, reports)
+    said = Overrides(
+        where=where, full=full, zorder=_columns(zorder), hilbert=_columns(hilbert), target_size=target_size,
+        min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
+        allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
+    )  # fmt: skip
+    chosen = place.effective(table, said)
+    with start_engine(chosen, "local[*]", spark) as engine:
+        documents = tuple(
+            care(chosen, Order(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
+            for each in _operations(chosen, operation, said)
+        )
+    return Runs(documents, is_plan=True)
+
+
+def run(
+    table: str, *, operation: str | Sequence[str] | None = None, where: str | None = None,
+    zorder: str | Sequence[str] | None = None, hilbert: str | Sequence[str] | None = None, full: bool = False,
+    target_size: str | None = None, min_file_size: str | None = None, max_deleted_ratio: float | None = None,
+    allow_compacting_writers: bool = False, writers: str | None = None, verify: str | None = None,
+    no_check: bool = False, task_memory: str | None = None, master: str = "local[*]", run_id: str | None = None,
+    policy: str | Path | None = None, reports: str | Path | None = None, spark: SparkSession | None = None,
+) -> Runs:  # fmt: skip
+    """Plan, rewrite, prove, publish and check: a document for each operation, which is stored as well.
+
+    Raises UsageError for what cannot be understood. Every other failure is a document's outcome.
+    """
+    place = find_place(policy, reports)
+    said = Overrides(
+        where=where, full=full, zorder=_columns(zorder), hilbert=_columns(hilbert), target_size=target_size,
+        min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
+        allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
+        verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
+    )  # fmt: skip
+    chosen = place.effective(table, said)
+    how = _How(master, run_id, spark, no_check=no_check, asked=said.asked())
+    return Runs(_run(place, chosen, _operations(chosen, operation, said), how))
+
+
+def sql(
+    statement: str, *, target_size: str | None = None, min_file_size: str | None = None,
+    max_deleted_ratio: float | None = None, allow_compacting_writers: bool = False, writers: str | None = None,
+    verify: str | None = None, no_check: bool = False, task_memory: str | None = None, master: str = "local[*]",
+    run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> RunDocument:  # fmt: skip
+    """Run an OPTIMIZE statement. What it can say comes from it alone, the rest from options and the policy."""
+    asked = parse_statement(statement)
+    place = find_place(policy, reports)
+    said = Overrides(
+        target_size=target_size, min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
+        allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
+        verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
+    )  # fmt: skip
+    chosen = _as_stated(place.effective(asked.table, said), asked)
+    stated = {"where": asked.where, "zorder": ",".join(asked.columns), "full": asked.full}
+    wanted = {**said.asked(), **{name: value for name, value in stated.items() if value}}
+    how = _How(master, run_id, spark, no_check=no_check, asked=wanted)
+    (document,) = _run(place, chosen, (Operation.OPTIMIZE,), how)
+    return document
+
+
+def delete(
+    table: str, *, rows_where: str | None = None, keys: str | Path | None = None, dry_run: bool = False,
+    writers: str | None = None, no_check: bool = False, task_memory: str | None = None, master: str = "local[*]",
+    run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> RunDocument:  # fmt: skip
+    """Hide the rows for which a condition is true, or that have one of the keys of a file, in deletion vectors, prove
+    that no other row went, publish, check."""
+    if (rows_where is None) == (keys is None):
+        named = "neither" if keys is None else "both"
+        raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
+    place = find_place(policy, reports)
+    chosen = place.effective(
+        table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers))
+    )  # fmt: skip
+    file = None if keys is None else Path(keys)
+    asked = {"rows_where": rows_where} if file is None else {"keys": _digest(file)}
+    order = Order(Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=asked)
+    checks = chosen.settings.check.enabled and not no_check
+    with start_engine(chosen, master, spark) as engine:
+        if dry_run:
+            return care(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
+        return run_and_check(chosen, order, engine, checks=checks)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What a call says of a run, and not of the table."""
+
+    master: str
+    run_id: str | None
+    spark: SparkSession | None
+    no_check: bool
+    asked: Mapping[str, object]
+
+
+def _columns(columns: str | Sequence[str] | None) -> str | None:
+    return columns if columns is None or isinstance(columns, str) else ",".join(columns)
+
+
+def _operations(
+    chosen: EffectivePolicy, asked: str | Sequence[str] | None, said: Overrides
+) -> tuple[Operation, ...]:  # fmt: skip
+    names = (asked,) if isinstance(asked, str) else tuple(asked or ())
+    operations = tuple(each for name in names if (each := choose("--operation", Operation, name)))
+    operations = operations or chosen.operations
+    for operation in operations:
+        if not operation.rewrites:
+            rewriting = ", ".join(each for each in Operation if each.rewrites)
+            raise UsageError(
+                f"--operation: expected one of {rewriting}, found {operation}, which is a command of its own: "
+                f"nightkeep {operation}"
+            )
+    said.require_use(operations)
+    return operations
+
+
+def _as_stated(policy: EffectivePolicy, asked: Statement) -> EffectivePolicy:
+    """The policy's filter and clustering give way to the statement's also where that has none."""
+    clustering = None
+    if asked.columns:
+        same = policy.settings.clustering or Clustering(asked.columns, Curve.Z)
+        clustering = replace(same, columns=asked.columns, curve=Curve.Z)
+    stated = {"where": asked.where, "full": asked.full, "clustering": clustering}
+    return replace(policy, settings=policy.settings.model_copy(update=stated))
+
+
+def _run(
+    place: Place, chosen: EffectivePolicy, operations: Sequence[Operation], how: _How
+) -> tuple[RunDocument, ...]:  # fmt: skip
+    name = name_run(how.run_id)
+    checks = chosen.settings.check.enabled and not how.no_check
+    with start_engine(chosen, how.master, how.spark) as engine:
+        orders = [Order(each, name, place.reports, asked=how.asked) for each in operations]
+        return tuple(run_and_check(chosen, order, engine, checks=checks) for order in orders)
+
+
+def _digest(keys: Path) -> str:
+    """What stands for the content of a file of keys; its path where it cannot be read, which is told later."""
+    try:
+        with keys.open("rb") as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+    except OSError:
+        return str(keys)

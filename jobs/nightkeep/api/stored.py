@@ -1,0 +1,59 @@
+"""nightkeep.explain, history, report and release: what policies say, what was done and what is held."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nightkeep import reports as reporting
+from nightkeep.api.place import find_place
+from nightkeep.api.results import Explanation, Pages, Release, RunHistory
+from nightkeep.errors import UsageError
+from nightkeep.reports import RunDocument, read_history, render_index, render_run, write_page
+
+
+def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
+    """The policy in force for a table, and the line each value comes from."""
+    return Explanation(find_place(policy, None).policy.effective(table))
+
+
+def history(
+    table: str | None = None, *, policy: str | Path | None = None, reports: str | Path | None = None
+) -> RunHistory:
+    """What was done to a table, or to all, oldest first."""
+    place = find_place(policy, reports)
+    name = None if table is None else place.policy.effective(table).address.name
+    stored = read_history(place.reports, name)
+    return RunHistory(stored.documents, stored.unreadable)
+
+
+def release(table: str, *, policy: str | Path | None = None, reports: str | Path | None = None) -> Release:
+    """Lift the hold that a failed check put on a table."""
+    place = find_place(policy, reports)
+    name = place.policy.effective(table).address.name
+    return Release(name, reporting.release(place.reports, name))
+
+
+def report(
+    *, policy: str | Path | None = None, reports: str | Path | None = None, out: str | Path | None = None
+) -> Pages:
+    """Write the page of every run and the index over them, beside the documents unless `out` names a folder."""
+    place, now = find_place(policy, reports), datetime.now(UTC)
+    if not Path(place.reports).is_dir():
+        raise UsageError(f"{place.reports}: expected a folder of reports, found none")
+    stored = read_history(place.reports)
+    documents, folder = stored.documents, out or place.reports
+    pages: dict[str, Path] = {}
+    for name in dict.fromkeys(map(_run_name, documents)):
+        mine = [document for document in documents if _run_name(document) == name]
+        pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now))
+    index = render_index(
+        documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages[_run_name(d)].name,
+        unreadable=stored.unreadable,
+    )  # fmt: skip
+    return Pages(write_page(folder, "index", index), tuple(pages.values()), stored.unreadable)
+
+
+def _run_name(document: RunDocument) -> str:
+    """What the documents of one run over several tables have in common: run ids of a night end in the table."""
+    return document.run_id.removesuffix(f":{document.table}")
