@@ -74,3 +74,10 @@ def test_a_decimal_of_64_bits_is_one_number_and_a_wider_one_two() -> None:
 def test_what_cannot_be_a_key_is_named(columns: list["pa.ChunkedArray[object]"], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(digits_of("k", columns))
+
+
+def test_the_lower_half_of_a_wide_decimal_has_no_sign() -> None:
+    values = [decimal.Decimal(2**64 + lower) for lower in (0, 2**63 - 1, 2**63, 2**64 - 1)]
+    _, (lower,) = digits_of("k", [chunked([*values], pa.decimal128(38, 0))])
+    assert isinstance(lower, Integral)
+    assert lower.read(Slot(1, 0, 64), np.arange(4)).tolist() == [0, 2**63 - 1, 2**63, 2**64 - 1]

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -73,7 +74,15 @@ def test_narrow_columns_share_one_word_and_wide_ones_go_on_in_the_next() -> None
 
 
 def test_blocks_change_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = pa.table({"a": pa.array(range(10)), "b": pa.array([f"b{n}" for n in range(10)])})
-    whole = spelled(encode(rows)[0])
     monkeypatch.setattr(key_order, "_BLOCK_ROWS", 3)
-    assert spelled(encode(rows)[0]) == whole
+    rows = pa.table({"a": pa.array(range(10)), "b": pa.array([f"b{n}" for n in range(10)])})
+    assert spelled(encode(rows)[0]) == [(n << 8 | ord(str(n)),) for n in range(10)]
+
+
+@pytest.mark.parametrize(("kind", "nans"), [("<f4", [0x7FC00000, 0xFFC00000, 0x7F800001]),
+                                            ("<f8", [0x7FF8 << 48, 0xFFF8 << 48, 0x7FF0 << 48 | 1])])  # fmt: skip
+def test_every_nan_is_equal_and_last(kind: str, nans: list[int]) -> None:
+    bits = np.array([*nans, 0], np.dtype(kind.replace("f", "u"))).view(kind)
+    bits[-1] = np.inf
+    *words, infinity = spelled(encode(pa.table({"a": bits}))[0])
+    assert len(set(words)) == 1 and words[0] > infinity

@@ -63,6 +63,13 @@ def test_fields_come_back_as_they_were(fields: Fields) -> None:
     assert read_footer(pa.BufferReader(b"data" + footer_bytes(fields))) == fields
 
 
+@pytest.mark.parametrize("count", [0, 14, 15, 16, 300])
+@pytest.mark.parametrize("step", [1, 14, 15, 16])
+def test_long_lists_and_far_fields_are_spelled_out(count: int, step: int) -> None:
+    fields: Fields = {1: (I64, -1), 1 + step: (LIST, (I32, list(range(count))))}
+    assert read_footer(pa.BufferReader(footer_bytes(fields))) == fields
+
+
 def parquet(**settings: Any) -> bytes:
     sink = io.BytesIO()
     rows = pa.table(
