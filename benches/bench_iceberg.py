@@ -28,12 +28,12 @@ from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
 from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats import FORMATS
-from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import Order, care
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.spark.engine import Engine
 
 COLUMNS: tuple[Column, ...] = (
@@ -138,7 +138,9 @@ def rewritten(bench: Bench, table: Table) -> None:
 
 def converted(table: Table, ours_on: Engine) -> RunDocument:
     policy = load("tables.yaml", text="version: 1").effective(f"iceberg:{table.warehouse.name}/{table.name}")
-    order = Order(Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
+    order = RunOrder(
+        Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports")
+    )
     document = care(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
@@ -292,7 +294,9 @@ def upserts(folder: Path, rows: int, batches: int) -> None:
             path = folder / f"{rows}-{number}.parquet"
             change_file(path, rows, keyspace, seed=number)
             started = time.perf_counter()
-            done = apply_batch(address, Batch(f"b{number}", (str(path),), Mode.UPSERT, keys=KEYS), Workers())
+            done = apply_batch(
+                address, ChangeBatch(f"b{number}", (str(path),), ChangeMode.UPSERT, keys=KEYS), Workers()
+            )
             seconds.append(time.perf_counter() - started)
             reading.append(done.seconds["read"])
     written = [spent - read for spent, read in zip(seconds, reading, strict=True)]

@@ -34,10 +34,10 @@ from tests.drivers.iceberg_tables import Table, Warehouse
 from nightkeep.formats import FORMATS, open_table
 from nightkeep.model import Address, Run
 from nightkeep.protocol.table_files import Sweeps
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 from nightkeep.spark.engine import Engine
 
@@ -136,20 +136,20 @@ def theirs(spark: IcebergSpark, table: Table) -> Side:
 def ours(table: Table) -> Side:
     side = Side("Nightkeep")
     for _ in range(ROUNDS):
-        spent, (_, side.orphans) = timed(lambda: swept(table, Mode.DRY_RUN, InlineSets()))
+        spent, (_, side.orphans) = timed(lambda: swept(table, SweepMode.DRY_RUN, MemorySets()))
         side.seconds.append(spent)
-    side.removing, _ = timed(lambda: swept(table, Mode.DELETE, InlineSets()))
+    side.removing, _ = timed(lambda: swept(table, SweepMode.DELETE, MemorySets()))
     return side
 
 
-def swept(table: Table, mode: Mode, sets: Sets) -> tuple[Swept, set[str]]:
+def swept(table: Table, mode: SweepMode, sets: Sets) -> tuple[SweepResult, set[str]]:
     """The whole sweep, from the catalog to the names."""
     with closing(sets):
         found = looked(table, mode, sets)
         return found, {str(name).lstrip("/") for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
 
-def looked(table: Table, mode: Mode, sets: Sets) -> Swept:
+def looked(table: Table, mode: SweepMode, sets: Sets) -> SweepResult:
     opened = open_table(Address("iceberg", f"{table.warehouse.name}/{table.name}", "events"))
     assert isinstance(opened, Sweeps)
     run = Run("bench", "0" * 16, "bench", int(time.time() * 1000))
@@ -166,7 +166,7 @@ def compare(folder: Path, java: IcebergJava, name: str, *, live: int, orphans: i
         spark.sql("SELECT sum(id) FROM range(10)")
         # Theirs has its session, ours has imported what it runs: starting is in no ratio.
         importlib.import_module(FORMATS["iceberg"])
-        us, (_, expected) = ours(for_ours), swept(for_theirs, Mode.DRY_RUN, InlineSets())
+        us, (_, expected) = ours(for_ours), swept(for_theirs, SweepMode.DRY_RUN, MemorySets())
         them = theirs(spark, for_theirs)
         rows = [spark.sql(f"SELECT count(*) FROM {each.sql}", timeout=TIMEOUT).rows for each in (for_theirs, for_ours)]
     print(f"\n{live + orphans:,} data files, {live:,} of them live")
@@ -181,7 +181,7 @@ def measure_memory(folder: Path, java: IcebergJava, *, live: int, orphans: int) 
     spent, table = timed(lambda: made(java, folder, "large", live=live, orphans=orphans))
     print(f"\n{live + orphans:,} data files, {live:,} of them live, made in {spent:.0f} s")
     with largest() as peaks:
-        seconds, found = timed(lambda: swept_in_batches(table, InlineSets()))
+        seconds, found = timed(lambda: swept_in_batches(table, MemorySets()))
     print(f"  in one process: {seconds:.1f} s, {found:,} orphans; peak {peaks['python']:,} MiB")
     per_file = seconds / (live + orphans) * 1e6
     print(f"  {per_file:.1f} microseconds per file; 100 million: {per_file * 100 / 3600:.2f} hours of one core")
@@ -195,7 +195,7 @@ def measure_memory(folder: Path, java: IcebergJava, *, live: int, orphans: int) 
 
 def swept_in_batches(table: Table, sets: Sets) -> int:
     with closing(sets):
-        looked(table, Mode.DRY_RUN, sets)
+        looked(table, SweepMode.DRY_RUN, sets)
         return sum(batch.num_rows for batch in sets.orphans())
 
 

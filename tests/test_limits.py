@@ -42,7 +42,7 @@ from nightkeep.formats.iceberg.metadata.types import parquet_schema
 from nightkeep.formats.paimon.metadata.avro import read_container
 from nightkeep.formats.paimon.metadata.entries import read_list
 from nightkeep.formats.paimon.metadata.manifest_schemas import MANIFEST_LIST
-from nightkeep.formats.paimon.metadata.manifest_types import Kind, require_types
+from nightkeep.formats.paimon.metadata.manifest_types import RecordKind, require_types
 from nightkeep.formats.paimon.metadata.schema import option_bytes, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot_files import hinted, latest_id, numbered, parse_snapshot
 from nightkeep.model import Address
@@ -494,7 +494,7 @@ def test_types_that_are_called_by_their_name_are_manifests_too(tmp_path: Path) -
     """As pypaimon 1 writes them: statistics are written out once."""
     stats = record(("_MIN_VALUES", "bytes"), ("_MAX_VALUES", "bytes"))
     entry = record(("_KEY_STATS", {**stats, "name": "SimpleStats"}), ("_VALUE_STATS", "SimpleStats"))
-    require_types(record(("_FILE", {**entry, "name": "f"}), ("_KIND", "long")), Kind.MANIFEST)
+    require_types(record(("_FILE", {**entry, "name": "f"}), ("_KIND", "long")), RecordKind.MANIFEST)
 
 
 NUMBERS = (

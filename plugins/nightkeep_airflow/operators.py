@@ -23,7 +23,7 @@ from nightkeep.policy import load_usable
 from nightkeep.redaction import redact
 from nightkeep.spark.settings import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
-from nightkeep_airflow.results import Reported, as_json, awaits_check, parse, reported, retold
+from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, reported, retold
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.submitted import MARK, end
 
@@ -89,14 +89,14 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         first, more = next(iter(self.tables), "no table"), len(self.tables) - 1
         return f"{first} and {more} more" if more > 0 else first
 
-    def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[Reported, ...]:
+    def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
         """Run `script` over `tables` and return its result; whatever it started has ended then.
 
         Where a job dies at a table, another one tells of that as failed and does the rest. Raises AirflowException
         where too many die, or one wrote no result, AirflowFailException where it could not be understood: another try
         would not be either.
         """
-        results: tuple[Reported, ...] = ()
+        results: tuple[JobResult, ...] = ()
         left, died = list(tables), None
         for more in reversed(range(_JOBS)):
             entries, at = self._submit_once(script, left, context, died=died, last=not more)
@@ -111,7 +111,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
 
     def _submit_once(
         self, script: str, tables: Sequence[str], context: Context, *, died: str | None, last: bool
-    ) -> tuple[tuple[Reported, ...], str | None]:
+    ) -> tuple[tuple[JobResult, ...], str | None]:
         """What a job told, and the table at which it died, if another one can go on behind that."""
         with TemporaryDirectory(prefix="nightkeep-") as folder:
             result, at = Path(folder) / "result.json", None
@@ -248,7 +248,7 @@ def _require_no_secret(subject: str, text: str) -> None:
         raise AirflowFailException(f"{subject}: expected no credentials in it, found {redact(text)}")
 
 
-def _try_again(entries: Sequence[Reported], context: Context) -> None:
+def _try_again(entries: Sequence[JobResult], context: Context) -> None:
     ti = context["ti"]
     if entries and ti.try_number <= ti.max_tries:
         raise AirflowException("to be tried again: " + "; ".join(map(str, entries)))

@@ -16,7 +16,7 @@ from nightkeep.reports import RunDocument, load_document
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class JobResult:
     """One entry of a job's result file; `document` is the path of what was written about it, if anything.
 
     `checked` is whether the job itself knows of a check of what it published, where no document tells.
@@ -49,14 +49,14 @@ class Settled:
         return f"{self.table}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
 
 
-def parse(text: str) -> tuple[Reported, ...]:
+def parse(text: str) -> tuple[JobResult, ...]:
     """Entries of a result file. Raises ValueError or KeyError for anything else."""
     return tuple(reported(entry) for entry in json.loads(text))
 
 
-def reported(entry: Mapping[str, Any]) -> Reported:
+def reported(entry: Mapping[str, Any]) -> JobResult:
     """An entry as JSON holds it: from a result file or from an XCom."""
-    return Reported(
+    return JobResult(
         table=str(entry["table"]),
         operation=str(entry["operation"]),
         outcome=Outcome(str(entry["outcome"])),
@@ -73,7 +73,7 @@ def settled_result(entry: Mapping[str, Any]) -> Settled:
     return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"])))
 
 
-def awaits_check(entry: Reported) -> bool:
+def awaits_check(entry: JobResult) -> bool:
     """Whether a version was published that, by its document, no check has judged; in doubt one has not."""
     document = _document(entry)
     if document is None:
@@ -81,7 +81,7 @@ def awaits_check(entry: Reported) -> bool:
     return document.awaits_check
 
 
-def retold(entry: Reported) -> Reported:
+def retold(entry: JobResult) -> JobResult:
     """The entry as its document has it now; a published version must not pass unchecked."""
     document = _document(entry)
     if document is not None:
@@ -92,18 +92,18 @@ def retold(entry: Reported) -> Reported:
     return entry
 
 
-def settled(tables: Sequence[str], cared: Iterable[Reported]) -> list[Settled]:
+def settled(tables: Sequence[str], cared: Iterable[JobResult]) -> list[Settled]:
     """One Settled for each of `tables`, in their order."""
     last = {(r.table, r.operation): r for r in cared}
     return [_of_table(table, [r for r in last.values() if r.table == table]) for table in tables]
 
 
-def as_json(value: Reported | Settled) -> dict[str, object]:
+def as_json(value: JobResult | Settled) -> dict[str, object]:
     """What an XCom carries: names and paths, never a document's content."""
     return asdict(value)
 
 
-def _document(entry: Reported) -> RunDocument | None:
+def _document(entry: JobResult) -> RunDocument | None:
     """None where there is none that can be read: the night's other tables must not wait for its repair."""
     if entry.document is None:
         return None
@@ -113,7 +113,7 @@ def _document(entry: Reported) -> RunDocument | None:
         return None
 
 
-def _of_table(table: str, entries: Sequence[Reported]) -> Settled:
+def _of_table(table: str, entries: Sequence[JobResult]) -> Settled:
     if not entries:
         return Settled(table, Outcome.FAILED, "no job reported on this table; see the log of its group", ())
     worst = Outcome.worst(r.outcome for r in entries)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PluginSettings:
     """Where things are and how patient the DAGs are; paths are absolute, mostly there are no deadlines.
 
     A task or a run that takes longer than its timeout is ended. A scheduled run that starts later than `start_within`
@@ -28,7 +28,7 @@ class Settings:
     cores: int | None
 
 
-def from_environment(environ: Mapping[str, str], dags: Path) -> Settings:
+def from_environment(environ: Mapping[str, str], dags: Path) -> PluginSettings:
     """Settings of the DAG files in the folder `dags`.
 
     NIGHTKEEP_POLICY (`dags/tables.yaml`), NIGHTKEEP_REPORTS (`reports` beside the policy), NIGHTKEEP_JOBS
@@ -42,7 +42,7 @@ def from_environment(environ: Mapping[str, str], dags: Path) -> Settings:
 
     policy = Path(environ.get("NIGHTKEEP_POLICY") or dags / "tables.yaml").absolute()
     deadline, cores = environ.get("NIGHTKEEP_DEADLINE_MINUTES"), environ.get("NIGHTKEEP_SPARK_CORES")
-    return Settings(
+    return PluginSettings(
         policy=str(policy),
         reports=str(Path(environ.get("NIGHTKEEP_REPORTS") or policy.parent / "reports").absolute()),
         jobs=str(Path(environ.get("NIGHTKEEP_JOBS") or dags.parent / "jobs").absolute()),

@@ -53,7 +53,7 @@ from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.results import Settled, as_json, reported, retold, settled, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.runs import run_prefix
-from nightkeep_airflow.settings import Settings
+from nightkeep_airflow.settings import PluginSettings
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def table_asset(table: str) -> Asset:
     return Asset(name=f"nightkeep/{table}", uri=f"x-nightkeep://tables/{quote(table, safe='')}")
 
 
-def care_for(groups: XComArg, settings: Settings, *, operation: str = "", options: Iterable[str] = ()) -> None:
+def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", options: Iterable[str] = ()) -> None:
     """The chain of this module behind `groups`, a task that returns lists of table names.
 
     A blank `operation` is what each table's policy asks for. `operation` and `options` may be templates; an
@@ -115,7 +115,7 @@ def care_for(groups: XComArg, settings: Settings, *, operation: str = "", option
     page(results, settings.policy, settings.reports)
 
 
-def sweep_for(groups: XComArg, settings: Settings) -> None:
+def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
     """Expire and sweep behind `groups`, a task that returns lists of table names, as each table's policy says."""
 
     @task_group(group_id="group")
@@ -130,7 +130,7 @@ def sweep_for(groups: XComArg, settings: Settings) -> None:
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
 
 
-def _submit(settings: Settings) -> dict[str, Any]:
+def _submit(settings: PluginSettings) -> dict[str, Any]:
     return {
         "conn_id": CONNECTION,
         "pool": POOL,
@@ -143,7 +143,7 @@ def _submit(settings: Settings) -> dict[str, Any]:
     }
 
 
-def scheduled_groups(settings: Settings) -> XComArg:
+def scheduled_groups(settings: PluginSettings) -> XComArg:
     """Groups of all tables, for a run that starts in time."""
     groups = policy_groups(settings.policy)
     in_time(settings.start_within.total_seconds()) >> groups

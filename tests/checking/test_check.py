@@ -24,12 +24,12 @@ from nightkeep.checking import expectations
 from nightkeep.checking.check import check, sample
 from nightkeep.checking.diff import diff
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
-from nightkeep.formats.paimon.spark.view import PaimonRelation
+from nightkeep.formats.paimon.spark.view import PaimonView
 from nightkeep.model import Address, UnitKey, VersionIdentity
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.check_report import CheckReport, Difference
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import UnitState, Version
+from nightkeep.spark.view import TableVersion, UnitState
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"
 
@@ -230,7 +230,7 @@ def test_a_format_that_compares_with_parents_needs_no_older_version(
 ) -> None:
     (orders / "snapshot" / "snapshot-2").unlink()
     request = CheckRequest(address(orders), version=4, base_version=2)
-    monkeypatch.setattr(PaimonRelation, "compares_with_parent", True)
+    monkeypatch.setattr(PaimonView, "compares_with_parent", True)
     report = check(request, spark=spark)
     assert (report.status, report.reason) == (CheckStatus.PASSED, None)
     (orders / "snapshot" / "snapshot-3").unlink()
@@ -275,7 +275,7 @@ def test_whatever_a_check_meets_is_errored_and_no_judgement(
     def fail(*_: object, **__: object) -> None:
         raise broken
 
-    monkeypatch.setattr(PaimonRelation, at, fail)
+    monkeypatch.setattr(PaimonView, at, fail)
     report = check(CheckRequest(address(SAMPLES / "untouched"), 2), spark=spark)
     assert (report.status, report.results, report.differences) == (CheckStatus.ERRORED, (), ())
     assert report.reason is not None and report.reason.startswith(told) and "\n" not in report.reason
@@ -326,9 +326,9 @@ def test_a_version_that_took_the_number_of_ours_is_not_judged(spark: SparkSessio
 # ---- how much is read ----
 
 
-def version(number: int, sizes: Sequence[int]) -> Version:
+def version(number: int, sizes: Sequence[int]) -> TableVersion:
     units = {UnitKey("", i): UnitState(i, size, 0, frozenset()) for i, size in enumerate(sizes)}
-    return Version(number, number - 1, "", None, units, frozenset(units), rows_told=0, rows_listed=0)
+    return TableVersion(number, number - 1, "", None, units, frozenset(units), rows_told=0, rows_listed=0)
 
 
 SIZES = st.lists(st.integers(0, 100), min_size=1, max_size=30)

@@ -17,8 +17,8 @@ from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.check_values import Content
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus
-from nightkeep.retention import UpkeepOrder, upkept
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention import RetentionOrder, upkept
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -45,7 +45,9 @@ def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spar
     (tmp_path / "table" / left_over).write_bytes(b"left over")
     os.utime(tmp_path / "table" / left_over, (time.time() - 40 * 24 * 60 * 60,) * 2)
     policy = load("none.yaml", text="version: 1").effective(f"{kind}:{tmp_path}/table")
-    order = UpkeepOrder(operation=Operation.SWEEP, run_id="r", reports=str(tmp_path / "reports"), mode=Mode.DELETE)
+    order = RetentionOrder(
+        operation=Operation.SWEEP, run_id="r", reports=str(tmp_path / "reports"), mode=SweepMode.DELETE
+    )
     found = upkept(policy, order, Running(spark))
     assert (found.outcome, found.reason) == (Outcome.VERIFIED, "1 orphans of 9 bytes deleted")
     assert {result.status for result in found.expectations.results} == {CheckStatus.PASSED}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from nightkeep.clustering.advise import advise
-from nightkeep.clustering.layout import Layout
+from nightkeep.clustering.layout import TableLayout
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Address, Curve
@@ -29,11 +29,11 @@ class Laid:
     address: Address = ADDRESS
     version: int = 3
 
-    def layout(self, snapshot: Any) -> Layout:
+    def layout(self, snapshot: Any) -> TableLayout:
         cuts = np.linspace(0, self.rows.num_rows, self.files + 1).astype(int)
         parts = [self.rows.slice(a, b - a) for a, b in pairwise(cuts)]
         bounds = {name: self._bounds([part.column(name) for part in parts]) for name in self.rows.column_names}
-        return Layout(np.zeros(self.files, np.int64), np.full(self.files, MEGABYTE), bounds)
+        return TableLayout(np.zeros(self.files, np.int64), np.full(self.files, MEGABYTE), bounds)
 
     def sample(self, snapshot: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
         yield 0, self.rows.select(columns).slice(0, rows)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightkeep.clustering import sorting, wide_task
-from nightkeep.clustering.columns import Columns
+from nightkeep.clustering.columns import ClusterColumns
 from nightkeep.clustering.cubes import cube_mark, marked_cube
 from nightkeep.clustering.even_files import write_packed
 from nightkeep.clustering.packing import is_settled, packing, packing_work
@@ -308,7 +308,7 @@ class Column:
 def test_a_column_of_that_very_name_goes_before_one_of_another_case() -> None:
     """Iceberg's names may differ in case alone."""
     both = (Column(("A",)), Column(("a",)))
-    columns = Columns(both, both, (), "")
+    columns = ClusterColumns(both, both, (), "")
     assert columns.resolved(Clustering(("a",), Curve.Z)).columns == ("a",)
     assert columns.resolved(Clustering(("A",), Curve.Z)).columns == ("A",)
     assert columns.paths(Clustering(("a", "A"), Curve.Z)) == (("a",), ("A",))
@@ -316,7 +316,7 @@ def test_a_column_of_that_very_name_goes_before_one_of_another_case() -> None:
 
 def test_a_column_of_another_case_than_a_partition_column_is_another_column() -> None:
     leaves = tuple(Column((name,)) for name in ("p", "P", "n"))
-    columns = Columns(leaves, leaves, ("p",), "")
+    columns = ClusterColumns(leaves, leaves, ("p",), "")
     assert columns.paths(Clustering(("P",), Curve.HILBERT)) == (("P",),)
     with pytest.raises(UsageError, match=r"cluster by p: it is a partition column, .*; P, n would work"):
         columns.paths(Clustering(("p",), Curve.HILBERT))
@@ -324,7 +324,7 @@ def test_a_column_of_another_case_than_a_partition_column_is_another_column() ->
 
 def test_a_name_in_another_case_is_the_one_column_that_it_may_mean() -> None:
     leaves = tuple(Column((name,)) for name in ("Id", "aB", "Ab"))
-    columns = Columns(leaves, leaves, ("Day",), "")
+    columns = ClusterColumns(leaves, leaves, ("Day",), "")
     assert columns.paths(Clustering(("ID",), Curve.HILBERT)) == (("Id",),)
     with pytest.raises(UsageError, match=r"cluster by ab: expected one column of that name, found aB, Ab"):
         columns.paths(Clustering(("ab",), Curve.HILBERT))
@@ -333,6 +333,6 @@ def test_a_name_in_another_case_is_the_one_column_that_it_may_mean() -> None:
 
 
 def test_advice_of_the_format_is_told() -> None:
-    columns = Columns((Column(("a",)), Column(("b",))), (Column(("b",)),), (), "set this and that")
+    columns = ClusterColumns((Column(("a",)), Column(("b",))), (Column(("b",)),), (), "set this and that")
     with pytest.raises(UsageError, match=r"cluster by a: it has no statistics, .*; set this and that; b would work"):
         columns.paths(Clustering(("a",), Curve.Z))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nightkeep.clustering.even_files import Forgotten, probed, write_even
+from nightkeep.clustering.even_files import CountingStorage, probed, write_even
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,6 @@ def test_a_probe_says_what_a_row_takes_and_loses_none() -> None:
 
 
 def test_what_is_forgotten_is_counted() -> None:
-    with Forgotten("anywhere").create("name") as sink:
+    with CountingStorage("anywhere").create("name") as sink:
         sink.write(b"four")
         assert sink.tell() == 4

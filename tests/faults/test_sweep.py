@@ -17,7 +17,7 @@ from nightkeep.errors import NotCreated, RefusedTable, UsageError
 from nightkeep.model import Outcome
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.quarantine_manifest import quarantines
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 OLD = ("data/day=1/old one.dat", "data/old.dat")
@@ -36,7 +36,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         toy.write(*LIVE, *OLD)
         toy.commit(1, *LIVE)
         if what in ("restore", "purge"):
-            assert toy.swept(Mode.QUARANTINE, "run-1").acted.files == len(OLD)
+            assert toy.swept(SweepMode.QUARANTINE, "run-1").acted.files == len(OLD)
         made[what] = toy.folder
     return made
 
@@ -184,7 +184,7 @@ def test_a_restore_finishes_what_a_killed_quarantine_began(
             assert process.end() == -signal.SIGKILL
         toy = Toy(LocalStorage(str(table)))
         if what == "another":
-            assert toy.swept(Mode.QUARANTINE, "run-2").closed == ("run-1",)
+            assert toy.swept(SweepMode.QUARANTINE, "run-2").closed == ("run-1",)
             _all_back(toy)
         else:
             assert restore(toy.territory(), "run-1", now_ms=NOW).conflicts == ()
@@ -202,7 +202,7 @@ def test_a_sweep_at_work_is_not_meddled_with(templates: dict[str, Path], all_fil
         with child(hold, str(table), "run-1", at) as process:
             assert process.hear() == "waiting"
             with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
-                toy.swept(Mode.DELETE, "run-2")
+                toy.swept(SweepMode.DELETE, "run-2")
             with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
                 restore(toy.territory(), "run-1", now_ms=NOW)
             process.say("go")

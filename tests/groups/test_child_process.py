@@ -21,7 +21,7 @@ from tests.support.commands import said
 
 from nightkeep.commands.job import check_job, run_job, sweep_job
 from nightkeep.errors import CorruptMetadata, ReaderEnded, RefusedTable
-from nightkeep.groups.child_process import Apart
+from nightkeep.groups.child_process import ChildProcess
 from nightkeep.redaction import HIDDEN, learn, redact
 from nightkeep.reports import load_document
 from nightkeep.spark.engine import Engine
@@ -181,7 +181,7 @@ class TestApart:
     """One child, and another after its death."""
 
     def test_one_child_does_what_is_asked_until_it_dies(self) -> None:
-        with Apart() as apart:
+        with ChildProcess() as apart:
             first = apart.call("t", os.getpid)
             assert first not in (os.getpid(), None) and apart.call("t", os.getpid) == first
             with pytest.raises(ReaderEnded, match=r"^t: .* was ended by SIGABRT$"):
@@ -190,7 +190,7 @@ class TestApart:
         assert not children()
 
     def test_a_child_that_died_between_two_tables_is_nobodys_fault(self) -> None:
-        with Apart() as apart:
+        with ChildProcess() as apart:
             first = apart.call("t", os.getpid)
             os.kill(first, signal.SIGKILL)
             _wait_for_end(psutil.Process(first))
@@ -204,14 +204,14 @@ class TestApart:
         ],
     )  # fmt: skip
     def test_what_is_raised_comes_back_as_itself(self, failure: Exception) -> None:
-        with Apart() as apart, pytest.raises(type(failure)) as raised:
+        with ChildProcess() as apart, pytest.raises(type(failure)) as raised:
             apart.call("t", partial(_raise, failure))
         assert str(raised.value) == str(failure)
         assert "in _raise" in str(raised.value.__cause__)
 
     def test_a_secret_that_the_child_learns_is_known_here(self) -> None:
         secret = "a-word-of-the-child"
-        with Apart() as apart:
+        with ChildProcess() as apart:
             apart.call("t", partial(learn, {"password": secret}))
         assert redact(f"found {secret}") == f"found {HIDDEN}"
 

@@ -13,7 +13,7 @@ from tests.drivers.memory_engine import MemoryEngine
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.groups.crashed_table import DIED
-from nightkeep.groups.run_group import Group, Reported, care_for_group, check_group
+from nightkeep.groups.run_group import Group, StoredDocument, care_for_group, check_group
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Overrides, load
@@ -52,7 +52,7 @@ def group(folder: Path, *tables: str, **more: Any) -> Group:
     return Group(load(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
 
 
-def cared(found: Group, *operations: Operation) -> list[Reported]:
+def cared(found: Group, *operations: Operation) -> list[StoredDocument]:
     with _engine() as engine:
         return [*care_for_group(found, operations, engine)]
 
@@ -61,7 +61,7 @@ def _engine() -> Engine:
     return Engine(master="local[1]", task_memory_bytes=1 << 30)
 
 
-def told(found: list[Reported]) -> list[tuple[str, Operation, Outcome]]:
+def told(found: list[StoredDocument]) -> list[tuple[str, Operation, Outcome]]:
     return [(each.document.table, each.document.operation, each.document.outcome) for each in found]
 
 
@@ -174,10 +174,10 @@ class TestCheck:
         text = (folder / "tables.yaml").read_text()
         (folder / "tables.yaml").write_text(text.replace("enabled: false", "enabled: true"))
 
-    def care(self, folder: Path, engine: Checking, *tables: str) -> list[Reported]:
+    def care(self, folder: Path, engine: Checking, *tables: str) -> list[StoredDocument]:
         return [*care_for_group(group(folder, *tables), (Operation.OPTIMIZE,), cast(Engine, engine))]
 
-    def check(self, folder: Path, engine: Checking, *tables: str) -> list[Reported]:
+    def check(self, folder: Path, engine: Checking, *tables: str) -> list[StoredDocument]:
         return [*check_group(group(folder, *tables), cast(Engine, engine))]
 
     def test_comes_right_after_each_publish_between_two_documents(self, folder: Path) -> None:

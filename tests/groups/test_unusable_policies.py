@@ -14,7 +14,7 @@ from tests.support.commands import said
 
 from nightkeep.commands.job import run_job, sweep_job
 from nightkeep.errors import PolicyError, UsageError
-from nightkeep.groups.run_group import Group, Reported, care_for_group, check_group
+from nightkeep.groups.run_group import Group, StoredDocument, care_for_group, check_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides, groups, load, load_usable
 from nightkeep.reports import load_history
@@ -56,11 +56,11 @@ def group(folder: Path, *tables: str, **more: Any) -> Group:
     return Group(load_usable(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
 
 
-def outcomes(found: list[Reported]) -> list[tuple[str, Outcome]]:
+def outcomes(found: list[StoredDocument]) -> list[tuple[str, Outcome]]:
     return [(each.document.table, each.document.outcome) for each in found]
 
 
-def cared(folder: Path, *tables: str) -> list[Reported]:
+def cared(folder: Path, *tables: str) -> list[StoredDocument]:
     return [*care_for_group(group(folder, *tables), (), cast(Engine, Checking(folder)))]
 
 

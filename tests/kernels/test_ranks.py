@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES
 
-from nightkeep.kernels.ranks import Bounds, Sample, bounds_of, noise, rank_ids
+from nightkeep.kernels.ranks import RangeBounds, Sample, bounds_of, noise, rank_ids
 
 KINDS = [*KEY_TYPES, pa.uint64(), pa.dictionary(pa.int32(), pa.string())]
 MANY = 20_000
@@ -197,7 +197,7 @@ def test_a_type_without_an_order_is_refused() -> None:
 
 def test_bounds_cross_processes() -> None:
     bounds = bounds_of([Sample(TEXTS["short"], MANY)], 50)
-    again: Bounds = pickle.loads(pickle.dumps(bounds))
+    again: RangeBounds = pickle.loads(pickle.dumps(bounds))
     assert again.values.equals(bounds.values) and again.ids.tolist() == bounds.ids.tolist()
     assert len(pickle.dumps(bounds)) < 5000
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.kernels import row_groups
-from nightkeep.kernels.row_groups import Limit, Source, with_bounds, with_dictionaries
+from nightkeep.kernels.row_groups import ChunkSource, FileLimit, with_bounds, with_dictionaries
 
 sizes = st.lists(st.integers(0, 30), max_size=8)
 
@@ -18,7 +18,7 @@ def chunks_of(sizes: list[int]) -> list[pa.Table]:
 
 @given(sizes, st.lists(st.integers(1, 40)))
 def test_a_source_hands_out_every_row_once(sizes: list[int], wanted: list[int]) -> None:
-    source, rows = Source(chunks_of(sizes)), list(range(sum(sizes)))
+    source, rows = ChunkSource(chunks_of(sizes)), list(range(sum(sizes)))
 
     for count in wanted:
         assert (source.row_bytes is None) == (not rows)
@@ -29,7 +29,7 @@ def test_a_source_hands_out_every_row_once(sizes: list[int], wanted: list[int]) 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 400), st.integers(1, 16))
 def test_groups_of_a_file_by_rows_are_even(rows: int, most: int, group_bytes: int, row_bytes: int) -> None:
-    limit, written, groups = Limit(None, rows, group_bytes), 0, []
+    limit, written, groups = FileLimit(None, rows, group_bytes), 0, []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_groups, "ROW_GROUP_ROWS", most)
         while count := limit.group_rows(row_bytes, None, size=0, written=written):
@@ -45,7 +45,7 @@ def test_groups_of_a_file_by_rows_are_even(rows: int, most: int, group_bytes: in
 
 @given(st.integers(1, 10**6), st.integers(1, 100))
 def test_a_file_by_bytes_ends_near_its_target(target: int, row_bytes: int) -> None:
-    limit, written = Limit(target, None), 0
+    limit, written = FileLimit(target, None), 0
     while count := limit.group_rows(8.0, row_bytes, size=written * row_bytes, written=written):
         written += count
 
@@ -55,11 +55,11 @@ def test_a_file_by_bytes_ends_near_its_target(target: int, row_bytes: int) -> No
 def test_there_is_one_limit() -> None:
     for limits in ((None, None), (1, 1), (0, None), (None, -1)):
         with pytest.raises(ValueError, match="expected one limit of 1 or more"):
-            Limit(*limits)
+            FileLimit(*limits)
 
 
 def test_nothing_is_left_of_a_source_without_rows() -> None:
-    assert Limit(None, 5).group_rows(Source([]).row_bytes, None, size=0, written=0) == 0
+    assert FileLimit(None, 5).group_rows(ChunkSource([]).row_bytes, None, size=0, written=0) == 0
 
 
 def test_columns_of_many_values_get_no_dictionary_and_floats_no_bounds() -> None:

@@ -21,10 +21,10 @@ from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
 from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
-from nightkeep.retention.file_check import Presence, presence
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.file_check import FileCheck, presence
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import Mode, Restored, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 GOLDEN = Path(__file__).parents[1] / "delta" / "golden"
@@ -81,26 +81,28 @@ class InStore:
         plans = self.folder.glob("_nightkeep/quarantine/*/plan-*")
         return {str(json.loads(path.read_text().partition("\n")[0])["run_id"]) for path in plans}
 
-    def swept(self, mode: Mode = Mode.DRY_RUN, run_id: str = "weekly", **order: Any) -> tuple[Swept, set[str]]:
+    def swept(
+        self, mode: SweepMode = SweepMode.DRY_RUN, run_id: str = "weekly", **order: Any
+    ) -> tuple[SweepResult, set[str]]:
         """What a sweep says, and its orphans."""
-        with closing(InlineSets()) as sets:
+        with closing(MemorySets()) as sets:
             asked = SweepOrder(mode, **{"max_share": 1.0, **order})
             told = sweep(self.opened, asked, _run(run_id, Operation.SWEEP), sets=sets)
             return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
-    def restored(self, run_id: str = "weekly") -> Restored:
+    def restored(self, run_id: str = "weekly") -> RestoreResult:
         return restore(self.opened.territory(), run_id, now_ms=_now_ms())
 
     def expired(self, *, days: int = 30) -> Expired:
         """Of all versions but the last, as if it were so many days later."""
         now_ms = _now_ms() + days * DAY_MS
-        order = ExpireOrder(Mode.DELETE, ExpireRequest(now_ms, retain_last=1), Retention(now_ms, 0))
+        order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms, retain_last=1), Retention(now_ms, 0))
         run = _run("monthly", Operation.EXPIRE)
-        with closing(InlineSets()) as sets:
+        with closing(MemorySets()) as sets:
             return expire(self.opened, order, run, sets=lambda: sets, before=lambda _: None)
 
-    def presence(self) -> Presence:
-        return presence(self.opened, Retention(_now_ms(), 7 * DAY_MS), sets=InlineSets, salt="s")
+    def presence(self) -> FileCheck:
+        return presence(self.opened, Retention(_now_ms(), 7 * DAY_MS), sets=MemorySets, salt="s")
 
 
 def _now_ms() -> int:

@@ -30,7 +30,7 @@ from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimo
 from nightkeep.formats import open_table
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import Fingerprint, Outcome, View
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 ROOT = Path(__file__).parents[2]
 ODD_DAYS = ("a b", "100%", "x/y", "%2F", "\u00e4\u4e16", "q=1", "1+1", "it's & <so>")
@@ -174,7 +174,7 @@ def test_what_is_left_over_goes_comes_back_and_goes_for_good(
     before = table.files()
     assert (len(before), table.swept()[1]) == (len(whole) + len(LEFT[kind]), planted)
 
-    told, _ = table.swept(Mode.QUARANTINE)
+    told, _ = table.swept(SweepMode.QUARANTINE)
     assert (told.outcome, told.acted.files, told.failed) == (Outcome.VERIFIED, len(planted), ())
     assert table.files() == whole and table.aside() == sorted(before[each] for each in planted)
     assert lake.rows(name, lakes, paimon_java) == rows
@@ -184,7 +184,7 @@ def test_what_is_left_over_goes_comes_back_and_goes_for_good(
     assert (back.files, back.conflicts, table.aside()) == (len(planted), (), [])
     assert table.files() == before
     table.age(planted)
-    told, orphans = table.swept(Mode.DELETE, "weekly-2")
+    told, orphans = table.swept(SweepMode.DELETE, "weekly-2")
     assert (told.outcome, told.acted.files, orphans) == (Outcome.VERIFIED, len(planted), planted)
     assert table.files() == whole
     assert lake.rows(name, lakes, paimon_java) == rows

@@ -13,7 +13,7 @@ from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimo
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import clients
 
 ALWAYS = 1_000
@@ -86,7 +86,7 @@ def test_what_is_mended_by_asking_again_changes_nothing(
         faults.fail(503, request=NEXT_PAGE)
     elif fault == "metadata cut once":
         faults.cut(request=METADATA[kind])
-    told, orphans = table.swept(Mode.QUARANTINE)
+    told, orphans = table.swept(SweepMode.QUARANTINE)
     assert (told.outcome, told.acted.files) == (Outcome.VERIFIED, 4)
     assert orphans == before.keys() - table.files().keys() and len(orphans) == 4
     assert faults.asked(NEXT_PAGE) > 3
@@ -111,7 +111,7 @@ def test_what_cannot_be_listed_or_read_ends_the_sweep(kind: str, fault: str, tab
     faults.pages(3)
     broken = faults.fail(status, request=request or METADATA[kind], way=way, times=ALWAYS)
     with pytest.raises((OSError, EvidenceError)):
-        table.swept(Mode.DELETE)
+        table.swept(SweepMode.DELETE)
     assert broken.seen
     assert table.files() == before
     broken.times = 0
@@ -125,7 +125,7 @@ def test_a_live_file_under_another_name_ends_the_sweep(kind: str, table: InStore
     key = str((table.root / live).relative_to(table.bucket))
     faults.respell(key, key.replace(".parquet", "-lost.parquet"))
     with pytest.raises(EvidenceError):
-        table.swept(Mode.DELETE)
+        table.swept(SweepMode.DELETE)
     assert table.files() == before
 
 
@@ -147,13 +147,13 @@ def test_a_move_that_fails_is_ended_by_the_next(
     monkeypatch.setattr("nightkeep.retention.orphans.sweep_table.store_ahead_ms", lambda *_: 0)
     before, (_, request, way, status) = table.files(), ACTING[fault]
     broken = faults.fail(status, request=request, way=way, times=5)
-    first, orphans = table.swept(Mode.QUARANTINE)
+    first, orphans = table.swept(SweepMode.QUARANTINE)
     assert broken.seen and len(orphans) == 4
     assert first.outcome is Outcome.FAILED or first.acted.files == 4
     assert {*table.files().values(), *table.aside()} == {*before.values()}
     assert not table.presence().faults
     broken.times = 0
-    table.swept(Mode.QUARANTINE, "weekly-2")
+    table.swept(SweepMode.QUARANTINE, "weekly-2")
     assert table.aside() == sorted(before[name] for name in orphans)
     assert table.files().keys() == before.keys() - orphans
     assert not table.presence().faults
@@ -171,12 +171,12 @@ def test_files_that_a_bulk_delete_leaves_are_named_and_go_with_the_next(
     # The store knows the table's folder as a part of the key.
     key = str((table.root / held).relative_to(table.bucket))
     faults.lock(key, times=ALWAYS)
-    told, orphans = table.swept(Mode.DELETE)
+    told, orphans = table.swept(SweepMode.DELETE)
     assert (told.outcome, told.acted.files, len(orphans)) == (Outcome.FAILED, 3, 4)
     assert [name for name, _ in told.failed] == [held]
     assert held in table.files() and not table.presence().faults
     faults.lock(key, times=0)
-    told, orphans = table.swept(Mode.DELETE, "weekly-2")
+    told, orphans = table.swept(SweepMode.DELETE, "weekly-2")
     assert (told.outcome, told.acted.files, orphans) == (Outcome.VERIFIED, 1, {held})
     assert len(table.files()) == len(before) - 4 and not table.presence().faults
 
@@ -201,6 +201,6 @@ def test_what_an_expiry_cannot_delete_is_found_by_the_next_sweep(
     assert not table.presence().faults
     faults.lock(keys[1], times=0)
     table.age(table.files())
-    told, orphans = table.swept(Mode.DELETE)
+    told, orphans = table.swept(SweepMode.DELETE)
     assert (told.outcome, lost in orphans) == (Outcome.VERIFIED, True)
     assert not table.presence().faults and table.swept()[1] == set()

@@ -12,7 +12,7 @@ from tests.support.airflow_home import ROOT, Airflow, airflow_home, with_databas
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, load_document, store
-from nightkeep_airflow.results import Reported, Settled, awaits_check, reported, retold, settled
+from nightkeep_airflow.results import JobResult, Settled, awaits_check, reported, retold, settled
 from nightkeep_airflow.runs import run_prefix
 
 
@@ -308,8 +308,8 @@ def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:
 
 
 def test_a_table_is_settled_by_the_worst_of_its_operations() -> None:
-    def of(operation: str, outcome: Outcome) -> Reported:
-        return Reported("t", operation, outcome, f"{outcome} because", f"{operation}.json")
+    def of(operation: str, outcome: Outcome) -> JobResult:
+        return JobResult("t", operation, outcome, f"{outcome} because", f"{operation}.json")
 
     cared = [of("upgrade", Outcome.VERIFIED), of("optimize", Outcome.CONFLICTED)]
     assert settled(["t", "u"], cared) == [
@@ -321,13 +321,13 @@ def test_a_table_is_settled_by_the_worst_of_its_operations() -> None:
 class TestRetold:
     """What an entry is once its document is asked."""
 
-    def stored(self, folder: Path, outcome: Outcome, check: CheckStatus, version: int | None = 7) -> Reported:
+    def stored(self, folder: Path, outcome: Outcome, check: CheckStatus, version: int | None = 7) -> JobResult:
         now = datetime.now(UTC)
         document = RunDocument(
             run_id="r", table="t", format="paimon", operation=Operation.OPTIMIZE, outcome=outcome, reason="because",
             committed_version=version, expectations=Expectations(check), started_at=now, finished_at=now,
         )  # fmt: skip
-        return Reported("t", "optimize", Outcome.VERIFIED, "", str(store(document, folder)), 7)
+        return JobResult("t", "optimize", Outcome.VERIFIED, "", str(store(document, folder)), 7)
 
     @pytest.mark.parametrize("check", CheckStatus)
     def test_verified_is_what_a_check_has_judged(self, tmp_path: Path, check: CheckStatus) -> None:
@@ -356,7 +356,7 @@ class TestRetold:
         path = tmp_path / "document.json"
         if content is not None:
             path.write_bytes(content)
-        entry = Reported("t", "optimize", Outcome.VERIFIED, "", str(path), 7)
+        entry = JobResult("t", "optimize", Outcome.VERIFIED, "", str(path), 7)
         for each in (entry, replace(entry, document=None)):
             assert awaits_check(each)
             assert retold(each).outcome is Outcome.FAILED

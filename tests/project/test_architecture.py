@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -119,7 +120,7 @@ RIMS = {"run_group.py", "check.py", "child_process.py"}
 process that reads for a group."""
 MANY_VERBS = {
     "Reads", "Writes", "Storage", "LocalStorage", "DeltaTable", "IcebergTable", "MemoryTable", "PaimonTable",
-    "Relation", "PaimonRelation", "DeltaRelation", "IcebergRelation", "ObjectStorage",
+    "TableView", "PaimonView", "DeltaView", "IcebergView", "ObjectStorage",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 
@@ -346,6 +347,16 @@ def test_a_module_and_its_functions_stay_small(path: Path) -> None:
 def test_names_say_what_a_thing_is(path: Path) -> None:
     assert not re.fullmatch(r"_?(utils?|common|helpers?|base|misc|core|managers?|handlers?)", path.stem)
     assert not [c.name for c in classes(path) if re.search(r"(Manager|Handler|Helper|Utils?|Impl|Base)$", c.name)]
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    names = Counter(
+        node.name
+        for path in sources("jobs", "plugins")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in sorted(names.items()) if count > 1] == []
 
 
 @each_module

@@ -28,8 +28,8 @@ from tests.formats.paimon.upgrade import upgrade
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
 from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
 from nightkeep.retention.orphans.sweep_table import sweep
 from nightkeep.storage import LocalStorage
 from nightkeep.storage.times import TICK_MS, happened_ms, not_ahead
@@ -228,8 +228,8 @@ def gone(name: str) -> Mapping[str, Any]:
 
 def expired(log: Log, *, clock: Callable[[], int] = now_ms) -> tuple[Expired, set[str]]:
     """What an expiry says, and which data files are gone since."""
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(clock()), Retention(clock(), 0))
-    done = expire(delta(log.folder), order, run_of(), sets=InlineSets, before=lambda _: None, clock=clock)
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(clock()), Retention(clock(), 0))
+    done = expire(delta(log.folder), order, run_of(), sets=MemorySets, before=lambda _: None, clock=clock)
     return done, {name for name in "abc" if not (log.folder / data(name)).exists()}
 
 
@@ -275,9 +275,9 @@ def of_the_future(table: Table, *days: float) -> None:
 def test_snapshots_of_iceberg_go_by_their_manifest_lists(iceberg_table: Table) -> None:
     of_the_future(iceberg_table, 9, 9, 1)
     before = [each["snapshot-id"] for each in iceberg_table.document()["snapshots"]]
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     table = runs.opened(iceberg_table)
-    done = expire(table, order, Run("expiry", "0" * 16, "a", now_ms()), sets=InlineSets, before=lambda _: None)
+    done = expire(table, order, Run("expiry", "0" * 16, "a", now_ms()), sets=MemorySets, before=lambda _: None)
     assert done.outcome is Outcome.VERIFIED
     assert [each["snapshot-id"] for each in iceberg_table.document()["snapshots"]] == before[2:]
 
@@ -302,8 +302,8 @@ def test_a_tombstone_is_as_old_as_the_store_tells(log: Log) -> None:
     touched(log.log / f"{1:020d}.json", now_ms() - 7 * DAY_MS + HOUR_MS // 4)
     touched(log.folder / data("a"), now_ms() - 30 * DAY_MS)
     run = Run("weekly", run_token("weekly", Operation.SWEEP), "a", half_an_hour_ahead())
-    sets = InlineSets()
-    order = SweepOrder(Mode.DELETE, max_share=1.0)
+    sets = MemorySets()
+    order = SweepOrder(SweepMode.DELETE, max_share=1.0)
     assert sweep(delta(log.folder), order, run, sets=sets, clock=half_an_hour_ahead).outcome is Outcome.UNCHANGED
     sets.close()
     assert (log.folder / data("a")).exists()
@@ -317,8 +317,8 @@ def test_what_a_history_tells_of_removals_is_of_the_stores_time(tmp_path: Path) 
     orphan.write_bytes(b"left behind")
     touched(orphan, now_ms() - 30 * DAY_MS)
     run = Run("weekly", run_token("weekly", Operation.SWEEP), "a", half_an_hour_ahead())
-    sets = InlineSets()
-    order = SweepOrder(Mode.DELETE, max_share=1.0)
+    sets = MemorySets()
+    order = SweepOrder(SweepMode.DELETE, max_share=1.0)
     assert sweep(delta(made.folder), order, run, sets=sets, clock=half_an_hour_ahead).outcome is Outcome.VERIFIED
     sets.close()
     told = [each["commitInfo"] for each in made.all("commitInfo")][-2:]

@@ -40,8 +40,8 @@ from nightkeep.reports import (
     AGES,
     CheckStatus,
     CommitResult,
-    ExpectationResult,
     Expectations,
+    ExpectationSummary,
     Metrics,
     PlanSection,
     PlanUnit,
@@ -63,7 +63,7 @@ from nightkeep.reports import (
     write_page,
 )
 from nightkeep.reports.bars import levels, show_bytes, show_seconds, size_bins, stages
-from nightkeep.reports.column_metrics import Change, ColumnChange, column_changes, delete_files
+from nightkeep.reports.column_metrics import BeforeAfter, ColumnChange, column_changes, delete_files
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 PROOF = UnitProof(UnitKey("dt=1", 0), Fingerprint(9, 1, 2), Fingerprint(9, 1, 2), (), TaskCost(1.0, 1.0, 1, "e"))
@@ -113,9 +113,9 @@ def document(table: str = "shop.orders", outcome: Outcome = Outcome.VERIFIED) ->
         expectations=Expectations(
             CheckStatus.ERRORED,
             (
-                ExpectationResult("rows are as many", CheckStatus.PASSED, "9"),
-                ExpectationResult("sums agree", CheckStatus.FAILED, "1 of 2 units"),
-                ExpectationResult("no key twice", CheckStatus.ERRORED, "no such column"),
+                ExpectationSummary("rows are as many", CheckStatus.PASSED, "9"),
+                ExpectationSummary("sums agree", CheckStatus.FAILED, "1 of 2 units"),
+                ExpectationSummary("no key twice", CheckStatus.ERRORED, "no such column"),
             ),
             docs="docs/index.html",
             coverage="1 of 2 touched units",
@@ -897,7 +897,9 @@ class TestColumns:
     def test_a_column_loses_when_its_queries_read_more(
         self, skipping: tuple[float, float] | None, overlap: tuple[float, float] | None, loses: bool
     ) -> None:
-        found = ColumnChange("a", Change(*skipping) if skipping else None, Change(*overlap) if overlap else None)
+        found = ColumnChange(
+            "a", BeforeAfter(*skipping) if skipping else None, BeforeAfter(*overlap) if overlap else None
+        )
         assert found.loses is loses
 
 

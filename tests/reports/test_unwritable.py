@@ -25,14 +25,14 @@ from nightkeep.api.one_run import run_and_check
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
-from nightkeep.groups.run_group import Group, Reported, care_for_group
+from nightkeep.groups.run_group import Group, StoredDocument, care_for_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus, load_history, store
 from nightkeep.reports.check_report import CheckReport, ExpectationResult
-from nightkeep.retention.orphans.sweep_request import Mode
-from nightkeep.running.run_operation import Order
+from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 from nightkeep_airflow.results import awaits_check, parse, retold
@@ -91,7 +91,7 @@ class Judging(Checking):
         return CheckReport(said, "all of it", results=(ExpectationResult("same rows", None, said, ""),))
 
 
-def night(folder: Path, engine: Any) -> list[Reported]:
+def night(folder: Path, engine: Any) -> list[StoredDocument]:
     group = Group(load(folder / "tables.yaml"), ("one", "two"), "night-1", str(folder / "reports"))
     return [*care_for_group(group, (Operation.OPTIMIZE,), cast(Engine, engine))]
 
@@ -199,7 +199,7 @@ class TestUpkeep:
 
     def test_removes_nothing_before_its_document_could_be_written(self, place: Place, full: Full) -> None:
         before = place.data
-        for mode in (Mode.QUARANTINE, Mode.DELETE):
+        for mode in (SweepMode.QUARANTINE, SweepMode.DELETE):
             full.fails(1, 99)
             found = place.swept(mode)
             assert (found.outcome, place.data) == (Outcome.FAILED, before)
@@ -207,13 +207,13 @@ class TestUpkeep:
 
     def test_tells_what_it_removed_whatever_fails_afterwards(self, place: Place, full: Full) -> None:
         full.fails(2, 99)
-        found = place.checked(Mode.DELETE)
+        found = place.checked(SweepMode.DELETE)
         assert (found.outcome, found.expectations.status) == (Outcome.VERIFIED, CheckStatus.PASSED)
         assert "its document cannot be written: No space left on device" in str(found.reason)
         assert not place.old.exists()
 
     def test_brings_nothing_back_before_its_document_could_be_written(self, place: Place, full: Full) -> None:
-        place.swept(Mode.QUARANTINE)
+        place.swept(SweepMode.QUARANTINE)
         full.fails(1, 99)
         assert (place.restored().outcome, place.old.exists()) == (Outcome.FAILED, False)
         full.fails(2, 99)
@@ -259,7 +259,7 @@ def on_disk(disk: Path, blocks: int) -> tuple[Any, bool]:
         filler.write(b"\0" * max(0, (told.f_bavail - blocks) * told.f_bsize))
     engine = cast(Engine, InProcess())
     found = run_and_check(
-        policy(disk / "lake"), Order(Operation.OPTIMIZE, "r", str(disk / "reports")), engine, checks=False
+        policy(disk / "lake"), RunOrder(Operation.OPTIMIZE, "r", str(disk / "reports")), engine, checks=False
     )
     return found, lake.snapshot.version > before
 

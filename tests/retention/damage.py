@@ -17,8 +17,8 @@ from pathlib import Path
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import Retention, Sweeps
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
 from nightkeep.retention.orphans.sweep_table import sweep
 
 MAGIC, SYNC_BYTES = b"Obj\x01", 16
@@ -51,8 +51,8 @@ class World:
 
     def look(self) -> "Found":
         """What a sweep that would delete says; it is stopped before the first file goes."""
-        order = SweepOrder(Mode.DRY_RUN, older_than_ms=self.older_than_ms, below_floor=True, max_share=1.0)
-        with closing(InlineSets()) as sets:
+        order = SweepOrder(SweepMode.DRY_RUN, older_than_ms=self.older_than_ms, below_floor=True, max_share=1.0)
+        with closing(MemorySets()) as sets:
             done = sweep(self.opened(), order, Run("fuzz", "0" * 16, "a", self.now_ms), sets=sets)
             assert done.counted is not None
             named = frozenset(name for batch in sets.orphans() for name in batch["name"].to_pylist())

@@ -9,7 +9,7 @@ from tests.support.faulty_store import FaultyStorage, Fuse, Point, kill
 
 from nightkeep.protocol.table_files import DAY_MS
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 LATER = NOW + 31 * DAY_MS
 """When what was put aside at NOW is purged."""
@@ -20,9 +20,9 @@ def act(toy: Toy, what: str, run_id: str, attempt: str) -> None:
         case "restore":
             restore(toy.territory(), run_id, now_ms=NOW)
         case "purge":
-            toy.swept(Mode.QUARANTINE, run_id, attempt=attempt, now_ms=LATER)
+            toy.swept(SweepMode.QUARANTINE, run_id, attempt=attempt, now_ms=LATER)
         case _:
-            toy.swept(Mode(what), run_id, attempt=attempt)
+            toy.swept(SweepMode(what), run_id, attempt=attempt)
 
 
 def die(pipe: Connection, folder: str, what: str, run_id: str, at: int) -> None:
@@ -55,4 +55,4 @@ def hold(pipe: Connection, folder: str, run_id: str, at: int) -> None:
         pipe.recv()
 
     toy = Toy(FaultyStorage(folder, Fuse(at, wait)))
-    pipe.send(toy.swept(Mode.QUARANTINE, run_id).acted.files)
+    pipe.send(toy.swept(SweepMode.QUARANTINE, run_id).acted.files)

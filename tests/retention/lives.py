@@ -20,9 +20,9 @@ from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 OWN = "_nightkeep/"
@@ -173,7 +173,7 @@ class Life(ABC):
         assert self.removed
 
     def sweep_at(self, now_ms: int, age_ms: int) -> None:
-        mode = self.random.choice((Mode.QUARANTINE, Mode.QUARANTINE, Mode.DELETE))
+        mode = self.random.choice((SweepMode.QUARANTINE, SweepMode.QUARANTINE, SweepMode.DELETE))
         order = SweepOrder(mode, older_than_ms=age_ms, below_floor=True, max_share=1.0)
         before, needed, stays = self.files(), self.needed(), self.protected(now_ms, age_ms)
         going = {
@@ -200,7 +200,7 @@ class Life(ABC):
         self.removed += len(going)
         self.planted -= going
         self.check()
-        if mode is Mode.QUARANTINE and going:
+        if mode is SweepMode.QUARANTINE and going:
             self.aside.append(Aside(tuple(dict.fromkeys(runs)), {name: before[name] for name in going}))
             if self.random.random() < 0.4:
                 self.told[-1] += ", back at once"
@@ -242,13 +242,13 @@ class Life(ABC):
         age_ms = self.random.choice((*AGES, max(AGES), max(AGES)))
         now_ms = age_ms + self.random.choice((self.random.choice(self.moments), wall_ms() + 1, wall_ms() + 1))
         self.runs += 1
-        mode = self.random.choice((Mode.DELETE, Mode.QUARANTINE))
+        mode = self.random.choice((SweepMode.DELETE, SweepMode.QUARANTINE))
         request = self.request(now_ms, age_ms, retain_last=self.random.choice((None, None, 1, 2)))
         order = ExpireOrder(mode, request, Retention(now_ms, age_ms))
-        before, versions, sets = self.files(), self.versions(), list[InlineSets]()
+        before, versions, sets = self.files(), self.versions(), list[MemorySets]()
 
-        def fresh() -> InlineSets:
-            sets.append(InlineSets())
+        def fresh() -> MemorySets:
+            sets.append(MemorySets())
             return sets[-1]
 
         run = self.run(f"expiry {self.runs}", Operation.EXPIRE, now_ms)
@@ -299,8 +299,8 @@ class Life(ABC):
 
     # Parts
 
-    def swept(self, order: SweepOrder, run_id: str, now_ms: int) -> Swept:
-        with closing(InlineSets()) as sets:
+    def swept(self, order: SweepOrder, run_id: str, now_ms: int) -> SweepResult:
+        with closing(MemorySets()) as sets:
             return sweep(self.opened(), order, self.run(run_id, Operation.SWEEP, now_ms), sets=sets)
 
     def run(self, run_id: str, operation: Operation, now_ms: int) -> Run:

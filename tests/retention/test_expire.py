@@ -11,8 +11,8 @@ from tests.retention.test_run_order import Looking
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import CheckStatus, RunDocument, held, load_document
-from nightkeep.retention import UpkeepOrder, run_order, upkept
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention import RetentionOrder, run_order, upkept
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Expiring:
 
 
 def expired(
-    table: Expiring, mode: Mode | None = None, *, engine: Looking | None = None, run_id: str = "night"
+    table: Expiring, mode: SweepMode | None = None, *, engine: Looking | None = None, run_id: str = "night"
 ) -> RunDocument:
     policy = EffectivePolicy(Address("delta", str(table.folder), "toy"), Settings(), {})
-    order = UpkeepOrder(operation=Operation.EXPIRE, run_id=run_id, reports=f"{table.folder}-reports", mode=mode)
+    order = RetentionOrder(operation=Operation.EXPIRE, run_id=run_id, reports=f"{table.folder}-reports", mode=mode)
     return upkept(policy, order, engine or Looking())
 
 
@@ -47,7 +47,7 @@ def test_what_went_and_what_stayed_is_told(table: Expiring) -> None:
 
 def test_a_dry_run_tells_the_same_and_asks_nobody(table: Expiring) -> None:
     before, engine = table.files(), Looking()
-    found = expired(table, Mode.DRY_RUN, engine=engine)
+    found = expired(table, SweepMode.DRY_RUN, engine=engine)
     assert (found.outcome, found.extra["expired"], found.extra["changed"]) == (Outcome.SKIPPED, [1, 2], False)
     assert (table.files(), engine.asked) == (before, [])
 
@@ -61,7 +61,7 @@ def test_a_lost_race_tells_that_nothing_went(table: Expiring) -> None:
 
 
 def test_other_rows_afterwards_hold_the_table(table: Expiring) -> None:
-    found = expired(table, Mode.QUARANTINE, engine=Looking(Fingerprint(1, 1, 1), Fingerprint(1, 1, 2)))
+    found = expired(table, SweepMode.QUARANTINE, engine=Looking(Fingerprint(1, 1, 1), Fingerprint(1, 1, 2)))
     assert (found.outcome, found.go_back) == (Outcome.MISMATCH, "nightkeep restore toy night")
     assert held(f"{table.folder}-reports", "toy") is not None
 

@@ -14,9 +14,9 @@ from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Expiry, Reach, Retention, Root, Unproven
 from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
 from nightkeep.retention.orphans.lease import Clock, wall_ms
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sets import Tally
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sets import FileTotals
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @dataclass
@@ -60,7 +60,7 @@ def table(tmp_path: Path) -> Expiring:
 
 def expired(
     table: Toy,
-    mode: Mode = Mode.DELETE,
+    mode: SweepMode = SweepMode.DELETE,
     *,
     keep: frozenset[int] = frozenset(),
     before: Callable[[], None] = lambda: None,
@@ -70,7 +70,7 @@ def expired(
     assert isinstance(table, Expires)
     order = ExpireOrder(mode, ExpireRequest(NOW, keep), Retention(NOW, 7 * DAY_MS, keep))
     return expire(
-        table, order, run_of("night"), sets=InlineSets, before=lambda _: before(), removing=lambda _: removing(),
+        table, order, run_of("night"), sets=MemorySets, before=lambda _: before(), removing=lambda _: removing(),
         clock=clock,
     )  # fmt: skip
 
@@ -89,8 +89,8 @@ def test_what_only_they_reached_goes(table: Expiring) -> None:
 
 def test_a_dry_run_tells_and_changes_nothing(table: Expiring) -> None:
     before = table.files()
-    found = expired(table, Mode.DRY_RUN, before=lambda: pytest.fail("nothing is about to change"))
-    assert (found.outcome, found.acted.gone) == (Outcome.SKIPPED, Tally())
+    found = expired(table, SweepMode.DRY_RUN, before=lambda: pytest.fail("nothing is about to change"))
+    assert (found.outcome, found.acted.gone) == (Outcome.SKIPPED, FileTotals())
     # The snapshots themselves go by the forget, and count among what would.
     assert found.counted is not None
     assert found.reason == f"dry run: 2 versions and {found.counted.orphans.files} files would go, nothing was changed"
@@ -110,8 +110,10 @@ def test_nothing_to_let_go_changes_nothing(table: Expiring) -> None:
     assert (found.outcome, found.counted, table.files()) == (Outcome.UNCHANGED, None, before)
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_where_files_alone_would_go_and_none_is_left_nothing_is_about_to_change(table: Expiring, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", SweepMode)
+def test_where_files_alone_would_go_and_none_is_left_nothing_is_about_to_change(
+    table: Expiring, mode: SweepMode
+) -> None:
     """Every root still keeps what it reaches."""
     table.files_only = True
     before = table.files()
@@ -121,7 +123,7 @@ def test_where_files_alone_would_go_and_none_is_left_nothing_is_about_to_change(
 
 def test_what_is_put_aside_is_there(table: Expiring) -> None:
     contents = [table.files()[name] for name in sorted(GONE)]
-    assert expired(table, Mode.QUARANTINE).acted.folder is not None
+    assert expired(table, SweepMode.QUARANTINE).acted.folder is not None
     assert sorted(table.aside()) == sorted(contents)
 
 
@@ -175,7 +177,7 @@ def test_clocks_far_apart_let_nothing_go(table: Expiring, hours: float) -> None:
     side = "ahead of" if hours > 0 else "behind"
     assert (found.outcome, found.counted, table.files(), table.asked) == (Outcome.REFUSED, None, before, [])
     assert f"h {side} ours: ages cannot be told" in str(found.reason)
-    dry = expired(table, Mode.DRY_RUN, clock=lambda: pytest.fail("a dry run writes nothing"))
+    dry = expired(table, SweepMode.DRY_RUN, clock=lambda: pytest.fail("a dry run writes nothing"))
     assert dry.outcome is Outcome.SKIPPED
 
 
@@ -226,7 +228,7 @@ def test_a_death_after_the_forget_leaves_what_a_sweep_finds(table: Expiring) -> 
     assert table.files().keys() == LEFT | GONE
     told, orphans = table.looked()
     assert (told.outcome, {*orphans}) == (Outcome.SKIPPED, GONE | {"data/young.dat"})
-    assert table.swept(Mode.DELETE).outcome is Outcome.VERIFIED
+    assert table.swept(SweepMode.DELETE).outcome is Outcome.VERIFIED
     assert table.files().keys() == LEFT - {"data/young.dat"}
 
 

@@ -16,15 +16,15 @@ from tests.retention.toy_table import NOW, Toy
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.protocol.table_files import DAY_MS, Reach, Retention, Root, files_table
-from nightkeep.retention.file_check import Presence, presence
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.file_check import FileCheck, presence
+from nightkeep.retention.orphans.memory_sets import MemorySets
 
 RETENTION = Retention(NOW, 7 * DAY_MS)
 DATA = ("data/a.dat", "data/b c%20.dat", "data/c.dat")
 
 
-def look(table: Toy, *, salt: str = "run", sample: int = 200) -> Presence:
-    return presence(table, RETENTION, sets=InlineSets, salt=salt, sample=sample)
+def look(table: Toy, *, salt: str = "run", sample: int = 200) -> FileCheck:
+    return presence(table, RETENTION, sets=MemorySets, salt=salt, sample=sample)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def puffin(path: Path) -> None:
 WRITERS = {".parquet": parquet, ".avro": avro, ".puffin": puffin}
 
 
-def opened(folder: Path, suffix: str) -> Presence:
+def opened(folder: Path, suffix: str) -> FileCheck:
     """A look at one file, whose size metadata does not tell."""
     table = Toy.at(folder)
 

@@ -21,9 +21,9 @@ from nightkeep.groups.run_group import Group, sweep_group
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.policy import EffectivePolicy, load, parse_window
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
-from nightkeep.retention import UpkeepOrder, run_order, upkeep, upkept
+from nightkeep.retention import RetentionOrder, run_order, upkeep, upkept
 from nightkeep.retention.order import unchecked_versions
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -91,14 +91,16 @@ class Place:
         address = f"{self.kind}:{self.location or self.folder}"
         return load("none.yaml", text="version: 1").effective(address)
 
-    def order(self, mode: Mode | None = Mode.DRY_RUN, run_id: str = "run/1", **more: Any) -> UpkeepOrder:
+    def order(self, mode: SweepMode | None = SweepMode.DRY_RUN, run_id: str = "run/1", **more: Any) -> RetentionOrder:
         more = {"operation": Operation.SWEEP, "checks": False} | more
-        return UpkeepOrder(run_id=run_id, reports=str(self.reports), mode=mode, **more)
+        return RetentionOrder(run_id=run_id, reports=str(self.reports), mode=mode, **more)
 
-    def swept(self, mode: Mode | None = Mode.DRY_RUN, *, engine: Engine | None = None, **more: Any) -> RunDocument:
+    def swept(
+        self, mode: SweepMode | None = SweepMode.DRY_RUN, *, engine: Engine | None = None, **more: Any
+    ) -> RunDocument:
         return upkept(self.policy, self.order(mode, **more), engine or Looking())
 
-    def checked(self, mode: Mode, *says: Fingerprint | Exception, **more: Any) -> RunDocument:
+    def checked(self, mode: SweepMode, *says: Fingerprint | Exception, **more: Any) -> RunDocument:
         return self.swept(mode, engine=Looking(*says), checks=True, **more)
 
     def restored(self, run_id: str = "run/1") -> RunDocument:
@@ -169,7 +171,7 @@ class TestDryRun:
         assert (place.data, (place.folder / "_nightkeep").exists()) == (before, False)
 
     def test_asks_no_engine_and_keeps_its_document(self, place: Place) -> None:
-        found = place.checked(Mode.DRY_RUN, RuntimeError("nobody asks"))
+        found = place.checked(SweepMode.DRY_RUN, RuntimeError("nobody asks"))
         (path,) = place.reports.glob("*/*.json")
         assert load_document(path) == found
 
@@ -192,7 +194,7 @@ class TestDryRun:
 class TestSweep:
     def test_deletes_what_it_told_and_nothing_else(self, place: Place) -> None:
         before = place.data
-        found = place.checked(Mode.DELETE)
+        found = place.checked(SweepMode.DELETE)
         assert (found.outcome, found.expectations.status) == (Outcome.VERIFIED, CheckStatus.PASSED)
         assert place.data == {name: content for name, content in before.items() if name != OLD[place.kind]}
         assert found.extra["acted"] == {"files": 1, "bytes": found.extra["orphans_bytes"]}
@@ -202,7 +204,7 @@ class TestSweep:
 
     def test_puts_aside_and_restore_brings_all_back(self, place: Place) -> None:
         before = place.data
-        found = place.swept(Mode.QUARANTINE)
+        found = place.swept(SweepMode.QUARANTINE)
         assert (found.outcome, place.old.exists()) == (Outcome.VERIFIED, False)
         folder = Path(str(found.extra["quarantine"]))
         assert folder.is_relative_to(place.folder / "_nightkeep/quarantine")
@@ -214,7 +216,7 @@ class TestSweep:
         assert (back.extra["acted"], place.data) == (found.extra["acted"], before)
 
     def test_a_file_in_the_way_is_named_and_stays(self, place: Place) -> None:
-        place.swept(Mode.QUARANTINE)
+        place.swept(SweepMode.QUARANTINE)
         place.old.write_bytes(b"another")
         back = place.restored()
         assert (back.outcome, place.old.read_bytes()) == (Outcome.FAILED, b"another")
@@ -226,8 +228,8 @@ class TestSweep:
 
     def test_younger_files_than_the_floor_are_a_slip(self, place: Place) -> None:
         with pytest.raises(UsageError, match="expected at least"):
-            place.swept(Mode.DELETE, older_than_ms=1000)
-        found = place.swept(Mode.DELETE, older_than_ms=DAY * 1000, below_floor=True)
+            place.swept(SweepMode.DELETE, older_than_ms=1000)
+        found = place.swept(SweepMode.DELETE, older_than_ms=DAY * 1000, below_floor=True)
         assert found.extra["acted"] == {"files": 2, "bytes": found.extra["orphans_bytes"]}
 
     def test_the_policy_decides_where_nobody_says(self, place: Place) -> None:
@@ -239,7 +241,7 @@ class TestSweep:
 
     @pytest.mark.parametrize("reason", ["pause", "window", "hold"])
     def test_waits_as_the_policy_says_and_restore_does_not(self, place: Place, reason: str) -> None:
-        place.swept(Mode.QUARANTINE)
+        place.swept(SweepMode.QUARANTINE)
         policy = place.policy
         now = datetime.now(UTC)
         closed = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00 UTC"
@@ -248,7 +250,7 @@ class TestSweep:
             hold(place.reports, policy.address.name, place.swept(run_id="other"))
         else:
             policy = replace(policy, settings=policy.settings.model_copy(update={reason: updates[reason]}))
-        found = upkeep(policy, place.order(Mode.DELETE, "run/2"), engine=Looking())
+        found = upkeep(policy, place.order(SweepMode.DELETE, "run/2"), engine=Looking())
         assert found.outcome is Outcome.SKIPPED
         assert str(found.reason).startswith({"pause": "paused: ", "window": "outside", "hold": "on hold"}[reason])
         order = place.order(None, operation=Operation.RESTORE)
@@ -262,7 +264,7 @@ class TestSweep:
 
 def test_an_iceberg_table_is_swept_and_restored(iceberg_place: Place) -> None:
     place, before = iceberg_place, iceberg_place.data
-    found = place.checked(Mode.QUARANTINE)
+    found = place.checked(SweepMode.QUARANTINE)
     assert (found.outcome, found.expectations.status, place.old.exists()) == (
         Outcome.VERIFIED, CheckStatus.PASSED, False,
     )  # fmt: skip
@@ -275,7 +277,7 @@ class TestAfterwards:
     """What is looked at once files went."""
 
     def test_other_rows_hold_the_table(self, place: Place) -> None:
-        found = place.checked(Mode.DELETE, Fingerprint(7, 1, 2), Fingerprint(7, 1, 3))
+        found = place.checked(SweepMode.DELETE, Fingerprint(7, 1, 2), Fingerprint(7, 1, 3))
         assert (found.outcome, found.go_back, [unit.equal for unit in found.units]) == (Outcome.MISMATCH, None, [False])
         assert found.reason == "after files went, not so: rows are the same; on hold"
         placed = held(place.reports, place.policy.address.name)
@@ -293,7 +295,7 @@ class TestAfterwards:
                 return super()._content(*arguments, **more)
 
         engine = Losing()
-        found = place.swept(Mode.QUARANTINE, engine=engine, checks=True)
+        found = place.swept(SweepMode.QUARANTINE, engine=engine, checks=True)
         back = f"nightkeep restore {place.policy.address.name} run/1"
         assert (found.outcome, found.go_back) == (Outcome.MISMATCH, back)
         assert f"{live} is not there" in str(found.reason)
@@ -302,44 +304,44 @@ class TestAfterwards:
 
     def test_what_cannot_be_read_before_stays(self, place: Place) -> None:
         before, history = place.data, place.history
-        found = place.checked(Mode.DELETE, OSError("connection reset"))
+        found = place.checked(SweepMode.DELETE, OSError("connection reset"))
         assert (found.outcome, place.data, place.history) == (Outcome.FAILED, before, history)
         assert "connection reset" in str(found.to_json())
 
     def test_what_cannot_be_read_after_fails_and_holds_nothing(self, place: Place) -> None:
-        found = place.checked(Mode.DELETE, Fingerprint(7, 1, 2), OSError("connection reset"))
+        found = place.checked(SweepMode.DELETE, Fingerprint(7, 1, 2), OSError("connection reset"))
         assert (found.outcome, found.expectations.status) == (Outcome.FAILED, CheckStatus.ERRORED)
         assert held(place.reports, place.policy.address.name) is None
-        again = place.checked(Mode.DELETE)
+        again = place.checked(SweepMode.DELETE)
         assert (again.outcome, again.expectations.status, again.units[0].equal) == (
             Outcome.VERIFIED, CheckStatus.PASSED, True,
         )  # fmt: skip
         assert again.extra["acted"] == found.extra["acted"]
 
     def test_what_spark_cannot_read_is_not_proven(self, place: Place) -> None:
-        found = place.checked(Mode.DELETE, RefusedTable("t", "an odd type", "none"))
+        found = place.checked(SweepMode.DELETE, RefusedTable("t", "an odd type", "none"))
         assert (found.outcome, found.expectations.status, found.units) == (Outcome.VERIFIED, CheckStatus.SKIPPED, ())
 
     def test_a_policy_without_checks_asks_nobody(self, place: Place) -> None:
         policy, engine = without_checks(place.policy), Looking()
-        found = upkept(policy, place.order(Mode.DELETE, checks=True), engine)
+        found = upkept(policy, place.order(SweepMode.DELETE, checks=True), engine)
         assert (found.outcome, found.expectations.status, engine.asked) == (Outcome.VERIFIED, CheckStatus.NOT_RUN, [])
 
 
 class TestAgain:
     """A retry has the run id of the first attempt."""
 
-    @pytest.mark.parametrize("mode", [Mode.DELETE, Mode.QUARANTINE])
-    def test_what_is_done_is_told_again(self, place: Place, mode: Mode) -> None:
+    @pytest.mark.parametrize("mode", [SweepMode.DELETE, SweepMode.QUARANTINE])
+    def test_what_is_done_is_told_again(self, place: Place, mode: SweepMode) -> None:
         first = place.checked(mode)
         planted(place.folder, OLD[place.kind], 40)
         assert place.checked(mode) == first
         assert place.checked(mode, run_id="run/2").extra["acted"] != {"files": 0, "bytes": 0}
 
-    @pytest.mark.parametrize("mode", [Mode.DELETE, Mode.QUARANTINE])
+    @pytest.mark.parametrize("mode", [SweepMode.DELETE, SweepMode.QUARANTINE])
     @pytest.mark.parametrize("when", ["before the first file", "after the last"])
     def test_a_death_is_gone_on_from(
-        self, place: Place, mode: Mode, when: str, monkeypatch: pytest.MonkeyPatch
+        self, place: Place, mode: SweepMode, when: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = run_order.swept
 
@@ -363,7 +365,7 @@ class TestAgain:
         )  # fmt: skip
         assert engine.asked == [5], "what the version held is known from before the first file went"
         assert extra(again, "orphans_total", "orphans") == extra(left, "orphans_total", "orphans")
-        if mode is Mode.QUARANTINE:
+        if mode is SweepMode.QUARANTINE:
             assert again.extra["acted"] == {"files": 1, "bytes": left.extra["orphans_bytes"]}
             assert place.restored().outcome is Outcome.VERIFIED
 
@@ -451,30 +453,32 @@ def test_nobody_waits_for_a_check_that_is_turned_off_or_left_out(place: Place, p
     assert unchecked(place) == frozenset()
 
 
-@pytest.mark.parametrize("others", [{"mode": Mode.DELETE}, {"older_than_ms": 30 * DAY * 1000}, {"below_floor": True}])
+@pytest.mark.parametrize(
+    "others", [{"mode": SweepMode.DELETE}, {"older_than_ms": 30 * DAY * 1000}, {"below_floor": True}]
+)
 def test_a_run_id_belongs_to_its_options(place: Place, others: dict[str, Any]) -> None:
-    assert place.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    assert place.swept(SweepMode.QUARANTINE).outcome is Outcome.VERIFIED
     (path,) = place.reports.glob("*/*-sweep.json")
     told = path.read_bytes()
     planted(place.folder, OLD[place.kind].replace("left", "new"), 40)
     with pytest.raises(UsageError, match=r"run id 'run/1': expected the options of its first attempt, mode = 'quar"):
-        place.swept(**{"mode": Mode.QUARANTINE} | others)
+        place.swept(**{"mode": SweepMode.QUARANTINE} | others)
     assert path.read_bytes() == told
     # The same again is a retry, and another id another run.
-    assert place.swept(Mode.QUARANTINE).to_json() == load_document(path).to_json()
-    assert place.swept(Mode.DELETE, run_id="run/2").extra["acted"] == {"files": 1, "bytes": place_bytes(place)}
+    assert place.swept(SweepMode.QUARANTINE).to_json() == load_document(path).to_json()
+    assert place.swept(SweepMode.DELETE, run_id="run/2").extra["acted"] == {"files": 1, "bytes": place_bytes(place)}
 
 
 def test_a_dry_run_does_not_take_the_place_of_what_its_run_did(place: Place) -> None:
-    assert place.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    assert place.swept(SweepMode.QUARANTINE).outcome is Outcome.VERIFIED
     with pytest.raises(UsageError, match="found mode = 'dry-run'"):
-        place.swept(Mode.DRY_RUN)
+        place.swept(SweepMode.DRY_RUN)
     assert place.restored().outcome is Outcome.VERIFIED
 
 
 def test_a_run_id_of_a_dry_run_may_act(place: Place) -> None:
-    assert place.swept(Mode.DRY_RUN).outcome is Outcome.SKIPPED
-    assert place.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    assert place.swept(SweepMode.DRY_RUN).outcome is Outcome.SKIPPED
+    assert place.swept(SweepMode.QUARANTINE).outcome is Outcome.VERIFIED
 
 
 def place_bytes(place: Place) -> int:

@@ -18,22 +18,22 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Address, Run
 from nightkeep.protocol.table_files import (
     DAY_MS,
-    Kind,
-    Place,
+    FileKind,
     Reach,
     Removal,
     Retention,
     Root,
-    Territory,
+    TableFiles,
+    TableFolder,
     files_table,
 )
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 from nightkeep.storage import LocalStorage, Storage
 
 NOW = 1_795_305_600_000
-KINDS = (Kind("list", r"meta/l-[^/]*\.json"), Kind("data", r"data/(?:[^/]+/)*[^/]+\.dat"))
+KINDS = (FileKind("list", r"meta/l-[^/]*\.json"), FileKind("data", r"data/(?:[^/]+/)*[^/]+\.dat"))
 NESTED = (r"(.+)/meta/s-\d+\.json",)
 
 
@@ -46,7 +46,7 @@ class Toy:
     """The double; `before_roots` is called before each look at the roots, with its number."""
 
     storage: Storage
-    places: tuple[Place, ...] = (Place("", KINDS),)
+    places: tuple[TableFolder, ...] = (TableFolder("", KINDS),)
     by_bare_name: bool = False
     before_roots: Callable[[int], None] = lambda look: None
     before_reach: Callable[[Root], None] = lambda root: None
@@ -62,9 +62,9 @@ class Toy:
     def folder(self) -> Path:
         return Path(self.storage.root)
 
-    def territory(self) -> Territory:
+    def territory(self) -> TableFiles:
         table = Address("toy", self.storage.root, "toy")
-        return Territory(table, self.storage, "", self.places, NESTED, by_bare_name=self.by_bare_name)
+        return TableFiles(table, self.storage, "", self.places, NESTED, by_bare_name=self.by_bare_name)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
         self.looks += 1
@@ -125,14 +125,16 @@ class Toy:
         found = sorted((self.folder / "_nightkeep").rglob("*.file"))
         return [(path.read_bytes(), path.stat().st_mtime_ns) for path in found]
 
-    def swept(self, mode: Mode = Mode.DRY_RUN, run_id: str = "run-1", **settings: Any) -> Swept:
+    def swept(self, mode: SweepMode = SweepMode.DRY_RUN, run_id: str = "run-1", **settings: Any) -> SweepResult:
         return self.looked(mode, run_id, **settings)[0]
 
-    def looked(self, mode: Mode = Mode.DRY_RUN, run_id: str = "run-1", **settings: Any) -> tuple[Swept, list[str]]:
+    def looked(
+        self, mode: SweepMode = SweepMode.DRY_RUN, run_id: str = "run-1", **settings: Any
+    ) -> tuple[SweepResult, list[str]]:
         """What a sweep says, and the orphans it found."""
         attempt, now_ms = settings.pop("attempt", "a1"), settings.pop("now_ms", NOW)
         more = {name: settings.pop(name) for name in ("clock", "before") if name in settings}
-        sets, run = InlineSets(), run_of(run_id, attempt=attempt, now_ms=now_ms)
+        sets, run = MemorySets(), run_of(run_id, attempt=attempt, now_ms=now_ms)
         told = sweep(self, SweepOrder(mode, **settings), run, sets=sets, **more)
         return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 

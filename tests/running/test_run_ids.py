@@ -12,7 +12,7 @@ from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
 from nightkeep.reports import RunDocument, ending, store
-from nightkeep.running.run_operation import Order, care
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.tasks import inline
 
 
@@ -22,7 +22,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def run(table: Path, asked: Mapping[str, object], run_id: str = "run/1") -> RunDocument:
-    order = Order(Operation.UPGRADE, run_id, str(table.parent / "reports"), asked=asked)
+    order = RunOrder(Operation.UPGRADE, run_id, str(table.parent / "reports"), asked=asked)
     document = care(policy(table), order, mapper=lambda: inline)
     store(document, order.reports)
     return document

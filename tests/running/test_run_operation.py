@@ -34,7 +34,7 @@ from nightkeep.policy import EffectivePolicy, Settings, Window
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
-from nightkeep.running.run_operation import Order, care, failed
+from nightkeep.running.run_operation import RunOrder, care, failed
 from nightkeep.tasks import Mapper, inline
 
 DAYS = ("2026-11-01", "2026-11-02")
@@ -58,8 +58,8 @@ class Night:
     def policy(self, **settings: Any) -> EffectivePolicy:
         return EffectivePolicy(self.engine.address, Settings().model_copy(update=settings), {})
 
-    def order(self, run_id: str, *, dry_run: bool = False) -> Order:
-        return Order(Operation.OPTIMIZE, run_id, str(self.reports), dry_run)
+    def order(self, run_id: str, *, dry_run: bool = False) -> RunOrder:
+        return RunOrder(Operation.OPTIMIZE, run_id, str(self.reports), dry_run)
 
     @property
     def contents(self) -> dict[str, bytes]:
@@ -606,4 +606,4 @@ class TestDocument:
 def test_an_address_that_names_no_table_is_the_callers_to_mend(tmp_path: Path) -> None:
     policy = EffectivePolicy(Address("memory", "nowhere", "nowhere"), Settings(), {})
     with pytest.raises(UsageError, match="nowhere"):
-        care(policy, Order(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)
+        care(policy, RunOrder(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)

@@ -13,7 +13,7 @@ from tests.support.faulty_store import FaultyStorage, Fuse, Moment, fail
 from tests.support.processes import child
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, NotCreated
-from nightkeep.storage import LocalStorage, Stored, local, open_storage
+from nightkeep.storage import ListedFile, LocalStorage, local, open_storage
 
 PROCESSES = 50
 
@@ -153,7 +153,7 @@ def test_a_walk_tells_every_file_in_batches_and_follows_no_link(
 def test_a_look_at_a_file_is_its_size_and_time(store: LocalStorage) -> None:
     store.put("a", b"xyz")
     os.utime(Path(store.root, "a"), ns=(0, 1_700_000_000_123_999_999))
-    assert store.stat("a") == Stored("a", 3, 1_700_000_000_123) == store.list("")[0]
+    assert store.stat("a") == ListedFile("a", 3, 1_700_000_000_123) == store.list("")[0]
     assert store.stat("b") is None
     assert store.stat("a/b") is None
 
@@ -162,7 +162,7 @@ def test_a_moved_file_keeps_its_time(store: LocalStorage) -> None:
     store.put("a", b"xyz")
     os.utime(Path(store.root, "a"), ns=(0, 1_700_000_000_123_000_000))
     assert store.move("a", "far/away/b")
-    assert store.stat("far/away/b") == Stored("far/away/b", 3, 1_700_000_000_123)
+    assert store.stat("far/away/b") == ListedFile("far/away/b", 3, 1_700_000_000_123)
     assert store.stat("a") is None
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from nightkeep.formats.paimon import format as paimon
 from nightkeep.model import Operation
 from nightkeep.policy import load
-from nightkeep.running.run_operation import Order, care
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.spark.engine import Engine
-from nightkeep.storage import LocalStorage, Stored
+from nightkeep.storage import ListedFile, LocalStorage
 from nightkeep.storage.verbs import always
 
 
@@ -40,16 +40,16 @@ class RecordingStorage:
     def exists(self, name: str) -> bool:
         return self.inner.exists(name)
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         return self.inner.stat(name)
 
-    def list(self, folder: str) -> tuple[Stored, ...]:
+    def list(self, folder: str) -> tuple[ListedFile, ...]:
         return self.inner.list(folder)
 
     def folders(self, folder: str) -> tuple[str, ...]:
         return self.inner.folders(folder)
 
-    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+    def walk(self, folder: str) -> Iterator[Sequence[ListedFile]]:
         return self.inner.walk(folder)
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
@@ -84,7 +84,7 @@ def main(table: str, reports: str) -> None:
 
     paimon.open_storage = recording  # type: ignore[assignment]
     policy = load("tables.yaml", text="version: 1").effective(f"paimon:{table}")
-    order = Order(Operation.UPGRADE, "standalone", reports)
+    order = RunOrder(Operation.UPGRADE, "standalone", reports)
     with Engine(master="unused: spark-submit names it", task_memory_bytes=512 << 20) as engine:
         document = care(policy, order, mapper=engine.mapper)
     opened = [name for store in driver_store for name in store.opened]

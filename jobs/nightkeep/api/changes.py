@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.format import open_table
 from nightkeep.formats.iceberg.upsert import routing, sink
-from nightkeep.formats.iceberg.upsert.batch import Batch, Distribution, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode, Distribution
 from nightkeep.formats.iceberg.upsert.sink import Applied
-from nightkeep.formats.iceberg.upsert.writer import Target, Written
+from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges
 from nightkeep.model import Address, Run
 from nightkeep.policy import load_usable
 from nightkeep.spark.engine import Engine
@@ -38,14 +38,14 @@ def apply_changes(
     keys = tuple(filter(None, (key or "").split(",")))
     paths = tuple(str(Path(file).absolute()) for file in files)
     try:
-        batch = Batch(batch_id, paths, Mode(mode), Distribution(distribution), keys, writers)
+        batch = ChangeBatch(batch_id, paths, ChangeMode(mode), Distribution(distribution), keys, writers)
     except ValueError as failure:
         raise UsageError(str(failure)) from failure
     with _engine(batch, master, spark) as engine:
         return apply_batch(address, batch, Workers(engine.mapper(), engine.exchange()) if engine else Workers())
 
 
-def _engine(batch: Batch, master: str, spark: SparkSession | None) -> AbstractContextManager[Engine | None]:
+def _engine(batch: ChangeBatch, master: str, spark: SparkSession | None) -> AbstractContextManager[Engine | None]:
     """One writer needs no Spark."""
     if batch.writers == 1:
         return nullcontext()
@@ -60,7 +60,7 @@ class Workers:
     exchange: Exchange = inline_exchange
 
 
-def apply_batch(address: Address, batch: Batch, workers: Workers) -> Applied:
+def apply_batch(address: Address, batch: ChangeBatch, workers: Workers) -> Applied:
     """Write the batch and commit it, unless it is committed already.
 
     Raises UsageError, RefusedTable before anything is written; EvidenceError where a commit's fate is unknown.
@@ -77,7 +77,7 @@ def apply_batch(address: Address, batch: Batch, workers: Workers) -> Applied:
     return sink.commit_batch(table, target, batch, written, run=run)
 
 
-def _written(target: Target, batch: Batch, workers: Workers) -> Sequence[Written]:
+def _written(target: WriterTarget, batch: ChangeBatch, workers: Workers) -> Sequence[WrittenChanges]:
     numbers = range(batch.writers)
     if batch.distribution is Distribution.HASH and batch.writers > 1:
         scatter, gather = _Scatter(target, batch.writers), _Gather(target)
@@ -90,7 +90,7 @@ def _written(target: Target, batch: Batch, workers: Workers) -> Sequence[Written
 
 @dataclass(frozen=True, slots=True)
 class _Scatter:
-    target: Target
+    target: WriterTarget
     writers: int
 
     def __call__(self, source: tuple[int, str]) -> Iterator[Piece]:
@@ -100,8 +100,8 @@ class _Scatter:
 
 @dataclass(frozen=True, slots=True)
 class _Gather:
-    target: Target
+    target: WriterTarget
 
-    def __call__(self, part: int, pieces: Iterator[Piece]) -> Written:
+    def __call__(self, part: int, pieces: Iterator[Piece]) -> WrittenChanges:
         ordered = sorted(pieces, key=lambda piece: piece.place)
         return routing.gathered(self.target, part, [piece.rows for piece in ordered])

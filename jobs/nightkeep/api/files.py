@@ -10,8 +10,8 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import parse_duration
 from nightkeep.reports import RunDocument
-from nightkeep.retention import UpkeepOrder, upkept
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention import RetentionOrder, upkept
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,9 +32,9 @@ def sweep(
     if max_share is not None and not 0 <= max_share <= 1:
         raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
     place = find_place(policy, reports)
-    order = UpkeepOrder(
+    order = RetentionOrder(
         operation=Operation.SWEEP, run_id=name_run(run_id), reports=place.reports,
-        mode=Mode.DELETE if delete else Mode.QUARANTINE if quarantine else Mode.DRY_RUN,
+        mode=SweepMode.DELETE if delete else SweepMode.QUARANTINE if quarantine else SweepMode.DRY_RUN,
         older_than_ms=_duration("--older-than", older_than), max_share=max_share,
         below_floor=below_floor, of_run=run, checks=not no_check,
     )  # fmt: skip
@@ -52,9 +52,9 @@ def expire(
     if retain_last is not None and retain_last < 1:
         raise UsageError(f"--retain-last: expected at least 1, found {retain_last}")
     place = find_place(policy, reports)
-    order = UpkeepOrder(
+    order = RetentionOrder(
         operation=Operation.EXPIRE, run_id=name_run(run_id), reports=place.reports,
-        mode=Mode.DRY_RUN if dry_run else Mode.QUARANTINE if quarantine else Mode.DELETE,
+        mode=SweepMode.DRY_RUN if dry_run else SweepMode.QUARANTINE if quarantine else SweepMode.DELETE,
         older_than_ms=_duration("--older-than", older_than), retain_last=retain_last, checks=not no_check,
     )  # fmt: skip
     return _carry_out(place, table, order, master=master, spark=spark)
@@ -66,12 +66,12 @@ def restore(
 ) -> RunDocument:  # fmt: skip
     """Bring back what the run `run_id` put aside. Overwrites nothing."""
     place = find_place(policy, reports)
-    order = UpkeepOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
+    order = RetentionOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
     return _carry_out(place, table, order, master="local[*]", spark=spark)
 
 
 def _carry_out(
-    place: Place, table: str, order: UpkeepOrder, *, master: str, spark: SparkSession | None
+    place: Place, table: str, order: RetentionOrder, *, master: str, spark: SparkSession | None
 ) -> RunDocument:  # fmt: skip
     chosen = place.policy.effective(table)
     with start_engine(chosen, master, spark) as engine:

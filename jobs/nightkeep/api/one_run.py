@@ -7,11 +7,11 @@ from dataclasses import replace
 from nightkeep.groups.run_group import care_for_table, check_table
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
-from nightkeep.running.run_operation import Order
+from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
 
 
-def run_and_check(chosen: EffectivePolicy, order: Order, engine: Engine, *, checks: bool) -> RunDocument:
+def run_and_check(chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, checks: bool) -> RunDocument:
     """Run one operation and store the document, then again with what the second opinion said.
 
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.

@@ -15,7 +15,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import Order, care
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def plan(
     chosen = place.effective(table, said)
     with start_engine(chosen, "local[*]", spark) as engine:
         documents = tuple(
-            care(chosen, Order(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
+            care(chosen, RunOrder(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
             for each in _operations(chosen, operation, said)
         )
     return Runs(documents, is_plan=True)
@@ -112,7 +112,9 @@ def delete(
     )  # fmt: skip
     file = None if keys is None else Path(keys)
     asked = {"rows_where": rows_where} if file is None else {"keys": _digest(file)}
-    order = Order(Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=asked)
+    order = RunOrder(
+        Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=asked
+    )
     checks = chosen.settings.check.enabled and not no_check
     with start_engine(chosen, master, spark) as engine:
         if dry_run:
@@ -168,7 +170,7 @@ def _run(
     name = name_run(how.run_id)
     checks = chosen.settings.check.enabled and not how.no_check
     with start_engine(chosen, how.master, how.spark) as engine:
-        orders = [Order(each, name, place.reports, asked=how.asked) for each in operations]
+        orders = [RunOrder(each, name, place.reports, asked=how.asked) for each in operations]
         return tuple(run_and_check(chosen, order, engine, checks=checks) for order in orders)
 
 

@@ -6,35 +6,35 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nightkeep.groups.run_group import Reported, care_for_group, check_group, sweep_group
-from nightkeep.groups.table_group import Group
+from nightkeep.groups.run_group import StoredDocument, care_for_group, check_group, sweep_group
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.spark.engine import Engine
 
 
 @contextmanager
-def run_tables(group: Group, operations: Sequence[Operation]) -> Iterator[Iterator[Reported]]:
+def run_tables(group: TableGroup, operations: Sequence[Operation]) -> Iterator[Iterator[StoredDocument]]:
     """Run these operations, or without any what each table's policy asks for, and check what that publishes."""
     with _engine(group) as engine:
         yield care_for_group(group, operations, engine)
 
 
 @contextmanager
-def check_tables(group: Group) -> Iterator[Iterator[Reported]]:
+def check_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
     """Check what the group's run published and no check has judged."""
     with _engine(group) as engine:
         yield check_group(group, engine)
 
 
 @contextmanager
-def sweep_tables(group: Group) -> Iterator[Iterator[Reported]]:
+def sweep_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
     """Expire and sweep the tables as their policies say, and check what is left."""
     with _engine(group) as engine:
         yield sweep_group(group, engine)
 
 
-def _engine(group: Group) -> Engine:
+def _engine(group: TableGroup) -> Engine:
     policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
     memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
     # Under spark-submit the session is there already and its master stands.

@@ -21,7 +21,7 @@ from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import Relation, Side, UnitState, Version, gone_meanwhile, open_relation, replaced
+from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, open_relation, replaced
 
 
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
@@ -69,7 +69,7 @@ class _Comparison:
     misstated: Mapping[UnitKey, int] = field(default_factory=dict)
 
 
-def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> CheckReport:
+def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> CheckReport:
     loaded = _loaded(relation, request)
     if isinstance(loaded, CheckReport):
         return loaded
@@ -89,7 +89,9 @@ def _check(relation: Relation, request: CheckRequest, spark: SparkSession) -> Ch
     )
 
 
-def _loaded(relation: Relation, request: CheckRequest) -> tuple[Version, Version, Version] | CheckReport:
+def _loaded(
+    relation: TableView, request: CheckRequest
+) -> tuple[TableVersion, TableVersion, TableVersion] | CheckReport:
     """The version, what it is compared with, and its parent; or why there is nothing to compare."""
     number = relation.latest() if request.version is None else request.version
     target = relation.version(number)
@@ -119,7 +121,7 @@ def _skipped(reason: str) -> CheckReport:
     return CheckReport(CheckStatus.SKIPPED, coverage="nothing was compared", reason=reason)
 
 
-def _changed(parent: Version, target: Version) -> set[UnitKey]:
+def _changed(parent: TableVersion, target: TableVersion) -> set[UnitKey]:
     """Units that are not, file by file and vector by vector, what they were."""
     keys = parent.units.keys() | target.units.keys()
     return {key for key in keys if not _same(parent.units.get(key), target.units.get(key))}
@@ -129,7 +131,9 @@ def _same(left: UnitState | None, right: UnitState | None) -> bool:
     return left is not None and right is not None and left.identity == right.identity
 
 
-def sample(touched: Sequence[UnitKey], base: Version, target: Version, budget: int | None) -> tuple[UnitKey, ...]:
+def sample(
+    touched: Sequence[UnitKey], base: TableVersion, target: TableVersion, budget: int | None
+) -> tuple[UnitKey, ...]:
     """As many units as the budget allows, at least one, from a place that moves on with the version."""
     if budget is None or _bytes(touched, base, target) <= budget:
         return tuple(touched)
@@ -146,13 +150,13 @@ def sample(touched: Sequence[UnitKey], base: Version, target: Version, budget: i
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-def _bytes(units: Sequence[UnitKey], *versions: Version) -> int:
+def _bytes(units: Sequence[UnitKey], *versions: TableVersion) -> int:
     held = (version.units.get(unit) for unit in units for version in versions)
     return sum(state.bytes for state in held if state is not None)
 
 
 def _comparisons(
-    relation: Relation, base: Version, parent: Version, target: Version, units: tuple[UnitKey, ...]
+    relation: TableView, base: TableVersion, parent: TableVersion, target: TableVersion, units: tuple[UnitKey, ...]
 ) -> tuple[_Comparison, _Comparison]:
     states = {unit: target.units.get(unit) for unit in units}
     waiting = frozenset(name for state in states.values() if state for name in state.waiting)
@@ -174,7 +178,7 @@ def _comparisons(
 
 
 def _compared(
-    relation: Relation, comparisons: Sequence[_Comparison], version: FactRow, spark: SparkSession
+    relation: TableView, comparisons: Sequence[_Comparison], version: FactRow, spark: SparkSession
 ) -> CheckReport:
     rows: list[FactRow] = []
     differences: list[UnitDifference] = []
@@ -212,7 +216,7 @@ def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Fact
     )
 
 
-def _version_row(target: Version) -> FactRow:
+def _version_row(target: TableVersion) -> FactRow:
     """What a reader missed on both sides: the two agree with each other, and not with who wrote the version."""
     held = target.rows_listed
     return FactRow(
@@ -228,7 +232,7 @@ def _status(results: Sequence[ExpectationResult]) -> CheckStatus:
 
 
 def _coverage(
-    relation: Relation, base: Version, target: Version, touched: Sequence[UnitKey], sample: Sequence[UnitKey]
+    relation: TableView, base: TableVersion, target: TableVersion, touched: Sequence[UnitKey], sample: Sequence[UnitKey]
 ) -> str:
     alike = len(target.units.keys() - set(touched))
     read, of = _bytes(sample, base, target), _bytes(touched, base, target)

@@ -16,7 +16,7 @@ from nightkeep.errors import MissingFile
 from nightkeep.model import Address, Fingerprint, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.reports.check_report import ExpectationResult
-from nightkeep.spark.view import Relation, Side, open_relation
+from nightkeep.spark.view import Side, TableView, open_relation
 
 __all__ = ["Content", "KeptRow", "content", "judge"]
 
@@ -52,7 +52,7 @@ def judge(
     return expect_kept([*compared, files], spark)
 
 
-def _views(relation: Relation) -> tuple[View, ...]:
+def _views(relation: TableView) -> tuple[View, ...]:
     """What readers see goes through vectors; merging reads what they do not see yet. Only keys can be merged by."""
     return tuple(dict.fromkeys((relation.published, *([View.MERGED] if relation.keys else []))))
 

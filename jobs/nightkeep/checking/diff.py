@@ -10,7 +10,7 @@ from nightkeep.checking.unit_fingerprints import compare_rows, measure
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, View
 from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
-from nightkeep.spark.view import Relation, Side, Version, open_relation
+from nightkeep.spark.view import Side, TableVersion, TableView, open_relation
 
 
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:
@@ -29,14 +29,14 @@ def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> 
     )
 
 
-def _version(relation: Relation, address: Address, number: int) -> Version:
+def _version(relation: TableView, address: Address, number: int) -> TableVersion:
     version = relation.version(number)
     if version is None:
         raise UsageError(f"{address.name}: expected a version that exists, found {number}")
     return version
 
 
-def _diffs(relation: Relation, left: Version, right: Version) -> tuple[UnitDiff, ...]:
+def _diffs(relation: TableView, left: TableVersion, right: TableVersion) -> tuple[UnitDiff, ...]:
     keys = sorted(left.units.keys() | right.units.keys())
     alike = {
         key for key in left.units.keys() & right.units.keys() if left.units[key].identity == right.units[key].identity

@@ -9,7 +9,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import CheckStatus, ExpectationResult, Expectations, RunDocument, hold_or_say
+from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
 from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.codec import encode
 from nightkeep.spark.engine import Engine
@@ -91,11 +91,11 @@ def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> R
     return replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
 
 
-def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationResult]:
+def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationSummary]:
     for result in opinion.found.results:
         labels = [f"version {opinion.version}"] if several else []
         labels += [] if result.unit is None else [str(result.unit)]
-        yield ExpectationResult(": ".join([*labels, result.name]), CheckStatus(result.status), result.detail)
+        yield ExpectationSummary(": ".join([*labels, result.name]), CheckStatus(result.status), result.detail)
 
 
 def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, object]]:

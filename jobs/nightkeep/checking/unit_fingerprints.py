@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from nightkeep.model import Fingerprint, UnitKey, View
 from nightkeep.reports.check_report import Difference, Row
-from nightkeep.spark.view import Relation, Side, column, comparable
+from nightkeep.spark.view import Side, TableView, column, comparable
 
 SAMPLE_ROWS = 20
 """Rows of a difference that are kept, on either side: enough to recognise a pattern, few enough to read."""
@@ -37,7 +37,7 @@ class Facts:
     unsound: int = 0
 
 
-def measure(relation: Relation, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Facts]:
+def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Facts]:
     """Facts of each of `units`; of one without rows, or that the version does not have, they are zero."""
     if not units:
         return {}
@@ -53,7 +53,9 @@ def measure(relation: Relation, side: Side, units: Sequence[UnitKey]) -> Mapping
     return {unit: facts.get(unit, Facts()) for unit in units}
 
 
-def compare_rows(relation: Relation, base: Side, other: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Difference]:
+def compare_rows(
+    relation: TableView, base: Side, other: Side, units: Sequence[UnitKey]
+) -> Mapping[UnitKey, Difference]:
     """The rows of `base` that `other` lacks (missing) and the reverse (extra), as multisets, for each of `units`."""
     if not units:
         return {}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.clustering.layout import Advisable, Layout
+from nightkeep.clustering.layout import Advisable, TableLayout
 from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
@@ -120,7 +120,9 @@ def advise(table: Advisable[S], snapshot: S, queries: Sequence[Query], *, target
     return _judged(table.address.name, snapshot.version, measured, before, options)
 
 
-def _judged(name: str, version: int, measured: Layout, before: Sequence[float], options: Sequence[Option]) -> Advice:
+def _judged(
+    name: str, version: int, measured: TableLayout, before: Sequence[float], options: Sequence[Option]
+) -> Advice:
     size, now = int(measured.bytes.sum()), float(np.mean(before)) if len(before) else 1.0
     best = options[0] if options else None
     gain = now - best.read_share if best else 0.0
@@ -144,7 +146,7 @@ def _named(columns: Sequence[str], curve: Curve) -> str:
     return f"cluster by {', '.join(columns)}{along}"
 
 
-def _candidates(measured: Layout, queries: Sequence[Query]) -> tuple[str, ...]:
+def _candidates(measured: TableLayout, queries: Sequence[Query]) -> tuple[str, ...]:
     """Columns that queries use, the most used first; without queries, those in the order of the table."""
     used = Counter(name for query in queries for name in query.ranges)
     names = [name for name, _ in used.most_common()] if used else list(measured.bounds)
@@ -173,7 +175,7 @@ def _ranges(name: str, values: pa.ChunkedArray[Any]) -> Iterator[Query]:
 
 
 def _option(
-    measured: Layout, samples: Mapping[int, pa.Table], queries: Sequence[Query], clustering: Clustering,
+    measured: TableLayout, samples: Mapping[int, pa.Table], queries: Sequence[Query], clustering: Clustering,
     before: Sequence[float], target_bytes: int,
 ) -> Option:  # fmt: skip
     after = _costs(_simulated(measured, samples, clustering, target_bytes), queries)
@@ -192,7 +194,9 @@ def _by_query(queries: Sequence[Query], before: Sequence[float], after: Sequence
     )
 
 
-def _simulated(measured: Layout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int) -> Layout:
+def _simulated(
+    measured: TableLayout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int
+) -> TableLayout:
     """The sampled units as they would be; the files of a unit that was not sampled stay as they are."""
     parts = [_of_units(measured, ~np.isin(measured.unit, list(samples)))]
     for unit, sample in samples.items():
@@ -200,22 +204,22 @@ def _simulated(measured: Layout, samples: Mapping[int, pa.Table], clustering: Cl
         files = max(1, round(int(measured.bytes[inside].sum()) / target_bytes))
         bounds = simulated_layout(sample, clustering.columns, files=files, curve=clustering.curve)
         each = np.full(files, measured.bytes[inside].sum() / files)
-        parts.append(Layout(np.full(files, unit), each.astype(np.int64), bounds))
+        parts.append(TableLayout(np.full(files, unit), each.astype(np.int64), bounds))
     return _joined(parts, list(measured.bounds))
 
 
-def _of_units(measured: Layout, inside: npt.NDArray[np.bool_]) -> Layout:
+def _of_units(measured: TableLayout, inside: npt.NDArray[np.bool_]) -> TableLayout:
     kept = np.flatnonzero(inside)
     bounds = {
         name: FileBounds(each.lows.take(kept), each.highs.take(kept), each.rows[inside])
         for name, each in measured.bounds.items()
     }
-    return Layout(measured.unit[inside], measured.bytes[inside], bounds)
+    return TableLayout(measured.unit[inside], measured.bytes[inside], bounds)
 
 
-def _joined(parts: Sequence[Layout], columns: Sequence[str]) -> Layout:
+def _joined(parts: Sequence[TableLayout], columns: Sequence[str]) -> TableLayout:
     shared = [name for name in columns if all(name in part.bounds for part in parts)]
-    return Layout(
+    return TableLayout(
         np.concatenate([part.unit for part in parts]),
         np.concatenate([part.bytes for part in parts]),
         {name: _stacked([part.bounds[name] for part in parts]) for name in shared},
@@ -231,13 +235,13 @@ def _stacked(parts: Sequence[FileBounds]) -> FileBounds:
     )
 
 
-def _costs(measured: Layout, queries: Sequence[Query]) -> list[float]:
+def _costs(measured: TableLayout, queries: Sequence[Query]) -> list[float]:
     """For each query, the share of the bytes that it opens."""
     size = max(1, int(measured.bytes.sum()))
     return [float(measured.bytes[_opened(measured, query)].sum()) / size for query in queries]
 
 
-def _opened(measured: Layout, query: Query) -> npt.NDArray[np.bool_]:
+def _opened(measured: TableLayout, query: Query) -> npt.NDArray[np.bool_]:
     opened = np.ones(len(measured.bytes), np.bool_)
     for name, span in query.ranges.items():
         if name in measured.bounds:

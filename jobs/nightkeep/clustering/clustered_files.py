@@ -39,7 +39,7 @@ class SizedFile(Protocol):
     def deletes(self) -> int: ...
 
 
-class Written(Protocol):
+class WrittenDataFile(Protocol):
     """A new data file that nothing references: its name in storage, its rows and its bytes, both more than none."""
 
     @property
@@ -54,13 +54,13 @@ class Written(Protocol):
 
 F = TypeVar("F", bound=SizedFile)
 F_contra = TypeVar("F_contra", bound=SizedFile, contravariant=True)
-W = TypeVar("W", bound=Written)
-W_co = TypeVar("W_co", bound=Written, covariant=True)
+W = TypeVar("W", bound=WrittenDataFile)
+W_co = TypeVar("W_co", bound=WrittenDataFile, covariant=True)
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 
 
-class Rows(Protocol[F_contra]):
+class RowSource(Protocol[F_contra]):
     """Reads the rows of one unit that no delete hides. Columns are named as by the unit's Writer.
 
     Pseudo columns among them (row ids, versions of rows) are values as readers see them, inherited ones included.
@@ -123,7 +123,7 @@ class Inputs(Protocol[F, W, E_co]):
     @property
     def files(self) -> tuple[F, ...]: ...
 
-    def rows(self, storage: Storage) -> Rows[F]: ...
+    def rows(self, storage: Storage) -> RowSource[F]: ...
 
     def packer(self, storage: Storage, run: Run, target_bytes: int) -> Writer[W]:
         """Writes files that tell later plans which run packed them to which target."""
@@ -131,7 +131,7 @@ class Inputs(Protocol[F, W, E_co]):
     def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> Writer[W]:
         """Writes files that tell later plans which cube they are of."""
 
-    def measure(self) -> Writer[Written]:
+    def measure(self) -> Writer[WrittenDataFile]:
         """A writer as the others whose files tell their size and are forgotten."""
 
     def edit(self, written: Sequence[W], *, removed: Sequence[F]) -> E_co:

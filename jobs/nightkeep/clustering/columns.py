@@ -15,7 +15,7 @@ from nightkeep.model import Clustering
 Paths = tuple[tuple[str, ...], ...]
 
 
-class Leaf(Protocol):
+class ClusterLeaf(Protocol):
     """A column that is no struct, at its `path` of logical names. `ordered`: its statistics have bounds."""
 
     @property
@@ -29,14 +29,14 @@ class Leaf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ClusterColumns:
     """The leaf columns of a table, those of them whose statistics new files have, and what is no use to cluster by.
 
     `constant` are columns with one value in every file of a partition. `advice` says how to have more statistics.
     """
 
-    leaves: Sequence[Leaf]
-    indexed: Sequence[Leaf]
+    leaves: Sequence[ClusterLeaf]
+    indexed: Sequence[ClusterLeaf]
     constant: tuple[str, ...]
     advice: str
 
@@ -56,7 +56,7 @@ class Columns:
         """The paths of the clustering's columns. Raises UsageError as `resolved` does."""
         return tuple(self._leaf(name).path for name in clustering.columns)
 
-    def _leaf(self, name: str) -> Leaf:
+    def _leaf(self, name: str) -> ClusterLeaf:
         called = self._called(name)
         if called in self.constant:
             text = "it is a partition column, one value in every file"

@@ -15,7 +15,7 @@ from nightkeep.model import Clustering, UnitKey
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Generic[F]):
+class UnitCubes(Generic[F]):
     """A unit's files with rows: cubes by ascending size, and `loose` ones that are to be clustered.
 
     `gone` have no rows any more.
@@ -26,7 +26,7 @@ class Layout(Generic[F]):
     gone: tuple[F, ...]
 
     @classmethod
-    def of(cls, files: Sequence[F], sizes: Sizes, cube_of: Callable[[F], str | None]) -> Layout[F]:
+    def of(cls, files: Sequence[F], sizes: Sizes, cube_of: Callable[[F], str | None]) -> UnitCubes[F]:
         """A file is of a cube if it was clustered just so and not much of it has been deleted since.
 
         `cube_of` names the cube of a file; None unless it was clustered as is asked for now.
@@ -44,7 +44,7 @@ class Layout(Generic[F]):
         return cls(tuple(tuple(held) for _, held in ordered), tuple(loose), gone)
 
 
-def merging(layout: Layout[F]) -> int:
+def merging(layout: UnitCubes[F]) -> int:
     """How many cubes, the smallest first, are to be clustered again with what is loose, by their sizes."""
     total = total_live_bytes(layout.loose)
     for number, cube in enumerate(layout.cubes):

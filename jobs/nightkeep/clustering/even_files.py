@@ -11,13 +11,13 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import F, Rows, W, Writer, Written
+from nightkeep.clustering.clustered_files import F, RowSource, W, Writer, WrittenDataFile
 from nightkeep.clustering.sizing import file_count
 from nightkeep.clustering.tuning import NEAR_TARGET, PROBE_ROWS
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class CountingStorage:
     """The part of the storage at `root` that writers need; what is written is counted and forgotten."""
 
     root: str
@@ -27,7 +27,9 @@ class Forgotten:
         yield io.BytesIO()
 
 
-def write_packed(rows: Rows[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int) -> Sequence[W]:
+def write_packed(
+    rows: RowSource[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int
+) -> Sequence[W]:
     """Write the live rows of `files` in their order, into one file or about `into` near the target."""
     count = rows.count(files)
     chunks = rows.batches(files, writer.columns)
@@ -59,7 +61,7 @@ def write_even(
     return files
 
 
-def probed(measure: Writer[Written], chunks: Iterator[pa.Table]) -> tuple[float, Iterator[pa.Table]]:
+def probed(measure: Writer[WrittenDataFile], chunks: Iterator[pa.Table]) -> tuple[float, Iterator[pa.Table]]:
     """What a row of the chunks takes in a file, by the first of them, and the chunks again. At least one has rows.
 
     `measure` writes to memory.

@@ -35,7 +35,7 @@ def dotted(bounds: Bounds) -> Mapping[str, FileBounds]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class TableLayout:
     """The files of a version as skipping sees them: of each its unit's place in the snapshot and its bytes.
 
     `bounds` has every column with statistics, by the name that conditions use (a nested field by its path); where no
@@ -47,7 +47,7 @@ class Layout:
     bounds: Mapping[str, FileBounds]
 
     @classmethod
-    def of(cls, units: Sequence[Sequence[B]], bounds_of: Callable[[Sequence[B]], Bounds]) -> Layout:
+    def of(cls, units: Sequence[Sequence[B]], bounds_of: Callable[[Sequence[B]], Bounds]) -> TableLayout:
         """Of the units' files in their order; `bounds_of` tells the bounds of columns by their paths."""
         files = [file for some in units for file in some]
         named = dotted(bounds_of(files))
@@ -70,7 +70,7 @@ class Advisable(Protocol[S_contra]):
     @property
     def address(self) -> Address: ...
 
-    def layout(self, snapshot: S_contra) -> Layout:
+    def layout(self, snapshot: S_contra) -> TableLayout:
         """The files of a version, from metadata only."""
 
     def sample(self, snapshot: S_contra, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:

@@ -11,7 +11,7 @@ from typing import Generic
 
 from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.columns import Paths
-from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.layout import Bounds, dotted
 from nightkeep.clustering.packing import counted
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
@@ -44,10 +44,10 @@ class UnitFiles(Generic[F]):
 
 
 @dataclass(frozen=True, slots=True)
-class Pick(Generic[F]):
+class ClusterPick(Generic[F]):
     """The layout, and how many of its cubes are clustered again; `why` where their sizes alone would keep them."""
 
-    layout: Layout[F]
+    layout: UnitCubes[F]
     cubes: int
     why: str = ""
 
@@ -82,21 +82,21 @@ def cluster_work(
     )
 
 
-def picked(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> Pick[F]:
-    layout = Layout.of(unit.files, sizes, unit.cube_of)
+def picked(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> ClusterPick[F]:
+    layout = UnitCubes.of(unit.files, sizes, unit.cube_of)
     if full:
-        return Pick(layout, len(layout.cubes), "all were asked for")
-    return _incremental(unit, layout, target_bytes=sizes.target) if layout.loose else Pick(layout, 0)
+        return ClusterPick(layout, len(layout.cubes), "all were asked for")
+    return _incremental(unit, layout, target_bytes=sizes.target) if layout.loose else ClusterPick(layout, 0)
 
 
-def _incremental(unit: UnitFiles[F], layout: Layout[F], *, target_bytes: int) -> Pick[F]:
+def _incremental(unit: UnitFiles[F], layout: UnitCubes[F], *, target_bytes: int) -> ClusterPick[F]:
     """Cubes by size, then one after the other until what is left beside the new one skips enough."""
     number = merging(layout)
     skipped = [_skipped(unit, cube) for cube in layout.cubes]
     by_size = number
     while number < len(layout.cubes) and not _skips_enough(layout, number, skipped, target_bytes=target_bytes):
         number += 1
-    return Pick(layout, number, "" if number == by_size else "apart they would skip too little")
+    return ClusterPick(layout, number, "" if number == by_size else "apart they would skip too little")
 
 
 def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
@@ -105,9 +105,9 @@ def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
     return [skipped_share(bounds[name], queries_of(bounds[name])) for name in unit.clustering.columns]
 
 
-def _skips_enough(layout: Layout[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
+def _skips_enough(layout: UnitCubes[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
     """Whether the cubes from `merged` on and a new one of the rest together skip near what the largest does."""
-    new = file_count(total_live_bytes(Pick(layout, merged).files), target_bytes)
+    new = file_count(total_live_bytes(ClusterPick(layout, merged).files), target_bytes)
     expected = max(0.0, 1.0 - Z_TOUCHED * new ** (-1 / len(skipped[-1])))
     kept = layout.cubes[merged:]
     files = new + sum(len(cube) for cube in kept)
@@ -125,7 +125,7 @@ def _way(size: int, wide_bytes: int) -> str:
     return f"in one task, as {size:,} live bytes are at most {wide_bytes:,}"
 
 
-def _reason(unit: UnitFiles[F], pick: Pick[F], *, way: str) -> str:
+def _reason(unit: UnitFiles[F], pick: ClusterPick[F], *, way: str) -> str:
     layout, gone = pick.layout, len(pick.layout.gone)
     without_rows = f"{counted(gone)} without rows, only removed"
     if not pick.files:

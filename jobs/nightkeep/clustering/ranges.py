@@ -14,7 +14,7 @@ from nightkeep.clustering.columns import leaf_values
 from nightkeep.clustering.tuning import CHUNK_BYTES, NOISE_BITS, SORT_RANGE_IDS
 from nightkeep.kernels.arrow_buffers import WORD_BITS, ChunkedArray, Rows, Words
 from nightkeep.kernels.curve import curve_keys, order_of
-from nightkeep.kernels.ranks import Bounds, Sample, ascending, bounds_of, noise, present_values, rank_ids
+from nightkeep.kernels.ranks import RangeBounds, Sample, ascending, bounds_of, noise, present_values, rank_ids
 from nightkeep.model import Clustering
 
 Paths = tuple[tuple[str, ...], ...]
@@ -26,7 +26,7 @@ class Ranges:
 
     clustering: Clustering
     paths: Paths
-    bounds: tuple[Bounds, ...]
+    bounds: tuple[RangeBounds, ...]
 
     @classmethod
     def of(cls, clustering: Clustering, paths: Paths, samples: Sequence[tuple[pa.Table, int]]) -> Ranges:

@@ -13,7 +13,7 @@ from typing import Generic
 import numpy as np
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import F, Rows, W, Writer, Written
+from nightkeep.clustering.clustered_files import F, RowSource, W, Writer, WrittenDataFile
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.even_files import probed, write_even
 from nightkeep.clustering.ranges import Ranges, buckets_of, in_order, splitters
@@ -63,7 +63,7 @@ class Sorting(Generic[F]):
 
 
 def write_sorted(
-    sorting: Sorting[F], rows: Rows[F], writer: Writer[W], *, measure: Callable[[], Writer[Written]]
+    sorting: Sorting[F], rows: RowSource[F], writer: Writer[W], *, measure: Callable[[], Writer[WrittenDataFile]]
 ) -> list[W]:
     """Write the rows of the files in order, in files near the target.
 
@@ -80,7 +80,7 @@ def write_sorted(
 @dataclass(frozen=True, slots=True)
 class _Writers(Generic[W]):
     writer: Writer[W]
-    measure: Callable[[], Writer[Written]]
+    measure: Callable[[], Writer[WrittenDataFile]]
 
 
 def ordered_bucket(ranges: Ranges, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -143,7 +143,7 @@ def _written(sorting: Sorting[F], chunks: Iterator[pa.Table], writers: _Writers[
 
 
 def _through_buckets(
-    sorting: Sorting[F], rows: Rows[F], held: list[pa.Table], rest: Iterator[pa.Table], *, writers: _Writers[W]
+    sorting: Sorting[F], rows: RowSource[F], held: list[pa.Table], rest: Iterator[pa.Table], *, writers: _Writers[W]
 ) -> list[W]:
     row_bytes = sum(map(_weight, held)) / sum(table.num_rows for table in held)
     number = rows.count(sorting.files)
@@ -158,7 +158,7 @@ def _through_buckets(
         return _written(sorting, chunks, writers, rows=buckets.rows)
 
 
-def _surveyed(sorting: Sorting[F], rows: Rows[F], number: int, *, count: int) -> tuple[Ranges, Words]:
+def _surveyed(sorting: Sorting[F], rows: RowSource[F], number: int, *, count: int) -> tuple[Ranges, Words]:
     sample = rows.sampled(sorting.files, sorting.tops, SAMPLE_ROWS / max(1, number))
     ranges = Ranges.of(sorting.clustering, sorting.paths, [(sample, number)])
     return ranges, splitters(ranges.keys(sample, 0), count)

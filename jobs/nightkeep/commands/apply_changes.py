@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from nightkeep.api.changes import apply_changes
 from nightkeep.commands.exit_status import parsed
-from nightkeep.formats.iceberg.upsert.batch import Distribution, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeMode, Distribution
 from nightkeep.redaction import redacted_output
 
 
@@ -35,7 +35,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--table", required=True, help="name or address: iceberg:CATALOG/NAMESPACE.TABLE")
     parser.add_argument("--policy", help="tables.yaml, where --table is a name of it")
     parser.add_argument("--batch-id", required=True, help="the batch's own name: applied once, however often it is run")
-    parser.add_argument("--mode", required=True, choices=[str(each) for each in Mode])
+    parser.add_argument("--mode", required=True, choices=[str(each) for each in ChangeMode])
     parser.add_argument("--key", help="equality fields, separated by commas; the table's identifier fields by default")
     parser.add_argument("--distribution", default="none", choices=[str(each) for each in Distribution])
     parser.add_argument("--writers", type=int, default=1, help="more than one run on Spark")

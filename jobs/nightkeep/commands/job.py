@@ -17,8 +17,8 @@ from pathlib import Path
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
 from nightkeep.errors import UsageError
-from nightkeep.groups.run_group import Reported
-from nightkeep.groups.table_group import Group
+from nightkeep.groups.run_group import StoredDocument
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
@@ -78,7 +78,7 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _group(arguments: argparse.Namespace) -> Group:
+def _group(arguments: argparse.Namespace) -> TableGroup:
     said = Overrides(
         where=arguments.where or None, full=arguments.full, zorder=arguments.zorder or None,
         hilbert=arguments.hilbert or None, target_size=arguments.target_size or None,
@@ -86,18 +86,18 @@ def _group(arguments: argparse.Namespace) -> Group:
     return _tables(arguments, said)
 
 
-def _tables(arguments: argparse.Namespace, said: Overrides) -> Group:
+def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
     if not tables:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")
     policy = load_usable(arguments.policy)
-    return Group(
+    return TableGroup(
         policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
         hand=_hand(arguments.result), died=tuple(arguments.died),
     )  # fmt: skip
 
 
-def _write(result: Path | None, reported: Iterable[Reported]) -> int:
+def _write(result: Path | None, reported: Iterable[StoredDocument]) -> int:
     """Every entry as soon as there is one. Raises UsageError, before any work, for a place that cannot be written.
 
     Where Spark is gone, the table at work stays noted and the status is 1: the others would fail of nothing else.

@@ -14,7 +14,7 @@ from nightkeep.commands import options
 from nightkeep.commands.printing import show
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument, leftovers, summary_text
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _OlderThan = Annotated[str | None, typer.Option("--older-than", help="Younger ones stay, such as 7d, 36h or 90m")]
 _Quarantine = Annotated[bool, typer.Option("--quarantine", help="Put files aside, to be restored or purged later")]
@@ -119,7 +119,7 @@ def _table(title: str, value: object) -> Iterator[str]:
 
 def _next(document: RunDocument) -> Iterator[str]:
     """What to do about what was only told; how to bring back what was put aside is among the reasons above."""
-    dry = document.extra.get("mode") == Mode.DRY_RUN and document.outcome is Outcome.SKIPPED
+    dry = document.extra.get("mode") == SweepMode.DRY_RUN and document.outcome is Outcome.SKIPPED
     table = shlex.quote(document.table)
     if dry and document.operation is Operation.SWEEP:
         yield f"to put them aside: nightkeep sweep {table} --quarantine; to delete them: the same with --delete"

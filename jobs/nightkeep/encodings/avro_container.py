@@ -30,7 +30,7 @@ Schema: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class AvroHeader:
     """What a file says of itself: the schema as it stands there, and what is neither the schema nor the codec."""
 
     schema: Schema
@@ -135,7 +135,7 @@ def well_formed(subject: str) -> Iterator[None]:
         raise CorruptMetadata(subject, "an Avro object container file", found) from error
 
 
-def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: Codec, header: Header) -> bytes:
+def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: Codec, header: AvroHeader) -> bytes:
     """A whole file; records are taken and encoded a block at a time. Equal arguments give equal bytes.
 
     `items` is `array_of` the schema by which records are encoded. A field that a record lacks takes the default

@@ -24,7 +24,7 @@ PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SchemaShape:
     """Of a type with what is in it: how many `types` and levels, the `least` bytes that a value takes, and the most
     bytes of memory that a byte may become, by what CPython takes for small values."""
 
@@ -36,7 +36,7 @@ class Shape:
 
 # The manifests of a table have a schema or two.
 @lru_cache(maxsize=64)
-def shape_of(text: bytes) -> Shape | None:
+def shape_of(text: bytes) -> SchemaShape | None:
     """None for a schema of no records. Raises ValueError for one that nothing can be decoded by, RecursionError for one
     too deep to be parsed."""
     if len(text) > MAX_TEXT:
@@ -50,16 +50,16 @@ class _Schema:
     """A schema on its way: shapes of named types that are whole, names of those that are not yet."""
 
     def __init__(self) -> None:
-        self._whole: dict[str, Shape] = {name: _PRIMITIVE[name] for name in PRIMITIVES}
+        self._whole: dict[str, SchemaShape] = {name: _PRIMITIVE[name] for name in PRIMITIVES}
         self._open: set[str] = set()
 
-    def shape(self, kind: Any, level: int) -> Shape:
+    def shape(self, kind: Any, level: int) -> SchemaShape:
         shape = self._shape(kind, level)
         if shape.depth > MAX_DEPTH or shape.types > MAX_TYPES:
             raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels and {MAX_TYPES} types, found more")
         return shape
 
-    def _shape(self, kind: Any, level: int) -> Shape:
+    def _shape(self, kind: Any, level: int) -> SchemaShape:
         if level > MAX_DEPTH:
             raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels, found more")
         if isinstance(kind, str):
@@ -70,7 +70,7 @@ class _Schema:
             raise ValueError(f"an Avro type, found {kind_of(kind)}")
         return self._object(kind, level)
 
-    def _object(self, kind: Mapping[str, Any], level: int) -> Shape:
+    def _object(self, kind: Mapping[str, Any], level: int) -> SchemaShape:
         match kind.get("type"):
             case "record":
                 return self._record(kind, level)
@@ -85,24 +85,24 @@ class _Schema:
             case inner:
                 return self.shape(inner, level + 1)
 
-    def _named(self, name: str) -> Shape:
+    def _named(self, name: str) -> SchemaShape:
         if name not in self._whole:
             where = "that is not within itself" if name in self._open else "that is written out before"
             raise ValueError(f"a type {where}, found {kind_of(name)}")
         return self._whole[name]
 
-    def _items(self, kind: Mapping[str, Any], items: Shape) -> Shape:
+    def _items(self, kind: Mapping[str, Any], items: SchemaShape) -> SchemaShape:
         if items.least == 0:
             raise ValueError(f"items that take bytes, found {kind_of(kind)}")
         return _around([items], least=1, memory=_LIST)
 
-    def _fixed(self, kind: Mapping[str, Any]) -> Shape:
+    def _fixed(self, kind: Mapping[str, Any]) -> SchemaShape:
         size = kind.get("size")
         if type(size) is not int or not 0 <= size < 1 << 31:
             raise ValueError(f"a fixed size, found {kind_of(size)}")
-        return Shape(1, 1, size, _SLOT + _TEXT)
+        return SchemaShape(1, 1, size, _SLOT + _TEXT)
 
-    def _record(self, kind: Mapping[str, Any], level: int) -> Shape:
+    def _record(self, kind: Mapping[str, Any], level: int) -> SchemaShape:
         fields = kind.get("fields")
         if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
             raise ValueError(f"a record with fields, found one of no bytes: {kind_of(kind)}")
@@ -112,23 +112,24 @@ class _Schema:
         least = sum(part.least for part in parts)
         return self._close(kind, _around(parts, least=least, memory=_DICT + _FIELD * len(parts)))
 
-    def _close(self, kind: Mapping[str, Any], shape: Shape) -> Shape:
+    def _close(self, kind: Mapping[str, Any], shape: SchemaShape) -> SchemaShape:
         self._whole |= dict.fromkeys(_names(kind) - set(PRIMITIVES), shape)
         return shape
 
 
 # Of CPython 3.11 on 64 bits: a pointer to a value, an empty list and dictionary, an entry of one, a small value.
 _SLOT, _LIST, _DICT, _FIELD, _TEXT = 8, 64, 240, 64, 64
-_SMALL_VALUE: Final = Shape(1, 1, 1, _SLOT + _TEXT)
-_PRIMITIVE: Final[Mapping[str, Shape]] = {
-    name: Shape(1, 1, least, _SLOT + _TEXT) for name, least in zip(PRIMITIVES, (0, 1, 1, 1, 4, 8, 1, 1), strict=True)
+_SMALL_VALUE: Final = SchemaShape(1, 1, 1, _SLOT + _TEXT)
+_PRIMITIVE: Final[Mapping[str, SchemaShape]] = {
+    name: SchemaShape(1, 1, least, _SLOT + _TEXT)
+    for name, least in zip(PRIMITIVES, (0, 1, 1, 1, 4, 8, 1, 1), strict=True)
 }
 
 
-def _around(parts: Iterable[Shape], *, least: int, memory: int) -> Shape:
+def _around(parts: Iterable[SchemaShape], *, least: int, memory: int) -> SchemaShape:
     shapes = list(parts)
     own = -(-(memory + _SLOT) // max(1, least)) if memory else 1
-    return Shape(
+    return SchemaShape(
         1 + sum(part.types for part in shapes),
         1 + max((part.depth for part in shapes), default=0),
         least,

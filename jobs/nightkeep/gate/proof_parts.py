@@ -19,14 +19,14 @@ class File(Protocol):
     def bytes(self) -> int: ...
 
 
-class Unit(Protocol):
+class ProvenUnit(Protocol):
     """Files that are proven together."""
 
     @property
     def files(self) -> Sequence[File]: ...
 
 
-U = TypeVar("U", bound=Unit)
+U = TypeVar("U", bound=ProvenUnit)
 
 
 def unit_parts(

@@ -28,13 +28,13 @@ from nightkeep.redaction import learnt, redacted_output, remember
 T = TypeVar("T")
 
 
-class Apart:
+class ChildProcess:
     """One child at a time: started by the first call, and again by the next one after a call that ended it."""
 
     def __init__(self) -> None:
         self._child: _Child | None = None
 
-    def __enter__(self) -> Apart:
+    def __enter__(self) -> ChildProcess:
         return self
 
     def __exit__(

@@ -20,23 +20,23 @@ from typing import TypeVar
 from nightkeep.checking.post_commit_check import second_opinion
 from nightkeep.errors import DEBUG, NightkeepError, UsageError, told
 from nightkeep.formats import OF_ONE_PROCESS
-from nightkeep.groups.child_process import Apart
+from nightkeep.groups.child_process import ChildProcess
 from nightkeep.groups.crashed_table import DIED, ended_at_death
-from nightkeep.groups.table_group import UNFINISHED, Group, Unusable
+from nightkeep.groups.table_group import UNFINISHED, TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
-from nightkeep.retention import UpkeepOrder, awaits_judging, first_look, judged, upkeep
+from nightkeep.retention import RetentionOrder, awaits_judging, first_look, judged, upkeep
 from nightkeep.retention import failed as upkeep_failed
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.planned_work import Reader, Reading
-from nightkeep.running.run_operation import Order, care, failed, published_earlier, read
+from nightkeep.running.run_operation import RunOrder, care, failed, published_earlier, read
 from nightkeep.running.software_versions import versions
 from nightkeep.spark.engine import Engine
 
 __all__ = [
-    "PERMANENT", "UNFINISHED", "Group", "Reported", "care_for_group", "care_for_table", "check_group", "check_table",
-    "sweep_group",
+    "PERMANENT", "UNFINISHED", "StoredDocument", "TableGroup", "care_for_group", "care_for_table", "check_group",
+    "check_table", "sweep_group",
 ]  # fmt: skip
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ _DENIED = f"{PermissionError.__name__}: "
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class StoredDocument:
     """One document and where it is stored, None where it could not be."""
 
     document: RunDocument
@@ -65,7 +65,7 @@ class Reported:
         }  # fmt: skip
 
 
-def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine) -> Iterator[Reported]:
+def care_for_group(group: TableGroup, operations: Sequence[Operation], engine: Engine) -> Iterator[StoredDocument]:
     """Each table's operations in turn, checked: these, else what its policy asks for, else what suits its format.
 
     Raises UsageError, before any table was worked on, for what was said of all of them.
@@ -74,7 +74,7 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
     for policy in policies.values():
         if isinstance(policy, EffectivePolicy):
             group.said.require_use(operations or policy.operations)
-    with Apart() as apart:
+    with ChildProcess() as apart:
         reader = _reader(apart)
         for table, policy in policies.items():
             group.take(table)
@@ -86,18 +86,18 @@ def care_for_group(group: Group, operations: Sequence[Operation], engine: Engine
                 continue
             for operation in operations or policy.operations:
                 run_id, asked = group.run_id(policy.address.name), group.said.asked()
-                order = Order(operation, run_id, group.reports, group.dry_run, asked=asked)
+                order = RunOrder(operation, run_id, group.reports, group.dry_run, asked=asked)
                 document = _care(policy, order, engine, reader)
                 _log.info("plan of %s", plan_text(document))
                 yield _checked(document, policy, group.reports, engine=engine)
 
 
-def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
+def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
     """A second opinion on whatever this run published and no check has judged, per table; every document of the run.
 
     What was published by a process that ended before its document told so is looked for in the table itself.
     """
-    with Apart() as apart:
+    with ChildProcess() as apart:
         for table, policy in group.policies().items():
             group.take(table)
             name, why = table, DIED
@@ -116,9 +116,9 @@ def check_group(group: Group, engine: Engine) -> Iterator[Reported]:
                     yield _stored(ended, group.reports)
 
 
-def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
+def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
     """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time."""
-    with Apart() as apart:
+    with ChildProcess() as apart:
         for table, policy in group.policies().items():
             group.take(table)
             if isinstance(policy, Unusable):
@@ -134,19 +134,21 @@ def sweep_group(group: Group, engine: Engine) -> Iterator[Reported]:
 
 
 def _cared_at_death(
-    group: Group, policy: EffectivePolicy, operations: Sequence[Operation], apart: Apart
-) -> Iterator[Reported]:
+    group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation], apart: ChildProcess
+) -> Iterator[StoredDocument]:
     name, reports = policy.address.name, group.reports
     _tell_commits(policy, group.run_id(name), reports, apart)
     for document in ended_at_death(
         name, group.run_id(name), reports, operations,
         awaits=lambda told: told.awaits_check and policy.settings.check.enabled,
-        failed=lambda operation, why: failed(policy, Order(operation, group.run_id(name), reports), why),
+        failed=lambda operation, why: failed(policy, RunOrder(operation, group.run_id(name), reports), why),
     ):  # fmt: skip
         yield _stored(document, reports)
 
 
-def _swept_at_death(group: Group, policy: EffectivePolicy, operations: Sequence[Operation]) -> Iterator[Reported]:
+def _swept_at_death(
+    group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation]
+) -> Iterator[StoredDocument]:
     name, reports = policy.address.name, group.reports
     for document in ended_at_death(
         name, group.run_id(name), reports, operations,
@@ -156,14 +158,14 @@ def _swept_at_death(group: Group, policy: EffectivePolicy, operations: Sequence[
         yield _stored(document, reports)
 
 
-def _upkeep_order(group: Group, policy: EffectivePolicy, operation: Operation) -> UpkeepOrder:
-    return UpkeepOrder(
+def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operation) -> RetentionOrder:
+    return RetentionOrder(
         operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
-        mode=Mode.DRY_RUN if group.dry_run else None,
+        mode=SweepMode.DRY_RUN if group.dry_run else None,
     )  # fmt: skip
 
 
-def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
+def _unusable(group: TableGroup, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
     """The document of a table that has no policy: nobody can say more than what was to be done first."""
     known = {each.name: each.format for each in group.policy.unusable}
     kind, now = known.get(table, format_of(table)), datetime.now(UTC)
@@ -174,7 +176,7 @@ def _unusable(group: Group, table: str, why: str, operations: Sequence[Operation
     )  # fmt: skip
 
 
-def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: Apart) -> None:
+def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: ChildProcess) -> None:
     # A table that cannot be read now has its documents all the same.
     with suppress(NightkeepError, OSError):
         for commits in _away(apart, policy, partial(_commits_of, policy, run_id, reports)):
@@ -186,24 +188,26 @@ def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunD
     documents: list[RunDocument | None] = []
     for operation in Operation:
         with suppress(NightkeepError, OSError):
-            documents += [published_earlier(policy, Order(operation, run_id, reports))] if operation.rewrites else []
+            documents += [published_earlier(policy, RunOrder(operation, run_id, reports))] if operation.rewrites else []
     return [document for document in documents if document is not None]
 
 
-def _reader(apart: Apart) -> Reader:
-    def reader(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
+def _reader(apart: ChildProcess) -> Reader:
+    def reader(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
         return _away(apart, policy, partial(read, policy, order, run, plans=plans))
 
     return reader
 
 
-def _away(apart: Apart, policy: EffectivePolicy, work: Callable[[], T]) -> T:
+def _away(apart: ChildProcess, policy: EffectivePolicy, work: Callable[[], T]) -> T:
     """`work` on metadata of a table, which may end the process that does it. Raises as `Apart.call`."""
     here = policy.address.format in OF_ONE_PROCESS
     return work() if here else apart.call(policy.address.name, work)
 
 
-def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine, first: Callable[[], None]) -> Reported:
+def _upkept(
+    policy: EffectivePolicy, order: RetentionOrder, engine: Engine, first: Callable[[], None]
+) -> StoredDocument:
     table = policy.address.name
     document = _or_failed(
         lambda: upkeep(policy, order, engine=engine, first=first),
@@ -220,14 +224,14 @@ def _upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine, first: 
     return _stored(_or_failed(lambda: judged(document, policy, order, engine=engine), surprised, table), order.reports)
 
 
-def _care(policy: EffectivePolicy, order: Order, engine: Engine, reader: Reader) -> RunDocument:
+def _care(policy: EffectivePolicy, order: RunOrder, engine: Engine, reader: Reader) -> RunDocument:
     try:
         return care_for_table(policy, order, engine, reader=reader)
     except UsageError as failure:
         return _permanent(failed(policy, order, str(failure)))
 
 
-def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine, *, reader: Reader = read) -> RunDocument:
+def care_for_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reader: Reader = read) -> RunDocument:
     """One operation on one table; nothing is checked or stored. Raises UsageError for what cannot be understood."""
     return _no_surprise(
         lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
@@ -235,7 +239,7 @@ def care_for_table(policy: EffectivePolicy, order: Order, engine: Engine, *, rea
     )  # fmt: skip
 
 
-def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> Reported:
+def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> StoredDocument:
     stored = _stored(document, reports)
     if not document.awaits_check:
         return stored
@@ -279,5 +283,5 @@ def _permanent(document: RunDocument) -> RunDocument:
     return replace(document, extra={**document.extra, PERMANENT: True})
 
 
-def _stored(document: RunDocument, reports: str) -> Reported:
-    return Reported(*store_or_say(document, reports))
+def _stored(document: RunDocument, reports: str) -> StoredDocument:
+    return StoredDocument(*store_or_say(document, reports))

@@ -14,7 +14,7 @@ UNFINISHED = "published, but its check did not finish: "
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TableGroup:
     """What one session is asked to do. The run id of a table is `prefix:table`, the same in every retry.
 
     `hand` is a file that names the table at work, for whoever finds this process dead. A table of `died` is one at

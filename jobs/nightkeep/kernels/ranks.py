@@ -35,7 +35,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
+class RangeBounds:
     """The ranges of one column: range i ends with `values[i]`, the last one has no end.
 
     `values` ascend strictly, without nulls. `ids`, one more than values, ascend strictly below 2 ** `bits`.
@@ -46,7 +46,7 @@ class Bounds:
     bits: int
 
 
-def bounds_of(samples: Sequence[Sample], range_ids: int = 1000) -> Bounds:
+def bounds_of(samples: Sequence[Sample], range_ids: int = 1000) -> RangeBounds:
     """Cut a column into at most `range_ids` ranges of about as many rows each, from samples of its parts.
 
     A value's middle, the share of rows below it and half of its own, says in which of `range_ids` equal slots it
@@ -72,10 +72,10 @@ def bounds_of(samples: Sequence[Sample], range_ids: int = 1000) -> Bounds:
     bits = (range_ids - 1).bit_length()
     used = slots[np.append(last, len(slots) - 1)] if len(slots) else np.zeros(1, np.int64)
     ids = first + used * (2**bits - first) // (range_ids - first)
-    return Bounds(values.take(order[starts[last]]).cast(column.type), ids.astype(np.uint32), bits)
+    return RangeBounds(values.take(order[starts[last]]).cast(column.type), ids.astype(np.uint32), bits)
 
 
-def rank_ids(bounds: Bounds, column: Column) -> Ids:
+def rank_ids(bounds: RangeBounds, column: Column) -> Ids:
     """The range id of each row: of the first range that does not end below it; NULL_ID for a null.
 
     A column of another type than the bounds is cast to theirs first, as where a file is older than a type change;

@@ -27,7 +27,7 @@ ENOUGH: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class FileLimit:
     """When a file is full: at so many bytes, or rows; the other is None. `group_bytes` are a row group's at most."""
 
     bytes: int | None
@@ -60,7 +60,7 @@ class Limit:
         return 0 if full else max(1, int((limit - size) / max(row_bytes, 1 / 1024)))
 
 
-class Source:
+class ChunkSource:
     """Chunks, handed out by rows. `row_bytes` is what a row of the next one takes in memory, None at the end."""
 
     def __init__(self, chunks: Iterable[pa.Table]) -> None:

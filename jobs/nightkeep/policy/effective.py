@@ -22,7 +22,7 @@ from nightkeep.policy.address import format_of, is_address, names_of, parse_addr
 from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry, floor_ms, suited
 from nightkeep.policy.units import format_duration
 from nightkeep.policy.validation_messages import explained
-from nightkeep.policy.yaml_source import Location, Source, parse
+from nightkeep.policy.yaml_source import Location, YamlDocument, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def _read(file: str) -> str:
         raise PolicyError(f"{file}:1: expected a policy file in UTF-8, found {error}") from error
 
 
-def _layer(name: str, block: Settings, location: Location, source: Source) -> Layer:
+def _layer(name: str, block: Settings, location: Location, source: YamlDocument) -> Layer:
     values = {}
     for key, value in flat(block).items():
         here = (*location, *key.split("."))
@@ -250,7 +250,7 @@ def _built(values: Mapping[str, object]) -> Settings:
 
 
 def _tables(
-    document: Document, source: Source, environ: Mapping[str, str]
+    document: Document, source: YamlDocument, environ: Mapping[str, str]
 ) -> tuple[tuple[TablePolicy, ...], tuple[UnusableTable, ...]]:
     tables, unusable = list[TablePolicy](), list[UnusableTable]()
     for i, entry in enumerate(document.tables):
@@ -292,6 +292,6 @@ def _repeated(tables: Sequence[TablePolicy], file: str) -> list[str]:
     return faults
 
 
-def _address(entry: TableEntry, source: Source, environ: Mapping[str, str]) -> Address:
+def _address(entry: TableEntry, source: YamlDocument, environ: Mapping[str, str]) -> Address:
     folder = os.path.dirname(os.path.abspath(source.file))
     return parse_address(substitute(entry.table, environ), folder, name=entry.name)

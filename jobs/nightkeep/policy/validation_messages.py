@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nightkeep.policy.settings import Check, Defaults, Document, Expire, PatternEntry, Sweep, TableEntry
-from nightkeep.policy.yaml_source import Location, Source, dotted
+from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
 _ENTRIES: dict[str | int, type[BaseModel]] = {
     "defaults": Defaults,
@@ -29,13 +29,13 @@ _EXPECTED = {
 }
 
 
-def explained(error: ValidationError, source: Source) -> str:
+def explained(error: ValidationError, source: YamlDocument) -> str:
     """One line per fault, in the order of the file."""
     faults = [(source.line(fault["loc"]), _sentence(fault, source)) for fault in error.errors()]
     return "\n".join(text for _, text in sorted(faults, key=lambda pair: pair[0]))
 
 
-def _sentence(fault: ErrorDetails, source: Source) -> str:
+def _sentence(fault: ErrorDetails, source: YamlDocument) -> str:
     location = fault["loc"]
     where = f"{source.at(location)}: {dotted(location)}"
     if fault["type"] == "extra_forbidden":

@@ -26,7 +26,7 @@ _NO_VALUE = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class YamlDocument:
     """A parsed file: `values` as YAML says them, `lines` (1-based) by location, `()` for the file itself."""
 
     file: str
@@ -43,8 +43,8 @@ class Source:
         return f"{self.file}:{self.line(location)}"
 
 
-def parse(text: str, file: str) -> Source:
-    """`text` as a `Source`; `file` is only its name. Raises PolicyError for what is not a YAML mapping."""
+def parse(text: str, file: str) -> YamlDocument:
+    """`text` as a `YamlDocument`; `file` is only its name. Raises PolicyError for what is not a YAML mapping."""
     try:
         _require_depth(text, file)
         root = yaml.compose(text, Loader=_LOADER)
@@ -58,7 +58,7 @@ def parse(text: str, file: str) -> Source:
         raise PolicyError(f"{file}:1: expected YAML, found {error}") from error
     if not isinstance(values, dict):
         raise PolicyError(f"{file}:1: expected a mapping with version and tables, found {values!r:.80}")
-    return Source(file, values, walk.lines | {(): 1})
+    return YamlDocument(file, values, walk.lines | {(): 1})
 
 
 def _require_depth(text: str, file: str) -> None:

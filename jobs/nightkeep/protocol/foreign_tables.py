@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.errors import RefusedTable
-from nightkeep.storage import Storage, Stored, spelled
+from nightkeep.storage import ListedFile, Storage, spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def require_one_format(table: str, storage: Storage, home: str, *, own: Collecti
             raise RefusedTable(table, feature, _whose_folder(sign.format, location))
 
 
-def _first(storage: Storage, sign: Sign, folder: str) -> Stored | None:
+def _first(storage: Storage, sign: Sign, folder: str) -> ListedFile | None:
     listed = (file for file in storage.list(folder) if re.fullmatch(f"{re.escape(folder)}/{sign.pattern}", file.name))
     deeper = (file for batch in (storage.walk(folder) if sign.whole else ()) for file in batch)
     return next(listed, None) or next(deeper, None)

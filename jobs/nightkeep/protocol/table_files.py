@@ -29,7 +29,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """Files of one kind, such as `data` or `manifest`: those whose name below their place `pattern` matches as a whole.
 
     `pattern` is a regular expression that RE2 and Rust's regex read alike: no look-around, no back-references.
@@ -40,7 +40,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableFolder:
     """A folder of the table's own, with all below it; the first of `kinds` that matches a file is its kind.
 
     A file of no kind is never touched. `folder` is empty for the store's root. `shared`: files of another table may be
@@ -48,12 +48,12 @@ class Place:
     """
 
     folder: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[FileKind, ...]
     shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Territory:
+class TableFiles:
     """Where files of one table may be, and nothing of another's.
 
     `home` is the folder that the quarantine is kept in. `foreign`: patterns of names below a place which, where they
@@ -66,14 +66,14 @@ class Territory:
     table: Address
     storage: Storage
     home: str
-    places: tuple[Place, ...]
+    places: tuple[TableFolder, ...]
     foreign: tuple[str, ...] = ()
     by_bare_name: bool = False
     floor_ms: int = DAY_MS
     dry_only: RefusedTable | None = None
 
 
-def refuse_changes(territory: Territory) -> None:
+def refuse_changes(territory: TableFiles) -> None:
     """Raises RefusedTable for a table of which files can be told and none may be moved or deleted."""
     if territory.dry_only is not None:
         raise territory.dry_only
@@ -141,7 +141,7 @@ class Sweeps(Protocol):
     """A table whose orphans can be told. Pickles. Every verb raises EvidenceError for metadata it cannot read, or that
     contradicts what is told elsewhere: nothing may be called an orphan then. RefusedTable for features unknown."""
 
-    def territory(self) -> Territory: ...
+    def territory(self) -> TableFiles: ...
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
         """All that keeps files alive now, listed afresh by each call. At least one, else CorruptMetadata."""

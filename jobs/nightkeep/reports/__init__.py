@@ -3,8 +3,8 @@
 from nightkeep.reports.document import (
     CheckStatus,
     CommitResult,
-    ExpectationResult,
     Expectations,
+    ExpectationSummary,
     Metrics,
     PlanSection,
     PlanUnit,
@@ -18,8 +18,8 @@ from nightkeep.reports.json_files import History, Unreadable, load_document
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.retention_section import AGES, leftovers
 from nightkeep.reports.store import (
+    HistoryMark,
     Hold,
-    Look,
     document_path,
     held,
     hold,
@@ -42,11 +42,11 @@ __all__ = [
     "AGES",
     "CheckStatus",
     "CommitResult",
-    "ExpectationResult",
+    "ExpectationSummary",
     "Expectations",
     "History",
+    "HistoryMark",
     "Hold",
-    "Look",
     "Metrics",
     "PlanSection",
     "PlanUnit",

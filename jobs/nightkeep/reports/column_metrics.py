@@ -16,7 +16,7 @@ SHOWN = ("skipping", "overlap")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BeforeAfter:
     """A figure before and after, None where it was not measured."""
 
     before: float | None
@@ -32,8 +32,8 @@ class ColumnChange:
     """Both figures of one column, None where the document has none."""
 
     column: str
-    skipping: Change | None
-    overlap: Change | None
+    skipping: BeforeAfter | None
+    overlap: BeforeAfter | None
 
     @property
     def loses(self) -> bool:
@@ -77,15 +77,15 @@ def show_overlap(files: float) -> str:
     return f"{files:,.1f}"
 
 
-def _changes(value: object) -> dict[str, Change]:
+def _changes(value: object) -> dict[str, BeforeAfter]:
     if not isinstance(value, Mapping):
         return {}
     known = {
-        str(name): Change(_number(sides.get("before")), _number(sides.get("after")))
+        str(name): BeforeAfter(_number(sides.get("before")), _number(sides.get("after")))
         for name, sides in value.items()
         if isinstance(sides, Mapping)
     }
-    return {name: change for name, change in known.items() if change != Change(None, None)}
+    return {name: change for name, change in known.items() if change != BeforeAfter(None, None)}
 
 
 def _number(value: object) -> float | None:

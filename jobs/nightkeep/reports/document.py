@@ -159,7 +159,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectationResult:
+class ExpectationSummary:
     """One expectation, what it found, and whether it could be evaluated at all."""
 
     expectation: str
@@ -173,7 +173,7 @@ class Expectations:
     """The check of the published version; `coverage` is a sentence on how much of it was looked at."""
 
     status: CheckStatus = CheckStatus.NOT_RUN
-    results: tuple[ExpectationResult, ...] = ()
+    results: tuple[ExpectationSummary, ...] = ()
     docs: str | None = None
     coverage: str | None = None
     reason: str | None = None

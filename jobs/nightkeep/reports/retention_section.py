@@ -50,7 +50,7 @@ _NOT_LOOKED_AT = "Done. Nobody has looked since whether everything that is retai
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FileGroup:
     """Files of one kind or age, and their part of all bytes."""
 
     name: str
@@ -91,8 +91,8 @@ class Leftovers:
     mode: str
     orphans: Count
     listed: str
-    by_kind: tuple[Group, ...]
-    by_age: tuple[Group, ...]
+    by_kind: tuple[FileGroup, ...]
+    by_age: tuple[FileGroup, ...]
     first: tuple[Leftover, ...]
     gone: Count
     back: Count
@@ -167,13 +167,13 @@ def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
     yield from ((label, text) for label, text in texts.items() if text)
 
 
-def _groups(value: object) -> tuple[Group, ...]:
+def _groups(value: object) -> tuple[FileGroup, ...]:
     if not isinstance(value, Mapping):
         return ()
     counts = {str(name): _count(each) for name, each in value.items()}
     known = {name: (each.files, each.bytes or 0) for name, each in counts.items() if each.files is not None}
     total = sum(size for _, size in known.values())
-    return tuple(Group(name, files, size, size / total if total else 0.0) for name, (files, size) in known.items())
+    return tuple(FileGroup(name, files, size, size / total if total else 0.0) for name, (files, size) in known.items())
 
 
 def _leftover(orphan: Mapping[str, object]) -> Leftover:

@@ -50,7 +50,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class HistoryMark:
     """Up to which version, of which content, a table's history was looked at, and commits that were told of."""
 
     table: str
@@ -194,16 +194,16 @@ def _lifted(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
         return Unreadable.of(_hold_path(reports_dir, table), failure)
 
 
-def keep_look(reports_dir: str | Path, look: Look) -> None:
+def keep_look(reports_dir: str | Path, look: HistoryMark) -> None:
     """Replace what is known of the last look at a table."""
     _replace(_look_path(reports_dir, look.table), json.dumps(encode(look), indent=2) + "\n")
 
 
-def last_look(reports_dir: str | Path, table: str) -> Look | None:
+def last_look(reports_dir: str | Path, table: str) -> HistoryMark | None:
     """The last look at `table`; None where there was none, or where it cannot be read: then all is looked at again."""
     path = _look_path(reports_dir, table)
     try:
-        return decode(Look, read_json(path), str(path))
+        return decode(HistoryMark, read_json(path), str(path))
     except (FileNotFoundError, CorruptMetadata):
         return None
 

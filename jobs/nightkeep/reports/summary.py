@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from nightkeep.model import Operation
 from nightkeep.reports.bars import show_bytes
-from nightkeep.reports.column_metrics import Change, column_changes, delete_files, losers, show_share
+from nightkeep.reports.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
 from nightkeep.reports.document import PlanUnit, RunDocument
 from nightkeep.reports.pages import stage_names, tally, unit_name
 from nightkeep.reports.retention_section import leftovers
@@ -78,7 +78,7 @@ def _notes(document: RunDocument) -> Iterator[str]:
         yield f"put aside: {left.gone}; to bring back: nightkeep restore {table} {run}"
 
 
-def _share(change: Change) -> str:
+def _share(change: BeforeAfter) -> str:
     return " -> ".join("-" if share is None else show_share(share) for share in (change.before, change.after))
 
 

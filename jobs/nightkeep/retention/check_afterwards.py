@@ -15,12 +15,12 @@ from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import Retention, Sweeps
-from nightkeep.reports import CheckStatus, ExpectationResult, Expectations, RunDocument, UnitResult, hold_or_say
+from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
 from nightkeep.reports import check_report as checks
-from nightkeep.retention.file_check import Presence, presence
-from nightkeep.retention.order import Log, UpkeepOrder, unchecked_versions
+from nightkeep.retention.file_check import FileCheck, presence
+from nightkeep.retention.order import Log, RetentionOrder, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
 _UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
@@ -31,7 +31,7 @@ _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.
 class _Opinion:
     """What was found: `results` as Great Expectations tells them, `why` something was not looked at."""
 
-    present: Presence
+    present: FileCheck
     results: Sequence[checks.ExpectationResult]
     coverage: str
     why: str | None
@@ -71,7 +71,7 @@ def awaits_judging(document: RunDocument) -> bool:
     return bool(document.extra.get("changed")) and document.expectations.status in _UNJUDGED
 
 
-def judged(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine) -> RunDocument:
+def judged(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine) -> RunDocument:
     """Look whether every file of every retained version is there and the latest version holds what it held.
 
     What is missing or differs puts the table on hold; where files were put aside, the reason says how to bring them
@@ -92,7 +92,7 @@ def judged(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, *
     return replace(checked, outcome=outcome)
 
 
-def _opinion(document: RunDocument, policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> _Opinion:
+def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> _Opinion:
     contents, spark = engine.contents(), engine.spark()
     before = _before(document)
     present = presence(
@@ -139,7 +139,7 @@ def _table(policy: EffectivePolicy) -> Sweeps:
     return cast(Sweeps, open_table(policy.address))
 
 
-def retention_of(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
+def retention_of(policy: EffectivePolicy, order: RetentionOrder) -> Retention:
     """What a sweep of the table, as it is ordered, keeps."""
     settings = policy.settings.sweep
     older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms
@@ -148,7 +148,7 @@ def retention_of(policy: EffectivePolicy, order: UpkeepOrder) -> Retention:
 
 
 def _expectations(opinion: _Opinion) -> Expectations:
-    results = tuple(ExpectationResult(r.name, CheckStatus(r.status), r.detail) for r in opinion.results)
+    results = tuple(ExpectationSummary(r.name, CheckStatus(r.status), r.detail) for r in opinion.results)
     statuses = {result.status for result in results}
     worst = next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in statuses), CheckStatus.PASSED)
     # What was not looked at is not proven, whatever else passed.
@@ -187,6 +187,6 @@ def _held(document: RunDocument, opinion: _Opinion, reports: str) -> RunDocument
 
 
 def _way_back(document: RunDocument) -> str | None:
-    if document.extra.get("mode") != Mode.QUARANTINE or not document.extra.get("quarantine"):
+    if document.extra.get("mode") != SweepMode.QUARANTINE or not document.extra.get("quarantine"):
         return None
     return f"nightkeep restore {shlex.quote(document.table)} {shlex.quote(document.run_id)}"

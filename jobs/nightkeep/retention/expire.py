@@ -16,10 +16,10 @@ from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import Sets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.resume import ended_on, expired_on
 from nightkeep.retention.sweep import failures, full, list_orphans, looked
-from nightkeep.retention.timed_sets import WatchedSets
+from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
 UNFINISHED = "ended before it was done; a sweep finds what is left of the versions that went"
@@ -50,7 +50,7 @@ def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
     return log.document(outcome.outcome, outcome.reason)
 
 
-def expire_order(log: Log, mode: Mode, now_ms: int) -> ExpireOrder:
+def expire_order(log: Log, mode: SweepMode, now_ms: int) -> ExpireOrder:
     """The policy's settings with what was asked on top; versions that a check may still ask for stay."""
     asked, settings = log.order, log.policy.settings
     keep = unchecked_versions(log.policy, asked.reports, now_ms=now_ms)
@@ -103,7 +103,7 @@ class _Looks:
     def open(self) -> Sets:
         self.last = self.sets()
         self.opened.callback(self.last.close)
-        return WatchedSets(self.last, self.log.stage)
+        return TimedSets(self.last, self.log.stage)
 
     def list(self) -> None:
         if self.last is not None:

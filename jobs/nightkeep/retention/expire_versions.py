@@ -15,24 +15,24 @@ from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import Announces, ExpireRequest, Expires, Expiry, Retention, refuse_changes
 from nightkeep.retention.orphans.guards import check_spelling, clocks_apart, not_proven, store_ahead_ms
 from nightkeep.retention.orphans.lease import Clock, wall_ms
-from nightkeep.retention.orphans.look import Look, still_orphans
+from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.removal import remove
-from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.shared_locations import VouchedTable
-from nightkeep.retention.orphans.sweep_request import Acted, Mode
+from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
 
 _TRIES: Final = 3
 """Plans made, where another writer was first each time: as often as a commit is tried."""
 
 
-NOTHING: Final = Acted()
+NOTHING: Final = FilesRemoved()
 
 
 @dataclass(frozen=True, slots=True)
 class ExpireOrder:
     """What to let go. `retention` is what is asked of roots that remain; `outside` as of a SweepOrder."""
 
-    mode: Mode
+    mode: SweepMode
     request: ExpireRequest
     retention: Retention
     outside: bool = False
@@ -51,13 +51,13 @@ class Expired:
     outcome: Outcome
     reason: str | None
     expiry: Expiry
-    counted: Counted | None = None
-    acted: Acted = NOTHING
+    counted: SetCounts | None = None
+    acted: FilesRemoved = NOTHING
 
 
 def expire(
     table: Expires, order: ExpireOrder, run: Run, *,
-    sets: Callable[[], Sets], before: Callable[[Expiry], None], removing: Callable[[Counted], None] = lambda _: None,
+    sets: Callable[[], Sets], before: Callable[[Expiry], None], removing: Callable[[SetCounts], None] = lambda _: None,
     clock: Clock = wall_ms,
 ) -> Expired:  # fmt: skip
     """Let versions go. `sets` are opened once per try, and closed by the caller, to whom the last ones stay readable.
@@ -68,7 +68,7 @@ def expire(
     Refused where the store's clock and ours are far apart; where the store's is behind, it is the one that counts.
     Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
     """
-    ahead_ms = 0 if order.mode is Mode.DRY_RUN else _ahead_ms(table, run, clock)
+    ahead_ms = 0 if order.mode is SweepMode.DRY_RUN else _ahead_ms(table, run, clock)
     if reason := clocks_apart(ahead_ms):
         return Expired(Outcome.REFUSED, reason, Expiry(()))
     # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
@@ -79,10 +79,10 @@ def expire(
         if not expiry.roots:
             return Expired(Outcome.UNCHANGED, "no version may go", expiry)
         looked.reached(VouchedTable(table, outside=order.outside), expiry.roots)
-        look = Look(table, order.retention, looked)
+        look = FileSurvey(table, order.retention, looked)
         if expiry.files_only and not _files(look, looked):
             return Expired(Outcome.UNCHANGED, "no file may go", expiry)
-        if order.mode is Mode.DRY_RUN:
+        if order.mode is SweepMode.DRY_RUN:
             return _told(table, expiry, order, look=look, sets=looked)
         if reason := _without_evidence(table, expiry, order, looked):
             return Expired(Outcome.REFUSED, reason, expiry)
@@ -99,7 +99,7 @@ def _ahead_ms(table: Expires, run: Run, clock: Clock) -> int:
     return store_ahead_ms(territory, run, clock)
 
 
-def _files(look: Look, sets: Sets) -> int:
+def _files(look: FileSurvey, sets: Sets) -> int:
     """How many of the files that were reached nothing else needs, as far as can be told now."""
     look.read()
     return sets.settle(cutoff_ms=None).orphans.files
@@ -123,7 +123,7 @@ def _read_remaining(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Se
     sets.live(table, remaining, expected=False)
 
 
-def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: Look, sets: Sets) -> Expired:
+def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> Expired:
     _read_remaining(table, expiry, order, sets)
     counted = sets.settle(cutoff_ms=None)
     check_spelling(counted, look.table)
@@ -135,7 +135,7 @@ def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: Look, set
 
 def _removed(
     table: Expires, expiry: Expiry, order: ExpireOrder, *,
-    run: Run, look: Look, sets: Sets, removing: Callable[[Counted], None],
+    run: Run, look: FileSurvey, sets: Sets, removing: Callable[[SetCounts], None],
 ) -> Expired:  # fmt: skip
     territory = table.territory()
     look.read()
@@ -144,7 +144,7 @@ def _removed(
     if counted.orphans.files:
         removing(counted)
     # What the log says was removed may go without the evidence that what nothing names needs.
-    asked = Mode.QUARANTINE if expiry.files_only else order.mode
+    asked = SweepMode.QUARANTINE if expiry.files_only else order.mode
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(
         territory, going, run, mode=order.mode, total=counted.orphans,

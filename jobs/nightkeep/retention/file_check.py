@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from nightkeep.errors import MissingFile, reason_of
 from nightkeep.protocol.table_files import Retention, Root, Sweeps
 from nightkeep.retention.orphans.links import require_folders
-from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.storage import Storage
 
 SAMPLE_FILES: Final = 200
@@ -28,7 +28,7 @@ _SAMPLED_ROOTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Presence:
+class FileCheck:
     """What one look at `roots` retained versions found. `opened` footers were read, of which `unreadable` names those
     that could not be, each with the reason. `examples` names some of the files that are missing or resized. `unproven`
     counts lists that nothing else tells to be whole: what they no longer name was not looked for."""
@@ -58,7 +58,7 @@ class Presence:
 
 def presence(
     table: Sweeps, retention: Retention, *, sets: Callable[[], Sets], salt: str, sample: int = SAMPLE_FILES
-) -> Presence:
+) -> FileCheck:
     """Look for every file that readers of a root need, and open the footers of about `sample` of them.
 
     Another `salt` opens other files. Metadata that is missing counts as a file. A version that expires meanwhile takes
@@ -74,21 +74,21 @@ def presence(
     raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_LOOKS} looks")
 
 
-def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> Presence:
+def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> FileCheck:
     with closing(sets):
         sets.list(table.territory())
         try:
             sets.live(table, roots, expected=True)
         except MissingFile as failure:
-            return Presence(len(roots), 0, 0, missing=1, examples=(failure.subject,))
+            return FileCheck(len(roots), 0, 0, missing=1, examples=(failure.subject,))
         counted = sets.settle(cutoff_ms=None)
         require_folders(counted, table.territory())
         return _counted(len(roots), counted)
 
 
-def _counted(roots: int, counted: Counted) -> Presence:
+def _counted(roots: int, counted: SetCounts) -> FileCheck:
     live = counted.live
-    return Presence(
+    return FileCheck(
         roots, live.files, live.bytes, counted.missing, counted.resized, examples=(*map(str, counted.examples),),
         unproven=len(counted.unproven),
     )  # fmt: skip
@@ -145,7 +145,7 @@ def _needed(files: pa.Table | pa.RecordBatch, chance: random.Random, most: int) 
 # ---- footers ----
 
 
-def _opened(storage: Storage, result: Presence, names: Sequence[str]) -> Presence:
+def _opened(storage: Storage, result: FileCheck, names: Sequence[str]) -> FileCheck:
     read = [(name, why) for name in names for why in _footer(storage, name)]
     wrong = tuple(f"{name}: {why}" for name, why in read if why)
     return replace(result, opened=len(read), unreadable=wrong)

@@ -14,7 +14,7 @@ from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import DAY_MS
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions
 
@@ -23,7 +23,7 @@ CHECK_WAIT_MS: Final = 7 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepOrder:
+class RetentionOrder:
     """What a caller asks, beyond the table's policy; None: as the policy says. Ages are milliseconds.
 
     For a restore `run_id` is that of the run whose files are to come back. Without `checks` nobody looks afterwards.
@@ -32,7 +32,7 @@ class UpkeepOrder:
     operation: Operation
     run_id: str
     reports: str
-    mode: Mode | None = None
+    mode: SweepMode | None = None
     older_than_ms: int | None = None
     max_share: float | None = None
     retain_last: int | None = None
@@ -40,10 +40,10 @@ class UpkeepOrder:
     of_run: str | None = None
     checks: bool = True
 
-    def mode_for(self, policy: EffectivePolicy) -> Mode:
+    def mode_for(self, policy: EffectivePolicy) -> SweepMode:
         """An expiry deletes unless told otherwise: what it removes was let go by rule, not found by chance."""
-        wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else Mode.DELETE
-        return Mode(self.mode or wanted)
+        wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else SweepMode.DELETE
+        return SweepMode(self.mode or wanted)
 
     def asked(self, policy: EffectivePolicy) -> dict[str, object]:
         """The options that the run id belongs to."""
@@ -69,7 +69,7 @@ class Log:
     """
 
     policy: EffectivePolicy
-    order: UpkeepOrder
+    order: RetentionOrder
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
     extra: dict[str, object] = field(default_factory=dict)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightkeep.reports import AGES
-from nightkeep.retention.orphans.sets import NO_FILES, Tally
+from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 
 SHOWN: Final = 1000
 """Orphans that a document names itself."""
@@ -24,10 +24,10 @@ SHOWN: Final = 1000
 class OrphanList:
     """What was written: the first files by name, as JSON has them, and all of them counted."""
 
-    total: Tally = NO_FILES
+    total: FileTotals = NO_FILES
     first: list[dict[str, object]] = field(default_factory=list)
-    by_kind: dict[str, Tally] = field(default_factory=dict)
-    by_age: dict[str, Tally] = field(default_factory=dict)
+    by_kind: dict[str, FileTotals] = field(default_factory=dict)
+    by_age: dict[str, FileTotals] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -42,7 +42,7 @@ class OrphanList:
         sizes = batch.column("bytes").to_numpy(zero_copy_only=False)
         ages = now_ms - batch.column("modified_ms").to_numpy(zero_copy_only=False)
         places = np.searchsorted([end for _, end in AGES if end is not None], ages, side="right")
-        self.total += Tally(len(sizes), int(sizes.sum()))
+        self.total += FileTotals(len(sizes), int(sizes.sum()))
         self.first += orphans[: SHOWN - len(self.first)]
         _count(self.by_age, np.array([age for age, _ in AGES])[places], sizes)
         _count(self.by_kind, np.array(batch.column("kind").to_pylist(), dtype=object), sizes)
@@ -64,7 +64,7 @@ def write_orphans(path: Path, batches: Iterable[pa.RecordBatch], *, root: str, n
     return orphans
 
 
-def counted(tally: Tally) -> dict[str, int]:
+def counted(tally: FileTotals) -> dict[str, int]:
     """A Tally as JSON has it."""
     return {"files": tally.files, "bytes": tally.bytes}
 
@@ -83,7 +83,7 @@ def _orphan(row: Mapping[str, Any], root: str) -> dict[str, object]:
     }
 
 
-def _count(tallies: dict[str, Tally], labels: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> None:
+def _count(tallies: dict[str, FileTotals], labels: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> None:
     for label in dict.fromkeys(labels.tolist()):
         chosen = sizes[labels == label]
-        tallies[label] = tallies.get(label, NO_FILES) + Tally(len(chosen), int(chosen.sum()))
+        tallies[label] = tallies.get(label, NO_FILES) + FileTotals(len(chosen), int(chosen.sum()))

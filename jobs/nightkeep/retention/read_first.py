@@ -12,11 +12,11 @@ from nightkeep.protocol import MayBeNew
 from nightkeep.protocol.table_files import Expires, Sweeps
 from nightkeep.retention.check_afterwards import retention_of
 from nightkeep.retention.expire import expire_order
-from nightkeep.retention.order import Log, UpkeepOrder
+from nightkeep.retention.order import Log, RetentionOrder
 from nightkeep.retention.orphans.growing_sets import NAMES_HERE
 
 
-def first_look(policy: EffectivePolicy, order: UpkeepOrder) -> None:
+def first_look(policy: EffectivePolicy, order: RetentionOrder) -> None:
     """Read it, as far as the work itself reads it outside of Spark.
 
     What is wrong with it is the work's to tell: that reads it again, when it can be another.
@@ -27,7 +27,7 @@ def first_look(policy: EffectivePolicy, order: UpkeepOrder) -> None:
             _read(table, policy, order)
 
 
-def _read(table: Sweeps, policy: EffectivePolicy, order: UpkeepOrder) -> None:
+def _read(table: Sweeps, policy: EffectivePolicy, order: RetentionOrder) -> None:
     table.territory()
     if order.operation is Operation.EXPIRE and isinstance(table, Expires):
         table.expiry(expire_order(Log(policy, order), order.mode_for(policy), order.run().now_ms).request)

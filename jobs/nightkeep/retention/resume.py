@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import cast
 
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import Territory
+from nightkeep.protocol.table_files import TableFiles
 from nightkeep.reports import RunDocument
 from nightkeep.retention.order import Log
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.quarantine_manifest import Mark, folder_of, parts, read_mark, read_plan
-from nightkeep.retention.orphans.sets import NO_FILES, Tally
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind", "by_age")
 
 
-def swept_on(log: Log, territory: Territory, run: Run) -> None:
+def swept_on(log: Log, territory: TableFiles, run: Run) -> None:
     """Say what both attempts of a sweep did; with files put aside the quarantine itself tells, else the earlier list.
 
     Raises CorruptMetadata for a quarantine whose lists are damaged.
@@ -29,7 +29,7 @@ def swept_on(log: Log, territory: Territory, run: Run) -> None:
     else:
         log.extra["earlier"] = counts
     log.extra |= {"changed": True, "finished": True}
-    if log.order.mode_for(log.policy) is Mode.QUARANTINE:
+    if log.order.mode_for(log.policy) is SweepMode.QUARANTINE:
         folder = folder_of(territory, run)
         log.extra |= {
             "acted": counted(put_aside(territory, folder)),
@@ -51,14 +51,14 @@ def ended_on(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
     return log.document(Outcome.worst([outcome, Outcome.VERIFIED]), f"{said}went on where an earlier attempt had ended")
 
 
-def put_aside(territory: Territory, folder: str) -> Tally:
+def put_aside(territory: TableFiles, folder: str) -> FileTotals:
     """All files of a run's quarantine whose parts are closed: those that were not left, wherever they are now."""
     moved_files = NO_FILES
     for part in parts(territory.storage, folder):
         if part.planned and Mark.DONE in part.marks:
             _, left = read_mark(territory.storage, part, Mark.DONE)
             moved = [file.bytes for file in read_plan(territory, part)[1] if file.path not in left]
-            moved_files += Tally(len(moved), sum(moved))
+            moved_files += FileTotals(len(moved), sum(moved))
     return moved_files
 
 

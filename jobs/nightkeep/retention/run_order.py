@@ -14,8 +14,8 @@ from nightkeep.protocol.table_files import Expires, Sweeps
 from nightkeep.reports import RunDocument, document_path, ending, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_judging, judged
 from nightkeep.retention.expire import expired
-from nightkeep.retention.order import Log, UpkeepOrder
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.order import Log, RetentionOrder
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.restore import restored
 from nightkeep.retention.sweep import swept
 from nightkeep.running.run_ids import ASKED, other_options
@@ -23,7 +23,7 @@ from nightkeep.running.skip_reasons import not_now
 from nightkeep.spark.engine import Engine
 
 
-def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDocument:
+def upkept(policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> RunDocument:
     """Do what was ordered and store the document, then again with what was found afterwards."""
     document = upkeep(policy, order, engine=engine)
     stored, _ = store_or_say(document, order.reports)
@@ -33,7 +33,7 @@ def upkept(policy: EffectivePolicy, order: UpkeepOrder, engine: Engine) -> RunDo
 
 
 def upkeep(
-    policy: EffectivePolicy, order: UpkeepOrder, *, engine: Engine, first: Callable[[], None] = lambda: None
+    policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine, first: Callable[[], None] = lambda: None
 ) -> RunDocument:
     """Carry out an order on one table. Spark starts when something is about to go, and a look afterwards is wanted.
     `first` is called before any metadata of it is read; what it raises ends the order as what the work raises.
@@ -58,7 +58,7 @@ def upkeep(
         return log.document(*ending(failure, policy.address.name))
 
 
-def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocument:
+def failed(policy: EffectivePolicy, order: RetentionOrder, reason: str) -> RunDocument:
     """The document of an order that a surprise ended."""
     log = Log(policy, order)
     # Stored by this attempt, perhaps, before the first file went; what cannot be read tells nothing.
@@ -67,13 +67,13 @@ def failed(policy: EffectivePolicy, order: UpkeepOrder, reason: str) -> RunDocum
     return log.document(Outcome.FAILED, reason)
 
 
-def _waiting(policy: EffectivePolicy, order: UpkeepOrder, log: Log) -> str | None:
+def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | None:
     """Why the policy, or a hold, says to leave the table alone; nothing keeps files from coming back."""
     if order.operation is Operation.RESTORE:
         return None
     if policy.settings.pause is not None:
         return f"paused: {policy.settings.pause}"
-    return None if order.mode_for(policy) is Mode.DRY_RUN else not_now(policy, order.reports, log.started)
+    return None if order.mode_for(policy) is SweepMode.DRY_RUN else not_now(policy, order.reports, log.started)
 
 
 def _work(log: Log, engine: Engine) -> RunDocument:

@@ -13,11 +13,11 @@ from nightkeep.retention.check_afterwards import remember
 from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
 from nightkeep.retention.orphans.growing_sets import sets_of
-from nightkeep.retention.orphans.sets import Counted, Sets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sets import SetCounts, Sets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 from nightkeep.retention.resume import ended_on, swept_on
-from nightkeep.retention.timed_sets import WatchedSets
+from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
 UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
@@ -36,9 +36,9 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
         log.extra |= {"changed": True, "finished": False}
         log.stored(Outcome.FAILED, UNFINISHED)
 
-    watched = WatchedSets(sets_of(engine), log.stage)
+    watched = TimedSets(sets_of(engine), log.stage)
     with closing(watched):
-        with log.stage("sweep" if mode is Mode.DRY_RUN else "act"):
+        with log.stage("sweep" if mode is SweepMode.DRY_RUN else "act"):
             result = sweep(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
         log.extra |= told(result, root=table.territory().storage.root)
         if result.counted is not None and result.counted.orphans.files and log.extra.get("orphans_file") is None:
@@ -50,7 +50,7 @@ def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     return log.document(result.outcome, result.reason)
 
 
-def sweep_order(log: Log, mode: Mode, now_ms: int) -> SweepOrder:
+def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
     """The policy's settings with what was asked on top."""
     asked, settings = log.order, log.policy.settings.sweep
     return SweepOrder(
@@ -65,7 +65,7 @@ def sweep_order(log: Log, mode: Mode, now_ms: int) -> SweepOrder:
     )
 
 
-def told(result: Swept, *, root: str) -> dict[str, object]:
+def told(result: SweepResult, *, root: str) -> dict[str, object]:
     """What the document says of a sweep beside its outcome."""
     return {
         "cutoff": iso(result.cutoff_ms),
@@ -83,13 +83,13 @@ def told(result: Swept, *, root: str) -> dict[str, object]:
     }
 
 
-def looked(counted: Counted | None) -> dict[str, object]:
+def looked(counted: SetCounts | None) -> dict[str, object]:
     """Counts of what was listed, None where nothing was."""
     names = ("listed", "live", "young", "unknown", "doubted")
     return {f"{name}_files": None if counted is None else getattr(counted, name).files for name in names}
 
 
-def evidence(counted: Counted | None) -> dict[str, object]:
+def evidence(counted: SetCounts | None) -> dict[str, object]:
     """Whether what was read is proven whole by what is told elsewhere, and if not, why; None where nothing was read."""
     if counted is None:
         return {"evidence": None, "unproven": [], "needed_files": None}

@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Root, Sweeps, Territory
-from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.retention.orphans.sets import SetCounts, Sets
 
 
-class WatchedSets:
+class TimedSets:
     """`stage` takes the time of each step by its name."""
 
     def __init__(self, sets: Sets, stage: Callable[[str], AbstractContextManager[None]]) -> None:
         self.sets, self._stage = sets, stage
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         with self._stage("list"):
             self.sets.list(territory)
 
@@ -29,7 +29,7 @@ class WatchedSets:
         with self._stage("live"):
             self.sets.live(table, roots, expected=expected)
 
-    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
         with self._stage("compare"):
             return self.sets.settle(cutoff_ms=cutoff_ms, named=named)
 

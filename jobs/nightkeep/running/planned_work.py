@@ -11,12 +11,12 @@ from typing import Protocol
 from nightkeep.model import Committed, Operation, Request, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import ChangesRows, OpenPlan, OpenTable, Snapshot, Watch
-from nightkeep.running.run_log import Order
+from nightkeep.running.run_log import RunOrder
 from nightkeep.sql_text.rows.keys import key_condition
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedWork:
     """What is to be done to `base`, and what was found in the history up to it. `seconds` is what that took."""
 
     base: Snapshot
@@ -35,16 +35,16 @@ class Reading:
 
     table: OpenTable
     published: Sequence[Committed] = ()
-    planned: Planned | None = None
+    planned: PlannedWork | None = None
 
 
 class Reader(Protocol):
     """Reads a table for a run. With `plans` unset it only looks for what the run has published."""
 
-    def __call__(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading: ...
+    def __call__(self, policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading: ...
 
 
-def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
+def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
     """The policy's settings for one operation. Raises UsageError for keys that are none."""
     settings, rows = policy.settings, order.rows
     if order.keys is not None and isinstance(table, ChangesRows):
@@ -62,7 +62,7 @@ def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Sn
     )  # fmt: skip
 
 
-def run_of(order: Order) -> Run:
+def run_of(order: RunOrder) -> Run:
     """A new attempt of the run that is ordered."""
     return Run(order.run_id, run_token(order.run_id, order.operation), new_attempt(), time.time_ns() // 1_000_000)
 

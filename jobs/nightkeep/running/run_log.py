@@ -18,7 +18,7 @@ from nightkeep.running.software_versions import versions
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOrder:
     """What a caller asks of one table, beyond its policy. `reports` is where holds are kept.
 
     `rows`, a condition, or `keys`, a file of keys, tell the rows to delete, without which no row is. `asked` are the
@@ -39,7 +39,7 @@ class RunLog:
     """The document in the making; stages add to it in the order they run."""
 
     policy: EffectivePolicy
-    order: Order
+    order: RunOrder
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)

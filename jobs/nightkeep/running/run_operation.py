@@ -30,9 +30,9 @@ from nightkeep.reports import (
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
-from nightkeep.running.planned_work import Planned, Reader, Reading, new_attempt, request_of, run_of
+from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, request_of, run_of
 from nightkeep.running.run_ids import require_same
-from nightkeep.running.run_log import Order, RunLog
+from nightkeep.running.run_log import RunLog, RunOrder
 from nightkeep.running.run_summary import (
     Batch,
     Proven,
@@ -57,7 +57,7 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
-__all__ = ["Order", "care", "failed", "read"]
+__all__ = ["RunOrder", "care", "failed", "read"]
 UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
 """What a document says that is stored before anything is staged."""
 
@@ -70,7 +70,7 @@ class _Workers:
     exchange: Exchange
 
 
-def read(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
+def read(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
     """Open the table, and plan unless this run has published something of it already. Reads metadata only.
 
     Raises what reading and planning raise.
@@ -90,7 +90,7 @@ def read(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Rea
 
 
 def care(
-    policy: EffectivePolicy, order: Order, *, mapper: Callable[[], Mapper],
+    policy: EffectivePolicy, order: RunOrder, *, mapper: Callable[[], Mapper],
     exchange: Callable[[], Exchange] = lambda: inline_exchange, reader: Reader = read,
 ) -> RunDocument:  # fmt: skip
     """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
@@ -109,12 +109,12 @@ def care(
         return log.document(*ending(failure, policy.address.name))
 
 
-def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
+def failed(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
     """The document of an operation that a surprise ended."""
     return RunLog(policy, order).document(Outcome.FAILED, reason)
 
 
-def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | None:
+def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument | None:
     """The document of what this run has published already, None where that is nothing. Reads metadata only."""
     table = open_table(policy.address)
     return run_outcomes.found(RunLog(policy, order), table, done) if (done := table.committed(run_of(order))) else None
@@ -145,12 +145,12 @@ def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDo
     return run_outcomes.found(log, reading.table, late) if late else document
 
 
-def _own_commits(order: Order, table: OpenTable, run: Run) -> Sequence[Committed]:
+def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Committed]:
     """What this run has published already; a dry run publishes nothing, and does not look."""
     return () if order.dry_run else table.committed(run)
 
 
-def _planned(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) -> Planned | None:
+def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
     """None where there is nothing to plan for."""
     if isinstance(table, MayBeNew) and table.never_written():
         return None
@@ -159,11 +159,17 @@ def _planned(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) 
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
     watch = look_back(table, base, order.reports, now_ms=run.now_ms)
-    return Planned(base, request, planned, watch, time.perf_counter() - begun)
+    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun)
 
 
 def _as_planned(
-    log: RunLog, table: OpenTable, planned: Planned, run: Run, workers: Callable[[], _Workers], *, waiting: str | None
+    log: RunLog,
+    table: OpenTable,
+    planned: PlannedWork,
+    run: Run,
+    workers: Callable[[], _Workers],
+    *,
+    waiting: str | None,
 ) -> RunDocument:
     base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds

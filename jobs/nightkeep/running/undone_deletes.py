@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from nightkeep.model import Outcome
 from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch, Watched
-from nightkeep.reports import Look, RunDocument, hold, keep_look, last_look
+from nightkeep.reports import HistoryMark, RunDocument, hold, keep_look, last_look
 
 _TOLD: Final = 100
 """Commits that are remembered as told: for tables whose last look is no version of theirs any more."""
@@ -54,7 +54,7 @@ def settle(watch: Watch, document: RunDocument | None, *, reports: str, table: s
         hold(reports, table, document)
     last = last_look(reports, table)
     names = [*(() if last is None else last.told), *(_name(each.commit) for each in watch.undone)]
-    keep_look(reports, Look(table=table, version=watch.head.version, identity=watch.head.identity,
+    keep_look(reports, HistoryMark(table=table, version=watch.head.version, identity=watch.head.identity,
                             told=tuple(names[-_TOLD:])))  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class UnitState:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class TableVersion:
     """One version of a table. `touched` are units its commit names; `author` is what the committer called itself.
 
     `changes_rows` says why its commit may have changed rows, None for one that must not. `rows_told` is what the
@@ -68,7 +68,7 @@ class Side:
     deleted: str | None = None
 
 
-class Relation(Protocol):
+class TableView(Protocol):
     """One table in Spark's eyes. `keys` are key columns within a unit, `published` is the view that readers have.
 
     `notes` are sentences on what Spark cannot compare exactly.
@@ -93,7 +93,7 @@ class Relation(Protocol):
     def latest(self) -> int:
         """The number of the newest version. Raises MissingFile where there is none."""
 
-    def version(self, number: int) -> Version | None:
+    def version(self, number: int) -> TableVersion | None:
         """One version; None where it does not exist (any more)."""
 
     def digest(self, number: int) -> str | None:
@@ -111,7 +111,7 @@ class Relation(Protocol):
         """Columns of files whose values are others than their statistics say: files that are new `since`."""
 
 
-def replaced(known: Sequence[VersionIdentity], *versions: Version) -> str | None:
+def replaced(known: Sequence[VersionIdentity], *versions: TableVersion) -> str | None:
     """Which of the versions is not the one that is `known` by its number; None where all may be."""
     by_number = {identity.version: identity for identity in known}
     for version in versions:
@@ -121,7 +121,7 @@ def replaced(known: Sequence[VersionIdentity], *versions: Version) -> str | None
     return None
 
 
-def gone_meanwhile(relation: Relation, version: Version) -> str | None:
+def gone_meanwhile(relation: TableView, version: TableVersion) -> str | None:
     """Why a version that was read is none of the table's any more; None while it is."""
     now = relation.digest(version.number)
     if version.identity is None or now == version.identity.commit:
@@ -182,11 +182,11 @@ def told(uri: str) -> str:
 _FORMATS = {name: f"nightkeep.formats.{name}.spark.view" for name in ("delta", "iceberg", "paimon")}
 
 
-def open_relation(address: Address, spark: SparkSession) -> Relation:
+def open_relation(address: Address, spark: SparkSession) -> TableView:
     """The relation of a table. Raises RefusedTable for a format or a feature Spark cannot stand in for."""
     if address.format not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise RefusedTable(address.name, f"{address.format} tables cannot be read back in Spark", f"we read {known}")
     # By name, so that no format's code is loaded for a table of another.
-    relation: Relation = import_module(_FORMATS[address.format]).open_table(address, spark)
+    relation: TableView = import_module(_FORMATS[address.format]).open_table(address, spark)
     return relation

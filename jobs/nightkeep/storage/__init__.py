@@ -18,11 +18,18 @@ from nightkeep.storage.clients import SCHEMES, relevant, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.objects import ObjectStorage
-from nightkeep.storage.verbs import Storage, Stored, spelled
+from nightkeep.storage.verbs import ListedFile, Storage, spelled
 
 __all__ = [
-    "LocalStorage", "ObjectStorage", "Storage", "Stored", "is_within", "open_storage", "require_exclusive_create",
-    "spelled", "within",
+    "ListedFile",
+    "LocalStorage",
+    "ObjectStorage",
+    "Storage",
+    "is_within",
+    "open_storage",
+    "require_exclusive_create",
+    "spelled",
+    "within",
 ]  # fmt: skip
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -21,7 +21,7 @@ from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, require_bound
 from nightkeep.storage.clients import Client, Options, asking, client, is_key, split_location
 from nightkeep.storage.object_files import create_object, open_object
-from nightkeep.storage.verbs import Stored, always
+from nightkeep.storage.verbs import ListedFile, always
 
 if TYPE_CHECKING:
     from obstore import Bytes, ObjectMeta
@@ -64,11 +64,11 @@ class ObjectStorage:
     def exists(self, name: str) -> bool:
         return self.stat(name) is not None
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         head = self._head(name)
         return None if head is None else self._stored(head)
 
-    def list(self, folder: str) -> tuple[Stored, ...]:
+    def list(self, folder: str) -> tuple[ListedFile, ...]:
         with asking(self._subject(folder)):
             listing = obstore.list_with_delimiter(self._client(), self._folder(folder))
         return tuple(sorted(map(self._stored, listing["objects"]), key=lambda stored: stored.name))
@@ -78,8 +78,8 @@ class ObjectStorage:
             listing = obstore.list_with_delimiter(self._client(), self._folder(folder))
         return tuple(sorted(map(self._name, listing["common_prefixes"])))
 
-    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
-        batch: list[Stored] = []
+    def walk(self, folder: str) -> Iterator[Sequence[ListedFile]]:
+        batch: list[ListedFile] = []
         entries = self._entries(folder)
         for entry, following in pairwise(chain(entries, [None])):
             if entry is not None and not self._is_folder(entry, following):
@@ -254,8 +254,8 @@ class ObjectStorage:
         holds_next = following is not None and following["path"].startswith(entry["path"] + "/")
         return holds_next or self._head(self._name(entry["path"])) is None
 
-    def _stored(self, head: ObjectMeta) -> Stored:
-        return Stored(self._name(head["path"]), head["size"], int(head["last_modified"].timestamp()) * 1000)
+    def _stored(self, head: ObjectMeta) -> ListedFile:
+        return ListedFile(self._name(head["path"]), head["size"], int(head["last_modified"].timestamp()) * 1000)
 
     def _client(self) -> Client:
         scheme, authority, _ = split_location(self.root)

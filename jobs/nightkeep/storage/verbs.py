@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import pyarrow as pa
 
 
-class Stored(NamedTuple):
+class ListedFile(NamedTuple):
     """One file in storage: name relative to the root, size in bytes, modification time in epoch milliseconds.
 
     A tuple, as a listing makes millions of them on their way into columns.
@@ -43,16 +43,16 @@ class Storage(Protocol):
 
     def exists(self, name: str) -> bool: ...
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         """One file; None where it does not exist."""
 
-    def list(self, folder: str) -> tuple[Stored, ...]:
+    def list(self, folder: str) -> tuple[ListedFile, ...]:
         """Files directly in `folder`, by name; empty where the folder does not exist."""
 
     def folders(self, folder: str) -> tuple[str, ...]:
         """Folders directly in `folder`, by name; empty where it does not exist."""
 
-    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+    def walk(self, folder: str) -> Iterator[Sequence[ListedFile]]:
         """Every file below `folder`, at any depth, in batches and in any order. A link is a file of its own.
 
         What comes and goes meanwhile may or may not be among them.

@@ -23,8 +23,8 @@ from nightkeep.formats.delta.metadata.locations import storage_name
 from nightkeep.model import Outcome
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
@@ -251,9 +251,9 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
         opened(table).snapshot()
     now_ms = int(time.time() * 1000)
 
-    order = ExpireOrder(Mode.DRY_RUN, ExpireRequest(now_ms), Retention(now_ms, 0))
-    would = expire(opened(table), order, run_of("expire-1"), sets=InlineSets, before=lambda expiry: None)
-    told, found = swept(table, Mode.QUARANTINE)
+    order = ExpireOrder(SweepMode.DRY_RUN, ExpireRequest(now_ms), Retention(now_ms, 0))
+    would = expire(opened(table), order, run_of("expire-1"), sets=MemorySets, before=lambda expiry: None)
+    told, found = swept(table, SweepMode.QUARANTINE)
 
     assert would.outcome in (Outcome.SKIPPED, Outcome.UNCHANGED), would.reason
     assert (told.outcome, found) == (Outcome.VERIFIED, orphans), told.reason

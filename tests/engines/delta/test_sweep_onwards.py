@@ -22,9 +22,9 @@ from nightkeep.formats.delta.deletes.vectors import vector_file
 from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 SAMPLES = Path(__file__).parents[3] / "samples/delta/shop.db"
@@ -47,7 +47,7 @@ def test_every_live_file_of_every_table_survives_and_all_that_is_planted_goes(na
     aged(table, days=400)
     planted = plant(table, part(), f"deletion_vector_{uuid.uuid4()}.bin", "_change_data/cdc-1.parquet", days=400)
     needed, log = live(table), {name for name in files(table) if name.startswith("_delta_log/")}
-    told, found = swept(table, Mode.DELETE)
+    told, found = swept(table, SweepMode.DELETE)
     assert told.outcome is Outcome.VERIFIED, told.reason
     assert planted <= found and not found & needed
     assert live(table) == needed and needed | log <= files(table).keys()
@@ -63,7 +63,7 @@ def test_all_engines_read_what_is_retained_and_go_on(delta_spark: DeltaSpark, la
     changes = f"SELECT * FROM table_changes_by_path('{table}', {head})"
     feed = delta_spark.sql(changes).ordered()
     lake_rows, lake_feed = lakes.delta_rs_read(table), lakes.load_cdf(table, starting=head)
-    told, found = swept(table, Mode.DELETE)
+    told, found = swept(table, SweepMode.DELETE)
     assert told.outcome is Outcome.VERIFIED and found
     delta_spark.forget()
     retained = [root.version for root in opened(table).roots(Retention(_now(), 7 * DAY_MS)) if root.version is not None]
@@ -82,7 +82,7 @@ def test_what_comes_back_from_quarantine_is_what_went(delta_spark: DeltaSpark, t
     table = Path(shutil.copytree(GOLDEN / "vectors/table", tmp_path / "table"))
     aged(table)
     before, rows = files(table), delta_spark.read(table)
-    told, found = swept(table, Mode.QUARANTINE)
+    told, found = swept(table, SweepMode.QUARANTINE)
     assert told.outcome is Outcome.VERIFIED and found
     delta_spark.forget()
     vacuum(delta_spark, table)
@@ -97,8 +97,8 @@ def test_what_expired_goes_and_the_rest_is_read(delta_spark: DeltaSpark, lakes: 
     table = Path(shutil.copytree(GOLDEN / "vectors/table", tmp_path / "table"))
     aged(table, late=1)
     before, orphans = readable(delta_spark, table), swept(table)[1]
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(_now()), Retention(_now(), 0))
-    told = expire(opened(table), order, run_of(), sets=InlineSets, before=lambda expiry: None)
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(_now()), Retention(_now(), 0))
+    told = expire(opened(table), order, run_of(), sets=MemorySets, before=lambda expiry: None)
     assert told.outcome is Outcome.VERIFIED and told.counted is not None and told.counted.orphans.files
     delta_spark.forget()
     assert {version: delta_spark.read(table, version=version) for version in before} == before
@@ -117,7 +117,7 @@ def test_live_vectors_stay_where_a_full_vacuum_of_delta_rs_deletes_them(lakes: L
         aged(table, days=400)
         needed = {file for file in live(table) if file.endswith(".bin")}
         assert needed and needed & {*lakes.delta_rs_vacuum(table, full=True)}
-        told, found = swept(table, Mode.DELETE)
+        told, found = swept(table, SweepMode.DELETE)
         assert told.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED) and not found & needed
         assert needed <= files(table).keys()
 
@@ -129,7 +129,7 @@ def test_a_vector_file_lives_while_one_of_its_vectors_does(lakes: Lakes, made: H
     made.delete("2026-11-01", range(2, 12))
     aged(made.folder)
     rows = made.rows()
-    swept(made.folder, Mode.DELETE)
+    swept(made.folder, SweepMode.DELETE)
     assert made.rows() == rows and shared
     assert len(lakes.duckdb_read(made.folder).rows) == len(rows)
 
@@ -138,9 +138,9 @@ def test_files_of_a_writer_at_work_are_not_swept_by_a_short_age(made: HandMade) 
     """iceberg #4194."""
     plant(made.folder, name := part("day=2026-11-01/"), days=0.1)
     with pytest.raises(UsageError, match="168"):
-        swept(made.folder, Mode.DELETE, older_than_ms=DAY_MS)
+        swept(made.folder, SweepMode.DELETE, older_than_ms=DAY_MS)
     assert (made.folder / name).exists()
-    assert name in swept(made.folder, Mode.DELETE, older_than_ms=0, below_floor=True)[1]
+    assert name in swept(made.folder, SweepMode.DELETE, older_than_ms=0, below_floor=True)[1]
 
 
 def test_a_table_whose_live_files_are_missing_is_not_swept(made: HandMade) -> None:
@@ -148,7 +148,7 @@ def test_a_table_whose_live_files_are_missing_is_not_swept(made: HandMade) -> No
     aged(made.folder)
     (made.folder / sorted(live(made.folder))[-1]).unlink()
     with pytest.raises(EvidenceError, match="1 missing"):
-        swept(made.folder, Mode.DELETE)
+        swept(made.folder, SweepMode.DELETE)
     assert (made.folder / name).exists()
 
 
@@ -159,7 +159,7 @@ def test_a_table_below_this_one_is_left_alone(made: HandMade) -> None:
     mine = plant(made.folder, part("day=2026-11-01/"))
     aged(made.folder)
     before = files(inner)
-    assert swept(made.folder, Mode.DELETE)[1] == mine
+    assert swept(made.folder, SweepMode.DELETE)[1] == mine
     assert files(inner) == before and other <= files(made.folder).keys()
 
 
@@ -167,15 +167,15 @@ def test_a_commit_during_the_sweep_survives(made: HandMade, monkeypatch: pytest.
     """Files older than the cutoff, as those of a writer that took days: committed once the candidates are listed."""
     late = made.written("2026-11-01", range(5000, 5010))
     aged(made.folder)
-    mine, listed = plant(made.folder, part("day=2026-11-01/")), InlineSets.list
+    mine, listed = plant(made.folder, part("day=2026-11-01/")), MemorySets.list
 
-    def listing(self: InlineSets, territory: object) -> None:
+    def listing(self: MemorySets, territory: object) -> None:
         listed(self, territory)  # type: ignore[arg-type]
         made.commit("WRITE", *late)
 
-    monkeypatch.setattr(InlineSets, "list", listing)
+    monkeypatch.setattr(MemorySets, "list", listing)
     before = len(made.rows())
-    assert swept(made.folder, Mode.DELETE)[1] == mine
+    assert swept(made.folder, SweepMode.DELETE)[1] == mine
     assert len(made.rows()) == before + 10
 
 
@@ -192,7 +192,7 @@ def test_what_a_killed_run_of_ours_left_is_found_once_it_is_old(at: int, made: H
     for name in left:
         touch(made.folder / name, _now() - 30 * DAY_MS)
     rows = made.rows()
-    found = swept(made.folder, Mode.DELETE, of_run="night-1")[1]
+    found = swept(made.folder, SweepMode.DELETE, of_run="night-1")[1]
     # What was committed is the table's, as is the commit itself.
     token = run_token("night-1", Operation.OPTIMIZE)
     assert found == {name for name in left if token in name} - live(made.folder)

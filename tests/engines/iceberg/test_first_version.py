@@ -24,10 +24,10 @@ from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.reports import RunDocument
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import Mode
-from nightkeep.running.run_operation import Order, care
+from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.tasks import inline
 
 PARTITIONS = tuple(f"day={day}" for day in DAYS[:2])
@@ -48,7 +48,7 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Table]:
 
 def planned(table: Table, operation: Operation, **settings: object) -> RunDocument:
     policy = EffectivePolicy(address(table), Settings().model_copy(update=settings), {})
-    order = Order(operation, "night", str(table.warehouse.folder / "reports"), dry_run=True)
+    order = RunOrder(operation, "night", str(table.warehouse.folder / "reports"), dry_run=True)
     return care(policy, order, mapper=lambda: inline)
 
 
@@ -95,8 +95,8 @@ def test_a_dry_sweep_finds_what_nothing_needs(table: Table) -> None:
     assert needed_by(table) <= listed(table) - left
 
 
-@pytest.mark.parametrize("mode", [Mode.QUARANTINE, Mode.DELETE])
-def test_what_removes_files_is_refused(table: Table, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [SweepMode.QUARANTINE, SweepMode.DELETE])
+def test_what_removes_files_is_refused(table: Table, mode: SweepMode) -> None:
     planted(table, f"data/day={DAYS[0]}/00000-0-{UUID}-00001.parquet")
     before = contents(table)
     with pytest.raises(RefusedTable, match=NAMED):
@@ -105,6 +105,6 @@ def test_what_removes_files_is_refused(table: Table, mode: Mode) -> None:
         restore(opened(table).territory(), "weekly", now_ms=now_ms())
     order = ExpireOrder(mode, ExpireRequest(now_ms(), older_than_ms=0), Retention(now_ms(), 0))
     with pytest.raises(RefusedTable, match=NAMED):
-        expire(opened(table), order, Run("expiry", "0" * 16, "a", now_ms()), sets=InlineSets, before=lambda _: None)
+        expire(opened(table), order, Run("expiry", "0" * 16, "a", now_ms()), sets=MemorySets, before=lambda _: None)
     assert contents(table) == before
     assert not (folder(table) / "_nightkeep").exists()

@@ -23,8 +23,8 @@ from nightkeep.model.check_values import CheckRequest
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.reports.document import CheckStatus
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 COLUMNS: tuple[Column, ...] = (("id", "long"), ("day", "string"), ("code", "fixed[3]"))
 DAYS = ("2026-11-01", "2026-11-02")
@@ -92,7 +92,7 @@ def test_a_sweep_deletes_what_nothing_needs(table: Table) -> None:
         table, f"data/day={DAYS[0]}/code=YWJj/00000-0-{UUID}-00001.parquet", f"metadata/{UUID}-m0.avro"
     )  # fmt: skip
     aged(folder(table))
-    found = swept(table, Mode.DELETE)
+    found = swept(table, SweepMode.DELETE)
     assert (found.swept.outcome, frozenset(found.orphans), listed(table)) == (Outcome.VERIFIED, left, before)
 
 
@@ -100,9 +100,9 @@ def test_an_expiry_keeps_what_the_last_version_needs(table: Table, iceberg_java:
     assert care_for(table, operation=Operation.OPTIMIZE).outcome is Outcome.VERIFIED
     old(table)
     before, shown = listed(table), iceberg_java.read(table)
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
-    done = expire(opened(table), order, run, sets=InlineSets, before=lambda _: None)
+    done = expire(opened(table), order, run, sets=MemorySets, before=lambda _: None)
     assert done.outcome is Outcome.VERIFIED
     metadata, location = opened(table).handle.load()
     assert len(head(metadata, subject=location).snapshots) == 1

@@ -24,7 +24,7 @@ from tests.formats.iceberg.nights import Nights
 from tests.formats.iceberg.optimized_lake import grid
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.iceberg.upsert.batch import Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.model import Outcome
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
@@ -247,7 +247,7 @@ def test_a_key_that_moves_to_another_partition(lake: Nights, version: int) -> No
     lake.apply(MOVED, "id", "k")
     assert sorted(lake.rows.rows) == [(1, 0, "old"), (1, 1, "moved")], "upsert takes no before-image: two keys"
     lake.apply([("-D", {"id": 1, "k": 1})], "id", "k")
-    lake.apply(MOVED, "id", "k", mode=Mode.CHANGES)
+    lake.apply(MOVED, "id", "k", mode=ChangeMode.CHANGES)
     assert lake.rows.rows == ((1, 1, "moved"),)
     lake.persist()
     lake.require_positions_only()

@@ -19,7 +19,7 @@ from tests.formats.iceberg.optimized_lake import grid
 from tests.support.faulty_store import Fuse, Moment, fail
 
 from nightkeep.api.changes import Workers, apply_batch
-from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.model import Committed, Conflicted, Operation, Outcome, Request, Run, Verified, VerifyLevel, run_token
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
@@ -74,7 +74,7 @@ def test_an_upsert_by_uuid_doubles_no_row(lake: Nights, version: int, tmp_path: 
     lake.append([[each, number] for number, each in enumerate(UUIDS)])
     changes = pa.table({"u": [UUID(each).bytes for each in UUIDS], "id": range(100, 100 + len(UUIDS))})
     pq.write_table(changes, tmp_path / "changes.parquet")
-    batch = Batch("b", (str(tmp_path / "changes.parquet"),), Mode.UPSERT, keys=("u",))
+    batch = ChangeBatch("b", (str(tmp_path / "changes.parquet"),), ChangeMode.UPSERT, keys=("u",))
     apply_batch(address_of(lake.table), batch, Workers())
     assert sorted(row[1] for row in lake.rows.rows) == [100 + number for number in range(len(UUIDS))]
     before = lake.rows

@@ -11,7 +11,7 @@ from tests.formats.iceberg.catalog_world import address_of, configure, loaded
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import Order, care
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.tasks import inline, inline_exchange
 
 
@@ -24,7 +24,7 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse, monkeypatch: pytest.Mon
 def cared(table: Table, folder: Path, run_id: str, *, where: str) -> RunDocument:
     policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
     policy = replace(policy, settings=policy.settings.model_copy(update={"where": where}))
-    order = Order(Operation.PERSIST_DELETES, run_id, str(folder))
+    order = RunOrder(Operation.PERSIST_DELETES, run_id, str(folder))
     return care(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
 
 
@@ -61,7 +61,7 @@ def test_deletes_of_a_table_without_data_go(
     iceberg_java.commit(table, kind="overwrite", remove=data)
 
     policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
-    order = Order(Operation.PERSIST_DELETES, "run", str(tmp_path))
+    order = RunOrder(Operation.PERSIST_DELETES, "run", str(tmp_path))
     done = care(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
 
     assert done.outcome is Outcome.VERIFIED, done.reason

@@ -25,8 +25,8 @@ from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
 from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 PER_DAY = (("day", "identity"),)
 ODD_DAYS = ("a b", "100%", "x/y", "%2F", "\u00e4\u4e16", "q=1", "_hidden", "+")
@@ -41,8 +41,8 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Table]:
 def expired(table: Table, *, retain_last: int = 1) -> Expired:
     """Of a table whose snapshots have all become old, with the files that no other version needs."""
     old(table)
-    sets = InlineSets()
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(now_ms(), retain_last=retain_last), Retention(now_ms(), 0))
+    sets = MemorySets()
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms(), retain_last=retain_last), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
     done = expire(opened(table), order, run, sets=lambda: sets, before=lambda *_: None)
     sets.close()
@@ -57,9 +57,9 @@ def test_a_clock_that_is_ahead_keeps_no_writer_out(table: Table, iceberg_java: I
 
     changed(iceberg_java, table, version=2)
     old(table)
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(ahead()), Retention(ahead(), 0))
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(ahead()), Retention(ahead(), 0))
     run = Run("expiry", "0" * 16, "a", ahead())
-    done = expire(opened(table), order, run, sets=InlineSets, before=lambda *_: None, clock=ahead)
+    done = expire(opened(table), order, run, sets=MemorySets, before=lambda *_: None, clock=ahead)
     assert (done.outcome, len(table.document()["snapshots"])) == (Outcome.VERIFIED, 1)
     assert table.document()["last-updated-ms"] <= now_ms()
     iceberg_java.append(table, [row(DAYS[0], 7000)])
@@ -108,7 +108,7 @@ def test_orphans_are_those_that_spark_finds(
     assert left <= expected
     found = swept(table, older_than_ms=3 * DAY_MS)
     assert frozenset(found.orphans) == expected == left
-    done = swept(table, Mode.DELETE, older_than_ms=3 * DAY_MS)
+    done = swept(table, SweepMode.DELETE, older_than_ms=3 * DAY_MS)
     assert (done.swept.outcome, done.swept.acted.files) == (Outcome.VERIFIED, len(left))
     assert listed(table) >= before and not left & listed(table)
     assert every_version(java, table) == versions
@@ -163,7 +163,7 @@ def test_paths_of_properties_are_swept_if_asked(table: Table, iceberg_java: Iceb
     left = {stored(path) for path in elsewhere.rglob("*") if path.is_file() and path not in before}
     aged(elsewhere)
     assert not swept(table).orphans
-    found = swept(table, Mode.DELETE, outside=True).orphans
+    found = swept(table, SweepMode.DELETE, outside=True).orphans
     assert found.keys() == {name for name in left if not name.endswith(".crc")} and found
     assert iceberg_java.read(table) == shown
 
@@ -183,7 +183,7 @@ def test_odd_names_are_the_same_to_the_folder_and_to_metadata(
     left = listed(table) - before
     aged(folder(table))
     assert len(left) == len(ODD_DAYS)
-    assert swept(table, Mode.DELETE).orphans.keys() == left
+    assert swept(table, SweepMode.DELETE).orphans.keys() == left
     assert iceberg_java.read(table) == shown
 
 
@@ -201,7 +201,7 @@ def test_a_puffin_file_of_which_one_vector_is_live_stays(
     aged(folder(table))
     done = expired(table)
     assert done.outcome is Outcome.VERIFIED
-    orphans = swept(table, Mode.DELETE).orphans
+    orphans = swept(table, SweepMode.DELETE).orphans
     (shared,), (dead,) = ({stored(path) for path in written.paths} for written in (vectors, gone))
     assert dead in orphans and shared not in orphans and shared in listed(table)
     assert len(iceberg_java.read(table).rows) == 8 - 3
@@ -226,7 +226,7 @@ def test_a_commit_during_the_sweep_survives(table: Table, iceberg_java: IcebergJ
 
     looks: list[int] = []
     ours = opened(table)
-    found = swept(table, Mode.DELETE, of=Late(ours.address, ours.handle))
+    found = swept(table, SweepMode.DELETE, of=Late(ours.address, ours.handle))
     assert found.orphans.keys() == orphan and found.swept.acted.files == 1
     assert len(iceberg_java.read(table).rows) == 2 == len(table.document()["snapshots"])
 
@@ -236,7 +236,7 @@ def test_files_of_a_writer_at_work_are_young(table: Table, iceberg_java: Iceberg
     iceberg_java.append(table, [row(DAYS[0], 1)])
     aged(folder(table))
     writing = iceberg_java.rows(table, [row(DAYS[1], 2)])
-    assert not swept(table, Mode.DELETE).orphans
+    assert not swept(table, SweepMode.DELETE).orphans
     iceberg_java.commit(table, writing, kind="append")
     assert len(iceberg_java.read(table).rows) == 2
 
@@ -257,7 +257,7 @@ def test_all_that_a_killed_run_of_ours_left_is_found(version: int, table: Table,
         left, needed = listed(table) - before, needed_by(table)
         aged(folder(table))
         by_run = swept(table, of_run="dies").orphans
-        found = swept(table, Mode.DELETE).orphans
+        found = swept(table, SweepMode.DELETE).orphans
         assert found.keys() == left - needed
         assert by_run.keys() == {name for name in found if token("dies") in name}
         assert listed(table) == before | needed and needed & left == (left - found.keys())
@@ -326,7 +326,7 @@ def test_a_killed_expiry_leaves_what_a_sweep_finds(table: Table, iceberg_java: I
     aged(folder(table))
     # What the rewrite removed is younger than a sweep asks for: queries may have begun before it.
     assert {*swept(table).orphans.values()} == {"manifest", "manifest-list"}
-    found = swept(table, Mode.DELETE, older_than_ms=5 * DAY_MS).orphans
+    found = swept(table, SweepMode.DELETE, older_than_ms=5 * DAY_MS).orphans
     assert {*found.values()} == {"data", "manifest", "manifest-list"}
     assert iceberg_java.read(table) == shown
     assert listed(table) >= needed_by(table)
@@ -336,7 +336,7 @@ def test_a_quarantine_is_hidden_from_engines(table: Table, iceberg_java: Iceberg
     iceberg_java.create(table, COLUMNS, Layout(PER_DAY))
     iceberg_java.append(table, [row(DAYS[0], 1)])
     orphan = planted(table, f"data/00000-0-{UUID}-00001.parquet")
-    assert swept(table, Mode.QUARANTINE).swept.acted.files == 1
+    assert swept(table, SweepMode.QUARANTINE).swept.acted.files == 1
     aside = listed(table)
     assert not orphan & aside and any("/_nightkeep/quarantine/" in name for name in aside)
     aged(folder(table))

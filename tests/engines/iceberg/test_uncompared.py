@@ -13,8 +13,8 @@ from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 KINDS = ("variant", "geometry", "geography")
 
@@ -61,17 +61,17 @@ def test_a_sweep_deletes_what_nothing_needs(table: Table) -> None:
     needed = needed_by(table)
     left = planted(table, f"data/day={DAYS[0]}/00000-0-{UUID}-00001.parquet", f"metadata/{UUID}-m0.avro")
     aged(folder(table))
-    found = swept(table, Mode.DELETE)
+    found = swept(table, SweepMode.DELETE)
     assert (found.swept.outcome, frozenset(found.orphans)) == (Outcome.VERIFIED, left)
     assert needed <= listed(table) and not left & listed(table)
 
 
 def test_an_expiry_lets_versions_and_their_files_go(table: Table) -> None:
     old(table)
-    order = ExpireOrder(Mode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
+    order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
     before = listed(table)
-    done = expire(opened(table), order, run, sets=InlineSets, before=lambda _: None)
+    done = expire(opened(table), order, run, sets=MemorySets, before=lambda _: None)
     assert (done.outcome, len(done.expiry.roots)) == (Outcome.VERIFIED, 2)
     assert len(table.document()["snapshots"]) == 1
     assert needed_by(table) <= listed(table) < before | {str(table.metadata)[1:]}

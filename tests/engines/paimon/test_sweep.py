@@ -35,10 +35,10 @@ from tests.support.processes import child
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Operation, Outcome
-from nightkeep.protocol.table_files import Root, Sweeps, Territory
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
@@ -82,7 +82,7 @@ def test_planted_orphans_are_those_that_java_finds(
 
     assert found == sorted(ORPHANS)
     assert sorted(str(Path(name).relative_to(table)) for name in theirs) == sorted((*ORPHANS, *ONLY_JAVA))
-    done, _ = swept(table, SweepOrder(Mode.DELETE))
+    done, _ = swept(table, SweepOrder(SweepMode.DELETE))
     assert done.outcome is Outcome.VERIFIED and done.acted.files == len(ORPHANS)
     assert there - names(table) == {*ORPHANS}
     assert reads(paimon_java, table) == before and reads(paimon_java, branch) == of_branch
@@ -98,7 +98,7 @@ def test_what_is_put_aside_is_out_of_engines_sight_and_comes_back(paimon_java: P
     aged(table)
     before, there = reads(paimon_java, table), files(table)
 
-    done, _ = swept(table, SweepOrder(Mode.QUARANTINE), run_id="weekly-7")
+    done, _ = swept(table, SweepOrder(SweepMode.QUARANTINE), run_id="weekly-7")
 
     assert done.outcome is Outcome.VERIFIED and done.acted.files == 5
     assert not {*ORPHANS[:5]} & names(table)
@@ -134,7 +134,7 @@ def test_every_live_file_of_every_sample_survives(sample: str, tmp_path: Path) -
     aged(table)
     needed, before = live_names(table), contents(table)
 
-    swept(table, SweepOrder(Mode.DELETE, max_share=1.0))
+    swept(table, SweepOrder(SweepMode.DELETE, max_share=1.0))
 
     assert {*needed} <= names(table)
     assert contents(table) == before
@@ -143,7 +143,7 @@ def test_every_live_file_of_every_sample_survives(sample: str, tmp_path: Path) -
 # ---- others at work meanwhile ----
 
 
-class _Meanwhile(InlineSets):
+class _Meanwhile(MemorySets):
     """Sets with something going on beside: `after_listing` once the candidates are listed, `after_live` once after
     the first names became live."""
 
@@ -151,7 +151,7 @@ class _Meanwhile(InlineSets):
         super().__init__()
         self._after_listing, self._pending = after_listing, [after_live]
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         super().list(territory)
         self._after_listing()
 
@@ -161,9 +161,9 @@ class _Meanwhile(InlineSets):
             self._pending.pop()()
 
 
-def _sweep(table: Path, sets: InlineSets) -> Swept:
+def _sweep(table: Path, sets: MemorySets) -> SweepResult:
     with closing(sets):
-        order = SweepOrder(Mode.DELETE, max_share=1.0)
+        order = SweepOrder(SweepMode.DELETE, max_share=1.0)
         return sweep(opened(table), order, run("weekly", Operation.SWEEP), sets=sets)
 
 
@@ -227,7 +227,7 @@ def test_a_branch_keeps_what_the_main_one_let_go(paimon_java: PaimonJava, tmp_pa
     only_ours = {*orphans(table)} - {str(Path(name).relative_to(table)) for name in theirs}
     assert len(theirs) == len(orphans(table)) - len(only_ours) > 0
     assert only_ours and all(name.startswith("day=") for name in only_ours)
-    swept(table, SweepOrder(Mode.DELETE, max_share=1.0))
+    swept(table, SweepOrder(SweepMode.DELETE, max_share=1.0))
     assert rows(paimon_java, table) == of_main
 
 
@@ -244,7 +244,7 @@ def test_what_a_killed_expiry_leaves_is_found(paimon_java: PaimonJava, tmp_path:
 
     assert lost and orphans(table) == lost
     assert paimon_java.delete_orphans(table)["files"] == []
-    assert swept(table, SweepOrder(Mode.DELETE))[0].outcome is Outcome.VERIFIED
+    assert swept(table, SweepOrder(SweepMode.DELETE))[0].outcome is Outcome.VERIFIED
     assert reads(paimon_java, table) == before
 
 
@@ -255,7 +255,7 @@ def test_a_table_in_a_partition_of_ours_is_left_alone(paimon_java: PaimonJava, t
     aged(table)
     before = reads(paimon_java, inner)
     assert orphans(table) == [f"day=gone/bucket-0/data-{UUID}-0.parquet"]
-    swept(table, SweepOrder(Mode.DELETE))
+    swept(table, SweepOrder(SweepMode.DELETE))
     assert reads(paimon_java, inner) == before
 
 
@@ -267,7 +267,7 @@ def test_a_needed_file_that_is_missing_ends_the_sweep(lost: str, tmp_path: Path)
     (table / gone).unlink()
     aged(table)
     with pytest.raises(EvidenceError, match=gone):
-        swept(table, SweepOrder(Mode.DELETE))
+        swept(table, SweepOrder(SweepMode.DELETE))
     assert (table / f"manifest/manifest-{UUID}-0").exists()
 
 

@@ -11,7 +11,7 @@ from tests.formats.delta.hand_made import NOW_MS, SCHEMA, statistics
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
 from nightkeep.formats.delta.format import DeltaTable
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.model import Clustering, Curve, Intent, Operation, Rewrite, Run, TaskCost, View, run_token
 
 NO_COST = TaskCost(0.0, 0.0, 0, "")
@@ -49,6 +49,6 @@ def laid_anew(table: DeltaTable, unit: DeltaUnit, run: Run, intent: Intent = BY_
     return Rewrite(unit.key, DeltaEdit(unit.files, (add,), intent), (name,), rows.num_rows, 0, (), NO_COST)
 
 
-def numbers_of(file: DataFile) -> dict[str, object]:
+def numbers_of(file: DeltaDataFile) -> dict[str, object]:
     found: dict[str, object] = json.loads(file.stats or "{}")
     return found

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from nightkeep.formats.delta.data.columns import FileReader
-from nightkeep.formats.delta.data.write import FileWriter
-from nightkeep.formats.delta.deletes.vectors import VectorWriter, read_vector
+from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.data.write import DeltaFileWriter
+from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, read_vector
 from nightkeep.formats.delta.format import DeltaTable, open_table
-from nightkeep.formats.delta.metadata.naming import Naming
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.naming import DeltaNaming
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.model import Address, Committed, Operation, Plan, Request, Run, Verified, VerifyLevel
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
@@ -77,17 +77,17 @@ class Lake:
         return self.table.snapshot()
 
     @property
-    def files(self) -> list[DataFile]:
+    def files(self) -> list[DeltaDataFile]:
         return [file for unit in self.snapshot.units for file in unit.files]
 
     def append(self, rows: pa.Table, *, files: int = 1, partition: Mapping[str, str | None] | None = None) -> None:
         """One commit of `files` files of one partition, rows in their order."""
-        before, naming = self.snapshot, Naming(Run("", "f" * 16, uuid.uuid4().hex, 0))
+        before, naming = self.snapshot, DeltaNaming(Run("", "f" * 16, uuid.uuid4().hex, 0))
         schema, mark = before.schema, before.row_id_high_water_mark
         if schema.row_tracking is not None:
             rows = rows.append_column("_metadata.row_id", pa.nulls(rows.num_rows, pa.int64()))
             rows = rows.append_column("_metadata.row_commit_version", pa.nulls(rows.num_rows, pa.int64()))
-        writer = FileWriter(self.table.storage, schema, naming, partition or {}, now_ms=0)
+        writer = DeltaFileWriter(self.table.storage, schema, naming, partition or {}, now_ms=0)
         written = writer.write([rows], rows_per_file=-(-rows.num_rows // files))
         actions, base = [], -1 if mark is None else mark
         for file in written:
@@ -104,7 +104,7 @@ class Lake:
     def mark(self, deleted: Mapping[str, Iterable[int]]) -> None:
         """Delete positions of files, by path, in one commit and one file of vectors."""
         storage = self.table.storage
-        writer, actions = VectorWriter(storage, ""), []
+        writer, actions = DeltaVectorWriter(storage, ""), []
         for file in self.files:
             if file.path not in deleted:
                 continue
@@ -143,11 +143,11 @@ class Lake:
         for unit in self.snapshot.units:
             for file in unit.files:
                 hidden = read_vector(self.table.storage, file)
-                held = FileReader(self.table.storage, unit, file).read(columns).to_pylist()
+                held = DeltaFileReader(self.table.storage, unit, file).read(columns).to_pylist()
                 found += [repr(row) for position, row in enumerate(held) if position not in hidden]
         return sorted(found)
 
-    def read(self, file: DataFile) -> pa.Table:
+    def read(self, file: DeltaDataFile) -> pa.Table:
         """What is in a file, by pyarrow alone."""
         return pq.read_table(self.folder / file.name, partitioning=None)
 

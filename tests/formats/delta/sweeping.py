@@ -17,8 +17,8 @@ from tests.formats.delta.vacuum import SMALL
 from nightkeep.formats.delta.retention.action_files import vector_names
 from nightkeep.model import Operation, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 Tell = Mapping[str, dict[str, Any]]
@@ -71,9 +71,9 @@ def run_of(run_id: str = "sweep-1", operation: Operation = Operation.SWEEP) -> R
     return Run(run_id, run_token(run_id, operation), uuid.uuid4().hex[:8], int(time.time() * 1000))
 
 
-def swept(table: Path, mode: Mode = Mode.DRY_RUN, **settings: Any) -> tuple[Swept, set[str]]:
+def swept(table: Path, mode: SweepMode = SweepMode.DRY_RUN, **settings: Any) -> tuple[SweepResult, set[str]]:
     """What a sweep says, and the orphans it found."""
-    sets = InlineSets()
+    sets = MemorySets()
     told = sweep(opened(table), SweepOrder(mode, **settings), run_of(), sets=sets)
     found = {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
     sets.close()

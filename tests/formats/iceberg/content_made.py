@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
-from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
 
 Fields = Sequence[tuple[str, Any]]
 
 
-def schema_of(columns: Fields, *specs: Fields, version: int = 3, **more: Any) -> TableSchema:
+def schema_of(columns: Fields, *specs: Fields, version: int = 3, **more: Any) -> IcebergSchema:
     """Columns (name, type) with ids from 1; each spec is of (column, transform), its fields called as the column."""
     return parse(metadata_of(columns, *specs, version=version, **more), table="db.t")
 
@@ -43,7 +43,7 @@ def _spec(number: int, fields: Fields, ids: Mapping[str, int]) -> dict[str, Any]
     }
 
 
-def file_of(path: str, sequence: int = 1, *, content: Content = Content.DATA, **more: Any) -> ContentFile:
+def file_of(path: str, sequence: int = 1, *, content: FileContent = FileContent.DATA, **more: Any) -> ContentFile:
     given: dict[str, Any] = {
         "format": "parquet", "spec_id": 0, "partition": (), "rows": 1, "bytes": 1, "file_sequence_number": sequence,
         "snapshot_id": 1, **more,
@@ -53,7 +53,7 @@ def file_of(path: str, sequence: int = 1, *, content: Content = Content.DATA, **
 
 def positions_of(path: str, sequence: int, referenced: str | None = None, **more: Any) -> ContentFile:
     target = None if referenced is None else f"/{referenced}"
-    return file_of(path, sequence, content=Content.POSITION_DELETES, referenced=target, **more)
+    return file_of(path, sequence, content=FileContent.POSITION_DELETES, referenced=target, **more)
 
 
 def vector_of(path: str, sequence: int, referenced: str, offset: int = 4, **more: Any) -> ContentFile:
@@ -62,4 +62,4 @@ def vector_of(path: str, sequence: int, referenced: str, offset: int = 4, **more
 
 
 def equality_of(path: str, sequence: int, *ids: int, **more: Any) -> ContentFile:
-    return file_of(path, sequence, content=Content.EQUALITY_DELETES, equality_ids=ids or (1,), **more)
+    return file_of(path, sequence, content=FileContent.EQUALITY_DELETES, equality_ids=ids or (1,), **more)

@@ -23,7 +23,7 @@ from tests.support.faulty_store import Fuse, fail
 
 from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
-from nightkeep.formats.iceberg.upsert.batch import Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.running import run_operation
 
@@ -168,7 +168,7 @@ class History:
 
     def our_changes(self) -> None:
         """By our writer; perhaps its first try fails, or its answer is lost, and the batch is sent again."""
-        changes, mode = self.changes(), self.random.choice([Mode.UPSERT, Mode.CHANGES])
+        changes, mode = self.changes(), self.random.choice([ChangeMode.UPSERT, ChangeMode.CHANGES])
         named = [(kind, self.named(row)) for kind, row in changes]
         how: Any = {"mode": mode, "batch_id": f"history {self.numbers}"}
         keys = (self.names["id"], self.names["k"])
@@ -187,7 +187,7 @@ class History:
         except RefusedTable as refusal:
             assert "do not reach" in str(refusal)
             return
-        self.applied(changes, upsert=mode is Mode.UPSERT)
+        self.applied(changes, upsert=mode is ChangeMode.UPSERT)
 
     @contextmanager
     def unlucky(self) -> Iterator[None]:

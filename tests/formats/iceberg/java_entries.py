@@ -15,9 +15,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from nightkeep.formats.iceberg.metadata.content_files import Content, Entry, Manifest
+from nightkeep.formats.iceberg.metadata.content_files import Entry, FileContent, Manifest
 from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 
 def manifest_shown(manifest: Manifest) -> dict[str, Any]:
@@ -40,10 +40,10 @@ def manifest_shown(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def entry_shown(manifest: Manifest, entry: Entry, schema: TableSchema) -> dict[str, Any]:
+def entry_shown(manifest: Manifest, entry: Entry, schema: IcebergSchema) -> dict[str, Any]:
     file = entry.file
     types = partition_types(schema, file.spec_id)
-    deletes = file.content is not Content.DATA
+    deletes = file.content is not FileContent.DATA
     return {
         "manifest_path": manifest.path,
         "status": int(entry.status),

@@ -4,9 +4,9 @@ import os
 
 import pyarrow as pa
 
-from nightkeep.formats.iceberg.data.write import FileWriter
+from nightkeep.formats.iceberg.data.write import IcebergFileWriter
 from nightkeep.formats.iceberg.format import IcebergTable
-from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import Intent, Operation, Rewrite, Run, TaskCost, View, run_token
@@ -23,10 +23,10 @@ def a_run(run_id: str = "night", *, now_ms: int = NOW_MS) -> Run:
 def laid_anew(
     table: IcebergTable, snapshot: IcebergSnapshot, unit: IcebergUnit, run: Run, *, rows_per_file: int = 1 << 30
 ) -> Rewrite:
-    writer = FileWriter(
+    writer = IcebergFileWriter(
         table.storage,
         unit.schema,
-        Naming(run, unit.key),
+        IcebergNaming(run, unit.key),
         spec_id=unit.spec_id,
         values=unit.values,
         sequence_number=snapshot.sequence_number,

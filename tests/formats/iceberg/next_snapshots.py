@@ -11,18 +11,18 @@ from tests.drivers.iceberg_tables import Table
 from tests.formats.iceberg.shown import STORAGE, snapshot_of
 
 from nightkeep.formats.iceberg.metadata.content_files import (
-    Content,
     ContentFile,
     Entry,
+    FileContent,
     Manifest,
     ManifestContent,
     NewFile,
     Status,
 )
-from nightkeep.formats.iceberg.metadata.manifest_list import WrittenList, write_manifest_list
+from nightkeep.formats.iceberg.metadata.manifest_list import WrittenManifestList, write_manifest_list
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest, write_manifest
 from nightkeep.formats.iceberg.metadata.new_locations import metadata_location
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 
 SNAPSHOT_ID = 7_000_000_000_000_000_001
@@ -40,19 +40,19 @@ class NextSnapshot:
         return cls(table, snapshot_of(table))
 
     @property
-    def schema(self) -> TableSchema:
+    def schema(self) -> IcebergSchema:
         return self.parent.schema
 
     @property
     def sequence_number(self) -> int:
         return self.parent.sequence_number + 1
 
-    def live(self, content: Content | None = None) -> list[Entry]:
+    def live(self, content: FileContent | None = None) -> list[Entry]:
         entries = [e for m in self.parent.manifests for e in read_manifest(STORAGE, m, self.schema)]
         return [e for e in entries if e.status is not Status.DELETED and content in (None, e.file.content)]
 
     def data_files(self) -> list[ContentFile]:
-        return [entry.file for entry in self.live(Content.DATA)]
+        return [entry.file for entry in self.live(FileContent.DATA)]
 
     def manifest(self, entries: Sequence[Entry | NewFile], spec_id: int, content: ManifestContent) -> Manifest:
         return write_manifest(
@@ -71,11 +71,11 @@ class NextSnapshot:
         groups: dict[tuple[int, ManifestContent], list[Entry | NewFile]] = {}
         for entry in entries:
             file = entry if isinstance(entry, NewFile) else entry.file
-            content = ManifestContent.DATA if file.content is Content.DATA else ManifestContent.DELETES
+            content = ManifestContent.DATA if file.content is FileContent.DATA else ManifestContent.DELETES
             groups.setdefault((file.spec_id, content), []).append(entry)
         return [self.manifest(group, *key) for key, group in groups.items()]
 
-    def listed(self, manifests: Sequence[Manifest]) -> tuple[str, WrittenList]:
+    def listed(self, manifests: Sequence[Manifest]) -> tuple[str, WrittenManifestList]:
         location = metadata_location(self.schema, f"snap-{uuid.uuid4()}.avro")
         written = write_manifest_list(
             STORAGE,

@@ -12,7 +12,7 @@ from tests.formats.iceberg.catalog_world import address_of
 from tests.formats.iceberg.optimized_lake import OptimizedLake
 
 from nightkeep.api.changes import Workers, apply_batch
-from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument
@@ -33,12 +33,14 @@ class Nights(OptimizedLake):
     def alter(self, *changes: Mapping[str, Any]) -> None:
         self.java.alter(self.table, *changes)
 
-    def apply(self, changes: Changes, *keys: str, mode: Mode = Mode.UPSERT, batch_id: str | None = None) -> Applied:
+    def apply(
+        self, changes: Changes, *keys: str, mode: ChangeMode = ChangeMode.UPSERT, batch_id: str | None = None
+    ) -> Applied:
         """A batch by our writer; keys absent from a change are null."""
         name = batch_id or f"batch {next(_NUMBERS)}"
         file = self.table.warehouse.folder / f"{name}.jsonl"
         file.write_text("".join(json.dumps({**row, "_change_type": kind}) + "\n" for kind, row in changes))
-        return apply_batch(address_of(self.table), Batch(name, (str(file),), mode, keys=keys), Workers())
+        return apply_batch(address_of(self.table), ChangeBatch(name, (str(file),), mode, keys=keys), Workers())
 
     def persist(self, **settings: Any) -> RunDocument:
         """One run of persist-deletes, after which Java shows the same rows with the same ids and numbers."""

@@ -17,7 +17,7 @@ from tests.formats.iceberg.golden_deletes import ON_READ
 from tests.formats.iceberg.runs import address
 
 from nightkeep.api.changes import Workers, apply_batch
-from nightkeep.formats.iceberg.upsert.batch import Batch, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 
 COLUMNS: Sequence[Column] = (
     ("id", "long", True), ("day", "date"), ("name", "string"), ("price", "decimal(9,2)"), ("real", "double"),
@@ -117,10 +117,10 @@ def by_us(made: Written, version: int) -> None:
     made.java.create(made.table, COLUMNS, Layout(BY_MONTH_AND_BUCKET, version))
     rows = [made.row(n) for n in range(120)]
     for start in (0, 40, 80):
-        applied(made.table, f"rows-{start}", [("+I", row) for row in rows[start : start + 40]], Mode.APPEND)
-    applied(made.table, "upserts", made.changes(range(120), 25), Mode.UPSERT)
-    applied(made.table, "more upserts", made.changes(range(120), 25), Mode.UPSERT)
-    applied(made.table, "changes", [("-U", rows[5]), ("+U", made.row(5)), ("-D", rows[8])], Mode.CHANGES)
+        applied(made.table, f"rows-{start}", [("+I", row) for row in rows[start : start + 40]], ChangeMode.APPEND)
+    applied(made.table, "upserts", made.changes(range(120), 25), ChangeMode.UPSERT)
+    applied(made.table, "more upserts", made.changes(range(120), 25), ChangeMode.UPSERT)
+    applied(made.table, "changes", [("-U", rows[5]), ("+U", made.row(5)), ("-D", rows[8])], ChangeMode.CHANGES)
 
 
 WRITERS: Mapping[str, Callable[[Written, int], None]] = {
@@ -128,13 +128,13 @@ WRITERS: Mapping[str, Callable[[Written, int], None]] = {
 }
 
 
-def applied(table: Table, batch_id: str, changes: Sequence[Change], mode: Mode) -> None:
+def applied(table: Table, batch_id: str, changes: Sequence[Change], mode: ChangeMode) -> None:
     """Through Parquet: JSON has no NaN."""
     path = Path(table.warehouse.folder) / f"{batch_id}.parquet"
     rows = arrow([row for _, row in changes])
     pq.write_table(rows.append_column("_change_type", pa.array([kind for kind, _ in changes])), path)
-    keys = () if mode is Mode.APPEND else ("id", "day")
-    apply_batch(address(table), Batch(batch_id, (str(path),), mode, keys=keys), Workers())
+    keys = () if mode is ChangeMode.APPEND else ("id", "day")
+    apply_batch(address(table), ChangeBatch(batch_id, (str(path),), mode, keys=keys), Workers())
 
 
 def arrow(rows: Sequence[Row]) -> pa.Table:

@@ -21,12 +21,12 @@ from tests.formats.iceberg.runs import COLUMNS
 from tests.formats.iceberg.shown import read_vector
 
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions, write_positions
-from nightkeep.formats.iceberg.deletes.vectors import VectorWriter
+from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata.content_files import (
-    Content,
     ContentFile,
     Entry,
+    FileContent,
     Manifest,
     ManifestContent,
     NewFile,
@@ -145,7 +145,7 @@ class Staged:
             snapshot_id=found.version, sequence_number=found.sequence_number,
         )  # fmt: skip
 
-    def is_new(self, item: Item, *contents: Content) -> bool:
+    def is_new(self, item: Item, *contents: FileContent) -> bool:
         """Whether this snapshot adds it, to the unit."""
         return isinstance(item, NewFile) and item.content in contents and self._key(item) == self.unit
 
@@ -154,7 +154,7 @@ class Staged:
         assert isinstance(values, tuple)
         return unit_key(self.snapshot.schema, item.spec_id, values)
 
-    def edit_new(self, content: Content, change: Callable[[NewFile], Sequence[Item]]) -> None:
+    def edit_new(self, content: FileContent, change: Callable[[NewFile], Sequence[Item]]) -> None:
         """The first new file of the unit."""
         pending = [1]
 
@@ -166,7 +166,7 @@ class Staged:
 
         self.edit(edited)
 
-    def describe(self, content: Content = Content.DATA, **changes: Any) -> None:
+    def describe(self, content: FileContent = FileContent.DATA, **changes: Any) -> None:
         """Other values of fields of the first new file's entry."""
         self.edit_new(content, lambda item: [replace(item, raw={**item.raw, **changes})])
 
@@ -181,7 +181,7 @@ class Staged:
             size = {"record_count": rows.num_rows, "file_size_in_bytes": path.stat().st_size}
             return [replace(item, raw={**item.raw, **told, **size})]
 
-        self.edit_new(Content.DATA, again)
+        self.edit_new(FileContent.DATA, again)
 
     @property
     def new_data(self) -> ContentFile:
@@ -196,11 +196,11 @@ class Staged:
             assert isinstance(held, Mapping)
             return [replace(item, raw={**item.raw, name: {**held, field_id: change(held.get(field_id))}})]
 
-        self.edit_new(Content.DATA, edited)
+        self.edit_new(FileContent.DATA, edited)
 
     def hide(self, change: Callable[[BitMap64], BitMap64]) -> None:
         """Other positions in the first new positional deletes of the unit."""
-        self.edit_new(Content.POSITION_DELETES, lambda item: [self._deletes(item, change)])
+        self.edit_new(FileContent.POSITION_DELETES, lambda item: [self._deletes(item, change)])
 
     def _deletes(self, item: NewFile, change: Callable[[BitMap64], BitMap64]) -> NewFile:
         own = self.snapshot
@@ -211,7 +211,7 @@ class Staged:
         if not delete.is_vector:
             held = read_positions(MACHINE, delete)[target.path]
             return write_positions(MACHINE, location, target, change(held))
-        writer = VectorWriter(MACHINE, location)
+        writer = PuffinVectorWriter(MACHINE, location)
         writer.add(target, change(read_vector(MACHINE, delete, target.rows)))
         (written,) = writer.close()
         return written
@@ -342,14 +342,14 @@ def miscount_values(staged: Staged) -> None:
 
 
 def drop_a_new_file(staged: Staged) -> None:
-    staged.edit(lambda item: [] if staged.is_new(item, Content.DATA) else [item])
+    staged.edit(lambda item: [] if staged.is_new(item, FileContent.DATA) else [item])
 
 
 def keep_an_old_file(staged: Staged) -> None:
     """Its rows are there twice, and what was deleted of them is back."""
 
     def kept(item: Item) -> Sequence[Item]:
-        if isinstance(item, NewFile) or not _is_gone(staged, item, Content.DATA):
+        if isinstance(item, NewFile) or not _is_gone(staged, item, FileContent.DATA):
             return [item]
         return [replace(item, status=Status.EXISTING, snapshot_id=item.file.snapshot_id)]
 
@@ -358,12 +358,12 @@ def keep_an_old_file(staged: Staged) -> None:
 
 def claim_an_older_number(staged: Staged) -> None:
     """Deletes by keys that came before the rows hold for them again."""
-    staged.edit_new(Content.DATA, lambda item: [replace(item, sequence_number=1)])
+    staged.edit_new(FileContent.DATA, lambda item: [replace(item, sequence_number=1)])
 
 
 def claim_a_newer_number(staged: Staged) -> None:
     """Deletes by keys that came since the plan would not hold any more; here are none."""
-    staged.edit_new(Content.DATA, lambda item: [replace(item, sequence_number=None)])
+    staged.edit_new(FileContent.DATA, lambda item: [replace(item, sequence_number=None)])
 
 
 # ---- positional deletes ----
@@ -389,17 +389,17 @@ def hide_one_more_row(staged: Staged) -> None:
 
 
 def lose_positions(staged: Staged) -> None:
-    staged.edit_new(Content.POSITION_DELETES, lambda item: [])
+    staged.edit_new(FileContent.POSITION_DELETES, lambda item: [])
 
 
 def put_deletes_before_their_rows(staged: Staged) -> None:
     """Older than the data file, they hold for none of its rows."""
-    staged.edit_new(Content.POSITION_DELETES, lambda item: [replace(item, sequence_number=0)])
+    staged.edit_new(FileContent.POSITION_DELETES, lambda item: [replace(item, sequence_number=0)])
 
 
 def miscount_deleted_rows(staged: Staged) -> None:
     staged.edit_new(
-        Content.POSITION_DELETES,
+        FileContent.POSITION_DELETES,
         lambda item: [replace(item, raw={**item.raw, "record_count": _count(item) + 1})],
     )
 
@@ -429,12 +429,12 @@ def _new_deletes(staged: Staged) -> Iterator[NewFile]:
     for manifest in found.manifests:
         if manifest.snapshot_id == found.version:
             for item in (_item(entry, found) for entry in read_manifest(MACHINE, manifest, found.schema)):
-                if isinstance(item, NewFile) and staged.is_new(item, Content.POSITION_DELETES):
+                if isinstance(item, NewFile) and staged.is_new(item, FileContent.POSITION_DELETES):
                     yield item
 
 
 def give_deletes_another_partition(staged: Staged) -> None:
-    staged.describe(Content.POSITION_DELETES, partition=("2026-12-24",))
+    staged.describe(FileContent.POSITION_DELETES, partition=("2026-12-24",))
 
 
 def cut_deletes(staged: Staged) -> None:
@@ -445,7 +445,7 @@ def cut_deletes(staged: Staged) -> None:
 def shorten_a_vector(staged: Staged) -> None:
     length = next(_new_deletes(staged)).raw["content_size_in_bytes"]
     assert isinstance(length, int)
-    staged.describe(Content.POSITION_DELETES, content_size_in_bytes=length - 1)
+    staged.describe(FileContent.POSITION_DELETES, content_size_in_bytes=length - 1)
 
 
 def flip_a_bit_of_a_vector(staged: Staged) -> None:
@@ -459,14 +459,14 @@ def flip_a_bit_of_a_vector(staged: Staged) -> None:
 
 def add_a_second_vector(staged: Staged) -> None:
     def twice(item: NewFile) -> Sequence[Item]:
-        writer = VectorWriter(MACHINE, item.path.replace(".", "-second.", 1))
+        writer = PuffinVectorWriter(MACHINE, item.path.replace(".", "-second.", 1))
         target = next(
             f for f in staged.snapshot.by_key[staged.unit].files if f.path == item.raw["referenced_data_file"]
         )
         writer.add(target, BitMap64([0]))
         return [item, *writer.close()]
 
-    staged.edit_new(Content.POSITION_DELETES, twice)
+    staged.edit_new(FileContent.POSITION_DELETES, twice)
 
 
 # ---- deletes by keys ----
@@ -500,14 +500,14 @@ def keep_deletes_by_keys(staged: Staged) -> None:
     """Done with, but listed still: they hide nothing more."""
 
     def kept(item: Item) -> Sequence[Item]:
-        if isinstance(item, NewFile) or not _is_gone(staged, item, Content.EQUALITY_DELETES):
+        if isinstance(item, NewFile) or not _is_gone(staged, item, FileContent.EQUALITY_DELETES):
             return [item]
         return [replace(item, status=Status.EXISTING, snapshot_id=item.file.snapshot_id)]
 
     staged.edit(kept)
 
 
-def _is_gone(staged: Staged, entry: Entry, content: Content) -> bool:
+def _is_gone(staged: Staged, entry: Entry, content: FileContent) -> bool:
     file = entry.file
     same = unit_key(staged.snapshot.schema, file.spec_id, file.partition) == staged.unit
     return entry.status is Status.DELETED and file.content is content and same

@@ -14,7 +14,7 @@ from nightkeep.formats.iceberg.data.conform import stored
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.gate.scan import rows, survivors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.metadata.types import arrow_schema, parquet_schema
 from nightkeep.model import Address
@@ -61,7 +61,7 @@ def shown(table: Table, version: int | None = None) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
-def canonical_rows(found: pa.Table, schema: TableSchema, columns: Sequence[str] | None = None) -> Rows:
+def canonical_rows(found: pa.Table, schema: IcebergSchema, columns: Sequence[str] | None = None) -> Rows:
     """As Java's reader answers: in the order of their JSON, a uuid as text."""
     types = {field.name: field.type for field in parquet_schema(schema.current)}
     names = [field.name for field in schema.current.fields] if columns is None else columns

@@ -16,8 +16,8 @@ from tests.formats.iceberg.runs import folder, opened
 
 from nightkeep.model import Run
 from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 OLD_DAYS = 30
@@ -28,7 +28,7 @@ UUID = "0123abcd-0000-4000-8000-00000000beef"
 class Found:
     """A sweep, and its orphans: kinds by name in storage."""
 
-    swept: Swept
+    swept: SweepResult
     orphans: Mapping[str, str]
 
 
@@ -36,9 +36,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def swept(table: Table, mode: Mode = Mode.DRY_RUN, *, of: Sweeps | None = None, **order: Any) -> Found:
+def swept(table: Table, mode: SweepMode = SweepMode.DRY_RUN, *, of: Sweeps | None = None, **order: Any) -> Found:
     """With whatever share of the table to go: those here are small."""
-    sets = InlineSets()
+    sets = MemorySets()
     asked = SweepOrder(mode, **{"max_share": 1.0, **order})
     done = sweep(of or opened(table), asked, Run("sweep", "0" * 16, "a", now_ms()), sets=sets)
     rows = [row for batch in sets.orphans() for row in batch.to_pylist()]

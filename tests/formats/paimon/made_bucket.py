@@ -18,14 +18,14 @@ from pyroaring import BitMap, BitMap64
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import MissingFile
-from nightkeep.formats.paimon.deletes.vectors import VectorKind, encode_vectors
+from nightkeep.formats.paimon.deletes.vectors import BitmapKind, encode_vectors
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
-from nightkeep.formats.paimon.metadata.schema import Field, TableSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, Schemas, data_file
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas, data_file
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.model import Run, UnitKey
-from nightkeep.storage import Storage, Stored
+from nightkeep.storage import ListedFile, Storage
 
 INT, TEXT = parse_type("INT NOT NULL"), parse_type("STRING")
 RUN = Run("made", "f" * 16, "ab" * 4, 1_767_268_800_000)
@@ -60,8 +60,10 @@ class HeldStorage:
     def put(self, name: str, data: bytes) -> None:
         self.files[name] = data
 
-    def list(self, folder: str) -> tuple[Stored, ...]:
-        return tuple(Stored(name, len(self.files[name]), 0) for name in sorted(self.files) if name.startswith(folder))
+    def list(self, folder: str) -> tuple[ListedFile, ...]:
+        return tuple(
+            ListedFile(name, len(self.files[name]), 0) for name in sorted(self.files) if name.startswith(folder)
+        )
 
     @contextmanager
     def create(self, name: str) -> Iterator[io.BytesIO]:
@@ -77,7 +79,7 @@ class MadeBucket:
     options: dict[str, str] = field(default_factory=dict)
     held: HeldStorage = field(default_factory=HeldStorage)
     rows: dict[str, Sequence[Row]] = field(default_factory=dict)
-    files: list[DataFile] = field(default_factory=list)
+    files: list[PaimonDataFile] = field(default_factory=list)
     hidden: dict[str, set[int]] = field(default_factory=dict)
 
     @property
@@ -85,8 +87,8 @@ class MadeBucket:
         return cast(Storage, self.held)
 
     @property
-    def schema(self) -> TableSchema:
-        return TableSchema(0, (Field(0, "k", INT), Field(1, "v", TEXT)), (), ("k",), self.options)
+    def schema(self) -> PaimonSchema:
+        return PaimonSchema(0, (PaimonField(0, "k", INT), PaimonField(1, "v", TEXT)), (), ("k",), self.options)
 
     def add(self, level: int, rows: Sequence[Row], *, hidden: Sequence[int] = (), group_rows: int = 1 << 20) -> str:
         """A file of `rows`, which ascend by key; those at `hidden` are marked in its vector."""
@@ -110,7 +112,7 @@ class MadeBucket:
 
     def _index(self) -> Record:
         vectors = [(name, BitMap(marked)) for name, marked in sorted(self.hidden.items())]
-        data, ranges = encode_vectors(vectors, VectorKind.BITMAP32)
+        data, ranges = encode_vectors(vectors, BitmapKind.BITMAP32)
         self.held.files["index/index-0"] = data
         items = [{"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality} for r in ranges]
         return {"_FILE_NAME": "index-0", "_FILE_SIZE": len(data), "_DELETIONS_VECTORS_RANGES": items}

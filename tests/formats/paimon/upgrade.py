@@ -8,7 +8,7 @@ import yaml
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import Order, care
+from nightkeep.running.run_operation import RunOrder, care
 from nightkeep.tasks import inline
 
 
@@ -20,7 +20,7 @@ def policy(table: Path, **settings: object) -> EffectivePolicy:
 
 def upgrade(table: Path, *, run_id: str | None = None, dry_run: bool = False, **settings: object) -> RunDocument:
     """Plan, rewrite, prove and publish in this process; holds are looked for beside the table, where none are."""
-    order = Order(
+    order = RunOrder(
         Operation.UPGRADE,
         run_id=run_id or f"test-{uuid.uuid4().hex}",
         reports=str(table.parent / f"{table.name}-reports"),

@@ -18,7 +18,7 @@ from nightkeep.retention.orphans.lease import LEASE_MS
 from nightkeep.retention.orphans.quarantine import close, restore
 from nightkeep.retention.orphans.removal import _Work
 from nightkeep.retention.orphans.sets import ORPHANS
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage, ObjectStorage, clients
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def contents(toy: Toy) -> dict[str, bytes]:
 def test_orphans_of_a_bucket_are_put_aside_restored_deleted(toy: Toy, disk: Toy) -> None:
     before = contents(disk)
     assert toy.looked()[1] == sorted(OLD)
-    told = toy.swept(Mode.QUARANTINE)
+    told = toy.swept(SweepMode.QUARANTINE)
     assert (told.outcome, told.acted.files, told.left.files, told.failed) == (Outcome.VERIFIED, len(OLD), 0, ())
     assert contents(disk).keys() == before.keys() - set(OLD) and len(disk.aside()) == len(OLD)
     assert toy.swept().outcome is Outcome.UNCHANGED
@@ -72,7 +72,7 @@ def test_orphans_of_a_bucket_are_put_aside_restored_deleted(toy: Toy, disk: Toy)
     assert contents(disk) == before and disk.aside() == []
     for name in OLD:
         age(disk.folder / name, 30)
-    assert toy.swept(Mode.DELETE, "run-2").acted.files == len(OLD)
+    assert toy.swept(SweepMode.DELETE, "run-2").acted.files == len(OLD)
     assert contents(disk).keys() == before.keys() - set(OLD)
 
 
@@ -99,7 +99,7 @@ def test_whatever_a_bucket_fails_a_rerun_leaves_each_file_in_one_place(
     monkeypatch.setattr("nightkeep.retention.orphans.sweep_table.store_ahead_ms", lambda *_: 0)
     before, (request, way, status) = contents(disk), FAULTS[fault]
     broken = _set_off(faults, request, way, status=status, times=times)
-    first = toy.swept(Mode.QUARANTINE)
+    first = toy.swept(SweepMode.QUARANTINE)
     assert first.outcome is Outcome.FAILED or first.acted.files == len(OLD)
     if fault == "delete done, answer lost":
         assert (first.outcome, first.acted.files, first.failed) == (Outcome.VERIFIED, len(OLD), ())
@@ -108,7 +108,7 @@ def test_whatever_a_bucket_fails_a_rerun_leaves_each_file_in_one_place(
     assert broken.seen, "no request that could fail"
     assert {*contents(disk).values(), *(content for content, _ in disk.aside())} == {*before.values()}
     broken.times = 0
-    toy.swept(Mode.QUARANTINE, "run-2")
+    toy.swept(SweepMode.QUARANTINE, "run-2")
     assert sorted(content for content, _ in disk.aside()) == sorted(before[name] for name in OLD)
     assert contents(disk).keys() == before.keys() - set(OLD)
     for run_id in ("run-1", "run-2"):

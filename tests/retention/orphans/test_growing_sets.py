@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 from tests.retention.toy_table import NOW, Toy
 
-from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps, Territory
-from nightkeep.retention.orphans.growing_sets import GrowingSets
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps, TableFiles
+from nightkeep.retention.orphans.growing_sets import SpillingSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sets import SetCounts, Sets
 
 RETENTION = Retention(NOW, 7 * DAY_MS)
 
 
-class Watched(InlineSets):
+class Watched(MemorySets):
     """Sets without a limit that note what they were asked, and when."""
 
     def __init__(self, asked: list[str]) -> None:
         super().__init__()
         self.asked = asked
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         self.asked.append("list")
         super().list(territory)
 
@@ -39,7 +39,7 @@ def toy(tmp_path: Path) -> Toy:
     return toy
 
 
-def looked(sets: Sets, toy: Toy) -> tuple[Counted, list[object]]:
+def looked(sets: Sets, toy: Toy) -> tuple[SetCounts, list[object]]:
     first, second = toy.roots(RETENTION)
     sets.list(toy.territory())
     sets.live(toy, (first,), expected=True)
@@ -52,7 +52,7 @@ def looked(sets: Sets, toy: Toy) -> tuple[Counted, list[object]]:
 def test_what_is_found_is_the_same(toy: Toy, limit: int) -> None:
     """Too many to list, too many at the first root, too many at the second."""
     asked: list[str] = []
-    assert looked(GrowingSets(lambda: Watched(asked), limit=limit), toy) == looked(InlineSets(), toy)
+    assert looked(SpillingSets(lambda: Watched(asked), limit=limit), toy) == looked(MemorySets(), toy)
     assert asked == ["list", "meta/s-1.json True", "meta/s-2.json False"]
 
 
@@ -60,4 +60,4 @@ def test_what_one_process_holds_stays_in_it(toy: Toy) -> None:
     def never() -> Sets:
         raise AssertionError("not needed")
 
-    assert looked(GrowingSets(never, limit=1000), toy)[1] == ["data/old.dat"]
+    assert looked(SpillingSets(never, limit=1000), toy)[1] == ["data/old.dat"]

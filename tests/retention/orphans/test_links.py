@@ -9,8 +9,8 @@ from tests.retention.toy_table import NOW, Toy
 from nightkeep.errors import EvidenceError
 from nightkeep.protocol.table_files import DAY_MS, Retention
 from nightkeep.retention.file_check import presence
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def linked(toy: Toy, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["data", "data/p=2", "data/p=2/a"])
-@pytest.mark.parametrize("mode", Mode)
-def test_a_sweep_names_the_folder_that_is_a_link(toy: Toy, name: str, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", SweepMode)
+def test_a_sweep_names_the_folder_that_is_a_link(toy: Toy, name: str, mode: SweepMode) -> None:
     linked(toy, name)
     with pytest.raises(EvidenceError, match=rf"/toy/{name}: expected .*, found a symbolic link, which is not followed"):
         toy.swept(mode)
@@ -67,4 +67,4 @@ def test_a_table_whose_own_folder_is_a_link_is_swept(toy: Toy) -> None:
 def test_a_look_at_what_is_left_counts_no_linked_file_as_missing(toy: Toy) -> None:
     linked(toy, "data/p=2")
     with pytest.raises(EvidenceError, match=r"/toy/data/p=2: expected .*, found a symbolic link"):
-        presence(toy, Retention(NOW, 7 * DAY_MS), sets=InlineSets, salt="x")
+        presence(toy, Retention(NOW, 7 * DAY_MS), sets=MemorySets, salt="x")

@@ -9,10 +9,10 @@ from tests.retention.toy_table import KINDS, NOW, Toy, ToyWithHistory, age
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, UsageError
 from nightkeep.model import Operation, Outcome, run_token
-from nightkeep.protocol.table_files import DAY_MS, Kind, Place
+from nightkeep.protocol.table_files import DAY_MS, FileKind, TableFolder
 from nightkeep.retention.orphans.lease import wall_ms
-from nightkeep.retention.orphans.sets import Tally
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sets import FileTotals
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 HOUR_MS = 60 * 60 * 1000
 
@@ -50,7 +50,7 @@ def test_leftovers_of_every_kind_and_age_are_told_exactly(toy: Toy) -> None:
     assert counted is not None
     assert {kind: tally.files for kind, tally in counted.by_kind.items()} == {"data": 2, "list": 1}
     assert (counted.young.files, counted.unknown.files, counted.live.files) == (2, 3, 7)
-    assert counted.orphans == sum(counted.by_kind.values(), Tally())
+    assert counted.orphans == sum(counted.by_kind.values(), FileTotals())
     assert counted.listed.files == len(toy.files())
 
 
@@ -101,9 +101,9 @@ def test_names_that_are_no_text_are_nobodys(toy: Toy) -> None:
             sink.write(b"12345")
         os.utime(path, (1, 1))
     toy.write("data/old.dat")
-    told, orphans = toy.looked(Mode.DELETE)
+    told, orphans = toy.looked(SweepMode.DELETE)
     assert orphans == ["data/old.dat"]
-    assert told.counted is not None and told.counted.unknown == Tally(3, 15)
+    assert told.counted is not None and told.counted.unknown == FileTotals(3, 15)
     assert sorted(os.listdir(os.fsencode(toy.folder / "data")))[-1] == b"\xff\xfe.dat"
 
 
@@ -135,7 +135,7 @@ def test_a_live_file_in_another_tables_folder_is_not_missing(toy: Toy) -> None:
 
 
 def test_a_file_belongs_to_the_most_specific_place(tmp_path: Path) -> None:
-    places = (Place("", KINDS), Place("data/moved", ()), Place("data/moved/here", KINDS))
+    places = (TableFolder("", KINDS), TableFolder("data/moved", ()), TableFolder("data/moved/here", KINDS))
     toy = Toy.at(tmp_path / "toy", places=places)
     toy.write(
         "data/a.dat", "data/moved/b.dat", "data/moved/here/data/c.dat", "data/moved/here/d.dat", "data/movedon.dat"
@@ -145,7 +145,9 @@ def test_a_file_belongs_to_the_most_specific_place(tmp_path: Path) -> None:
 
 
 def test_only_the_places_are_looked_at(tmp_path: Path) -> None:
-    toy = Toy.at(tmp_path / "toy", places=(Place("meta", ()), Place("mine", (Kind("data", r"[^/]+\.dat"),))))
+    toy = Toy.at(
+        tmp_path / "toy", places=(TableFolder("meta", ()), TableFolder("mine", (FileKind("data", r"[^/]+\.dat"),)))
+    )
     toy.write("mine/x.dat", "mine/y.dat", "other/z.dat", "mineral/q.dat")
     toy.commit(1, "mine/x.dat")
     assert toy.looked()[1] == ["mine/y.dat"]
@@ -208,7 +210,7 @@ def test_a_table_that_never_rests_is_not_swept(toy: Toy) -> None:
 def test_a_snapshot_that_vanishes_after_it_was_read_ends_the_sweep(toy: Toy) -> None:
     toy.before_roots = lambda look: toy.forget(1) if look == 2 else None
     with pytest.raises(EvidenceError, match=r"meta/s-1\.json: expected there until all is read, found gone"):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
 
 
 def test_snapshots_that_expire_while_they_are_read_end_the_sweep(toy: Toy) -> None:
@@ -221,7 +223,7 @@ def test_snapshots_that_expire_while_they_are_read_end_the_sweep(toy: Toy) -> No
 
     toy.before_roots = expire
     with pytest.raises(MissingFile):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert before.keys() - toy.files().keys() == {"meta/s-1.json", "meta/s-2.json"}
 
 
@@ -229,7 +231,7 @@ def test_a_table_without_a_snapshot_is_not_swept(toy: Toy) -> None:
     toy.forget(1)
     toy.forget(2)
     with pytest.raises(CorruptMetadata, match="expected a snapshot, version or tag"):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert (toy.folder / "data/a.dat").exists()
 
 
@@ -238,10 +240,10 @@ def test_metadata_that_cannot_be_read_ends_the_sweep(toy: Toy, name: str) -> Non
     toy.write("data/old.dat")
     (toy.folder / name).write_text("{")
     with pytest.raises(CorruptMetadata, match=name):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     (toy.folder / "meta/l-2.json").unlink()
     with pytest.raises(EvidenceError):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert (toy.folder / "data/old.dat").exists()
 
 
@@ -252,14 +254,14 @@ def test_names_that_do_not_fit_the_listing_end_the_sweep(toy: Toy) -> None:
     path = toy.folder / "meta/l-3.json"
     path.write_text(path.read_text().replace("a b", "a%20b"))
     with pytest.raises(EvidenceError, match=r"1 missing, 0 of another size: data/a%20b\.dat is not there"):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert (toy.folder / "data/a b.dat").exists() and (toy.folder / "data/old.dat").exists()
 
 
-@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.QUARANTINE, Mode.DELETE])
-def test_a_folder_by_two_names_keeps_its_files(tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [SweepMode.DRY_RUN, SweepMode.QUARANTINE, SweepMode.DELETE])
+def test_a_folder_by_two_names_keeps_its_files(tmp_path: Path, mode: SweepMode) -> None:
     """Metadata names one of them, a listing the other."""
-    toy = Toy.at(tmp_path / "toy", places=(Place("mine", KINDS), Place("meta", ())))
+    toy = Toy.at(tmp_path / "toy", places=(TableFolder("mine", KINDS), TableFolder("meta", ())))
     toy.write("mine/data/x.dat", "mine/data/y.dat", "mine/data/z.dat")
     (toy.folder / "link").symlink_to(toy.folder / "mine")
     toy.commit(1, "link/data/x.dat", "mine/data/z.dat")
@@ -277,12 +279,12 @@ def test_a_folder_by_two_names_keeps_its_files(tmp_path: Path, mode: Mode) -> No
 
 
 def test_a_file_that_is_committed_by_another_name_meanwhile_stays(tmp_path: Path) -> None:
-    toy = Toy.at(tmp_path / "toy", places=(Place("mine", KINDS), Place("meta", ())))
+    toy = Toy.at(tmp_path / "toy", places=(TableFolder("mine", KINDS), TableFolder("meta", ())))
     toy.write("mine/data/x.dat", "mine/data/z.dat")
     (toy.folder / "link").symlink_to(toy.folder / "mine")
     toy.commit(1, "mine/data/z.dat")
     toy.before_roots = lambda look: toy.commit(2, "link/data/x.dat", days=0) if look == 3 else None
-    found = toy.swept(Mode.DELETE)
+    found = toy.swept(SweepMode.DELETE)
     assert (found.outcome, found.acted.files) == (Outcome.FAILED, 0)
     assert "mine/data/x.dat and link/data/x.dat" in found.failed[0][1]
     assert "mine/data/x.dat" in toy.files()
@@ -290,7 +292,9 @@ def test_a_file_that_is_committed_by_another_name_meanwhile_stays(tmp_path: Path
 
 def test_a_live_file_outside_of_every_place_must_be_where_its_name_says(tmp_path: Path) -> None:
     """One that was imported is; one whose name is spelled in another way, such as with a bucket in front, is not."""
-    toy = Toy.at(tmp_path / "toy", places=(Place("meta", ()), Place("mine", (Kind("data", r"[^/]+\.dat"),))))
+    toy = Toy.at(
+        tmp_path / "toy", places=(TableFolder("meta", ()), TableFolder("mine", (FileKind("data", r"[^/]+\.dat"),)))
+    )
     toy.write("imported/x.dat", "mine/y.dat")
     toy.commit(1, "imported/x.dat")
     assert toy.looked()[1] == ["mine/y.dat"]
@@ -299,7 +303,7 @@ def test_a_live_file_outside_of_every_place_must_be_where_its_name_says(tmp_path
     path = toy.folder / "meta/l-2.json"
     path.write_text(path.read_text().replace("mine/z", "bucket/mine/z"))
     with pytest.raises(EvidenceError, match=r"1 missing, 0 of another size: bucket/mine/z\.dat is not there"):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert (toy.folder / "mine/z.dat").exists()
 
 
@@ -307,17 +311,17 @@ def test_a_live_file_of_another_size_ends_the_sweep(toy: Toy) -> None:
     toy.write("data/old.dat")
     (toy.folder / "data/b.dat").write_text("cut")
     with pytest.raises(EvidenceError, match=r"0 missing, 1 of another size: data/b\.dat has 3 bytes, metadata says 21"):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert (toy.folder / "data/old.dat").exists()
 
 
 def test_more_than_a_share_of_many_files_is_not_removed(toy: Toy) -> None:
     toy.write(*(f"data/old-{n}.dat" for n in range(101)))
-    told = toy.swept(Mode.DELETE)
+    told = toy.swept(SweepMode.DELETE)
     assert told.outcome is Outcome.REFUSED and "101 of 108 files would go" in told.reason
     assert "acting would be refused: 101 of 108 files" in toy.swept().reason
     assert toy.swept().outcome is Outcome.SKIPPED
-    assert toy.swept(Mode.DELETE, max_share=0.96).acted.files == 101
+    assert toy.swept(SweepMode.DELETE, max_share=0.96).acted.files == 101
 
 
 def test_a_reason_to_stop_leaves_no_trace_in_the_tables_history(tmp_path: Path) -> None:
@@ -329,19 +333,19 @@ def test_a_reason_to_stop_leaves_no_trace_in_the_tables_history(tmp_path: Path) 
     table.commit(1, "data/live.dat")
     before = table.files()
     with pytest.raises(CorruptMetadata):
-        table.swept(Mode.DELETE, before=unreadable)
+        table.swept(SweepMode.DELETE, before=unreadable)
     assert (table.files(), table.told) == (before, [])
 
 
 def test_few_files_may_go_whatever_their_share(toy: Toy) -> None:
     toy.write(*(f"data/old-{n}.dat" for n in range(100)))
-    assert toy.swept(Mode.DELETE).acted.files == 100
+    assert toy.swept(SweepMode.DELETE).acted.files == 100
 
 
 @pytest.mark.parametrize("hours", [-1.1, 1.1])
 def test_a_store_whose_clock_is_far_from_ours_is_not_swept(toy: Toy, hours: float) -> None:
     toy.write("data/old.dat")
-    told = toy.swept(Mode.DELETE, clock=lambda: wall_ms() - int(hours * HOUR_MS))
+    told = toy.swept(SweepMode.DELETE, clock=lambda: wall_ms() - int(hours * HOUR_MS))
     assert told.outcome is Outcome.REFUSED and told.counted is None
     side = "ahead of" if hours > 0 else "behind"
     assert f"h {side} ours: ages cannot be told" in told.reason
@@ -351,7 +355,7 @@ def test_a_store_whose_clock_is_far_from_ours_is_not_swept(toy: Toy, hours: floa
 @pytest.mark.parametrize(("minutes", "goes"), [(-30, False), (30, True), (0, True)])
 def test_a_store_whose_clock_is_behind_makes_files_look_old(toy: Toy, minutes: int, goes: bool) -> None:
     toy.write("data/old.dat", days=7 + 20 / (24 * 60))
-    told = toy.swept(Mode.DELETE, clock=lambda: wall_ms() - minutes * 60_000)
+    told = toy.swept(SweepMode.DELETE, clock=lambda: wall_ms() - minutes * 60_000)
     assert (toy.folder / "data/old.dat").exists() != goes
     assert NOW - 7 * DAY_MS - told.cutoff_ms == pytest.approx(30 * 60_000 if minutes < 0 else 0, abs=10_000)
     assert os.listdir(toy.folder / "_nightkeep") == []

@@ -11,24 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import FILES, Kind, Place, Reach, Retention, Root, Territory, files_table
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sets import ORPHANS, Tally, TooManyNames
-from nightkeep.storage import LocalStorage, Stored
+from nightkeep.protocol.table_files import FILES, FileKind, Reach, Retention, Root, TableFiles, TableFolder, files_table
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sets import ORPHANS, FileTotals, TooManyNames
+from nightkeep.storage import ListedFile, LocalStorage
 
 FOLDERS = ("", "a", "a/b", "t", "a/_nightkeep", "_nightkeep")
-KINDS = (Kind("odd", r"(?:.*/)?[ac]\d?"), Kind("data", r"(?:[^/]+/)*[^/]*x[^/]*"), Kind("late", r"(?:.*/)?[a-d]"))
+KINDS = (
+    FileKind("odd", r"(?:.*/)?[ac]\d?"),
+    FileKind("data", r"(?:[^/]+/)*[^/]*x[^/]*"),
+    FileKind("late", r"(?:.*/)?[a-d]"),
+)
 FOREIGN = (r"(.+)/log/[^/]*", r"((?:[^/]+/)*q)/sign")
 CUTOFF = 10
 
 _part = st.sampled_from(["a", "b", "t", "q", "log", "_nightkeep", "x y", "\u00e9\n", "%61"])
 _last = st.sampled_from(["a", "c1", "x", "x1", "b\n", "sign", "d", "\U0001f427x", "\udc80x"])
 _names = st.builds(lambda folders, last: "/".join([*folders, last]), st.lists(_part, max_size=3), _last)
-_files = st.lists(st.builds(Stored, _names, st.integers(0, 3), st.integers(8, 12)), unique_by=lambda s: s.name)
+_files = st.lists(st.builds(ListedFile, _names, st.integers(0, 3), st.integers(8, 12)), unique_by=lambda s: s.name)
 _texts = _names.filter(lambda name: name.isprintable() or "\n" in name)
 _live = st.lists(st.tuples(_texts, st.one_of(st.none(), st.integers(0, 3)), st.booleans(), st.booleans()))
 _places = st.lists(
-    st.builds(Place, st.sampled_from(FOLDERS), st.lists(st.sampled_from(KINDS)).map(tuple)),
+    st.builds(TableFolder, st.sampled_from(FOLDERS), st.lists(st.sampled_from(KINDS)).map(tuple)),
     min_size=1,
     unique_by=lambda place: place.folder,
 ).map(tuple)
@@ -38,14 +42,14 @@ _places = st.lists(
 class _Listed(LocalStorage):
     """A store of a listing alone."""
 
-    files: tuple[Stored, ...]
+    files: tuple[ListedFile, ...]
 
-    def walk(self, folder: str) -> Iterator[Sequence[Stored]]:
+    def walk(self, folder: str) -> Iterator[Sequence[ListedFile]]:
         for file in self.files:
             if _below(folder, file.name) is not None:
                 yield [file]
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         return next((file for file in self.files if file.name == name), None)
 
 
@@ -53,9 +57,9 @@ class _Listed(LocalStorage):
 class _Table:
     """A table whose every root reaches what its task says: (name, bytes, needed)."""
 
-    of: Territory
+    of: TableFiles
 
-    def territory(self) -> Territory:
+    def territory(self) -> TableFiles:
         return self.of
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
@@ -90,9 +94,9 @@ def _is_text(name: str) -> bool:
 class _Twin:
     """What is asked of sets, spelled out."""
 
-    territory: Territory
+    territory: TableFiles
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> TableFolder | None:
         found = [place for place in self.territory.places if _below(place.folder, name) is not None]
         return max(found, key=lambda place: len(place.folder), default=None)
 
@@ -106,7 +110,7 @@ class _Twin:
         below = _below(place.folder, name)
         return next((kind.name for kind in place.kinds if re.fullmatch(kind.pattern, str(below))), None)
 
-    def nested(self, names: Sequence[str]) -> set[tuple[Place, str]]:
+    def nested(self, names: Sequence[str]) -> set[tuple[TableFolder, str]]:
         found = set()
         for name in names:
             place = self.place(name)
@@ -116,7 +120,7 @@ class _Twin:
                     found.add((place, f"{place.folder}/{match[1]}" if place.folder else match[1]))
         return found
 
-    def listed(self) -> list[Stored]:
+    def listed(self) -> list[ListedFile]:
         """Files with a name that is text, of the territory, but for what is ours."""
         assert isinstance(self.territory.storage, _Listed)
         return [
@@ -125,7 +129,7 @@ class _Twin:
             if _is_text(file.name) and self.place(file.name) and not self.kept(file.name)
         ]
 
-    def ours(self) -> list[Stored]:
+    def ours(self) -> list[ListedFile]:
         listed = self.listed()
         nested = self.nested([file.name for file in listed])
         return [
@@ -139,7 +143,7 @@ class _Twin:
         return name in live or (self.territory.by_bare_name and PurePosixPath(name).name in bare)
 
 
-def _doubled(going: Sequence[Stored], others: Sequence[tuple[str, int | None]]) -> tuple[int, bool]:
+def _doubled(going: Sequence[ListedFile], others: Sequence[tuple[str, int | None]]) -> tuple[int, bool]:
     """How many have the last part, and the size if it is known, of another that is live; and whether any has."""
     found = [
         file
@@ -156,17 +160,17 @@ def _last_part(name: str) -> str:
 @settings(deadline=None)
 @given(_files, _live, _places, st.sampled_from(FOLDERS), st.booleans(), st.sampled_from([(), ("x",), ("a", "q/")]))
 def test_sets_agree_with_their_twin(
-    files: list[Stored],
+    files: list[ListedFile],
     live: list[tuple[str, int | None, bool, bool]],
-    places: tuple[Place, ...],
+    places: tuple[TableFolder, ...],
     home: str,
     by_bare_name: bool,
     named: tuple[str, ...],
 ) -> None:
     store = _Listed("/nowhere", tuple(files))
-    territory = Territory(Address("toy", "toy", "toy"), store, home, places, FOREIGN, by_bare_name=by_bare_name)
+    territory = TableFiles(Address("toy", "toy", "toy"), store, home, places, FOREIGN, by_bare_name=by_bare_name)
     live = [row for row in live if _is_text(row[0])]
-    sets, table, twin = InlineSets(), _Table(territory), _Twin(territory)
+    sets, table, twin = MemorySets(), _Table(territory), _Twin(territory)
     sets.list(territory)
     for expected in (True, False):
         TASKS[f"{expected}"] = [(name, size, needed) for name, size, needed, early in live if early == expected]
@@ -189,7 +193,7 @@ def test_sets_agree_with_their_twin(
     assert counted.live == _tally([file for file in ours if twin.is_live(file.name, names)])
     assert counted.unknown == _tally([*unreadable, *(file for file in dead if not twin.kind(file.name))])
     assert counted.young == _tally([file for file in dead if twin.kind(file.name) and file.modified_ms >= CUTOFF])
-    assert counted.orphans == _tally(going) == sum(counted.by_kind.values(), Tally())
+    assert counted.orphans == _tally(going) == sum(counted.by_kind.values(), FileTotals())
     sizes = {file.name: file.bytes for file in files if not twin.place(file.name)}
     sizes |= {file.name: file.bytes for file in twin.listed()}
     needed = {(name, size) for name, size, needed, early in live if needed and early}
@@ -203,15 +207,15 @@ def test_sets_agree_with_their_twin(
 @settings(deadline=None)
 @given(_files, _live, _live, _places, st.booleans())
 def test_what_roots_reached_agrees_with_its_twin(
-    files: list[Stored],
+    files: list[ListedFile],
     gone: list[tuple[str, int | None, bool, bool]],
     live: list[tuple[str, int | None, bool, bool]],
-    places: tuple[Place, ...],
+    places: tuple[TableFolder, ...],
     by_bare_name: bool,
 ) -> None:
     store = _Listed("/nowhere", tuple(files))
-    territory = Territory(Address("toy", "toy", "toy"), store, "", places, FOREIGN, by_bare_name=by_bare_name)
-    sets, table, twin = InlineSets(), _Table(territory), _Twin(territory)
+    territory = TableFiles(Address("toy", "toy", "toy"), store, "", places, FOREIGN, by_bare_name=by_bare_name)
+    sets, table, twin = MemorySets(), _Table(territory), _Twin(territory)
     TASKS["gone"] = [row[:3] for row in gone if _is_text(row[0])]
     TASKS["live"] = [row[:3] for row in live if _is_text(row[0])]
     sets.reached(table, [Root("gone", None)])
@@ -235,10 +239,10 @@ def test_what_roots_reached_agrees_with_its_twin(
 
 def test_a_source_that_roots_on_both_sides_name_is_live() -> None:
     """A manifest that an expired snapshot shares with one that stays keeps its files."""
-    file = Stored("x", 1, 1)
-    territory = Territory(Address("toy", "t", "t"), _Listed("/nowhere", (file,)), "", (Place("", KINDS),))
+    file = ListedFile("x", 1, 1)
+    territory = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", (file,)), "", (TableFolder("", KINDS),))
     TASKS["shared"] = [("x", 1, True)]
-    sets = InlineSets()
+    sets = MemorySets()
     sets.reached(_Table(territory), [Root("shared", None)])
     assert sets.settle(cutoff_ms=None).orphans.files == 1
     sets.live(_Table(territory), [Root("shared", None)], expected=False)
@@ -246,18 +250,18 @@ def test_a_source_that_roots_on_both_sides_name_is_live() -> None:
 
 
 def test_too_many_names_for_one_process_are_told() -> None:
-    files = tuple(Stored(f"x{n}", 1, 1) for n in range(11))
-    territory = Territory(Address("toy", "t", "t"), _Listed("/nowhere", files), "", (Place("", KINDS),))
-    InlineSets(limit=11).list(territory)
+    files = tuple(ListedFile(f"x{n}", 1, 1) for n in range(11))
+    territory = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", files), "", (TableFolder("", KINDS),))
+    MemorySets(limit=11).list(territory)
     with pytest.raises(TooManyNames, match="11 names, expected at most 10"):
-        InlineSets(limit=10).list(territory)
+        MemorySets(limit=10).list(territory)
 
 
 def test_candidates_come_first() -> None:
     with pytest.raises(ValueError, match="no candidates yet"):
-        InlineSets().settle(cutoff_ms=1)
+        MemorySets().settle(cutoff_ms=1)
     assert files_table([]).schema == FILES
 
 
-def _tally(files: Sequence[Stored]) -> Tally:
-    return Tally(len(files), sum(file.bytes for file in files))
+def _tally(files: Sequence[ListedFile]) -> FileTotals:
+    return FileTotals(len(files), sum(file.bytes for file in files))

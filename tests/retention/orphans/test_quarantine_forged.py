@@ -12,10 +12,10 @@ from tests.retention.toy_table import NOW, Toy, age, run_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.model import Outcome
-from nightkeep.protocol.table_files import DAY_MS, Place
+from nightkeep.protocol.table_files import DAY_MS, TableFolder
 from nightkeep.retention.orphans.quarantine import close, purge, restore
 from nightkeep.retention.orphans.quarantine_manifest import parts
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 OLD = ("data/day=1/old.dat", "data/old.dat")
@@ -27,7 +27,7 @@ def toy(tmp_path: Path) -> Toy:
     toy = Toy.at(tmp_path / "toy")
     toy.write("data/a.dat", *OLD)
     toy.commit(1, "data/a.dat")
-    assert toy.swept(Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    assert toy.swept(SweepMode.QUARANTINE).outcome is Outcome.VERIFIED
     other = Toy.at(tmp_path / "other")
     other.write("data/theirs.dat")
     return toy
@@ -117,9 +117,9 @@ def test_nothing_is_overwritten_by_what_a_list_says(toy: Toy) -> None:
 
 def test_files_come_back_into_the_tables_own_places_only(tmp_path: Path) -> None:
     """A store of many tables, as Iceberg's is."""
-    toy = Toy(LocalStorage(str(tmp_path), bounds=("db/t",)), places=(Place("db/t", ()),))
+    toy = Toy(LocalStorage(str(tmp_path), bounds=("db/t",)), places=(TableFolder("db/t", ()),))
     folder = tmp_path / "db/t/_nightkeep/quarantine/run-1-ec1a5e64-0123456789abcdef"
-    home = replace(toy.territory(), home="db/t", places=(Place("db/t/data", toy.territory().places[0].kinds),))
+    home = replace(toy.territory(), home="db/t", places=(TableFolder("db/t/data", toy.territory().places[0].kinds),))
     (folder / "00000").mkdir(parents=True)
     (folder / "00000/00000.file").write_bytes(b"x")
     owner = {"host": "x", "pid": 1, "started": "1"}
@@ -181,5 +181,5 @@ def test_a_sweep_puts_nothing_aside_through_a_link(toy: Toy, tmp_path: Path) -> 
     toy.write("data/more.dat")
     before = everything(toy.folder)
     with pytest.raises(RefusedTable, match="a symbolic link"):
-        toy.swept(Mode.QUARANTINE, "run-2")
+        toy.swept(SweepMode.QUARANTINE, "run-2")
     assert everything(tmp_path / "victim") == {} and everything(toy.folder) == before

@@ -12,9 +12,9 @@ from tests.retention.toy_table import run_of
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Outcome
 from nightkeep.protocol.table_files import DAY_MS, Sweeps
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -35,9 +35,9 @@ def _opened(sample: Path, folder: Path) -> Sweeps:
     return table
 
 
-def _swept(table: Sweeps, mode: Mode, *, days: int) -> tuple[Swept, list[str]]:
+def _swept(table: Sweeps, mode: SweepMode, *, days: int) -> tuple[SweepResult, list[str]]:
     """As if it were so many days later."""
-    sets, order = InlineSets(), SweepOrder(mode, max_share=1)
+    sets, order = MemorySets(), SweepOrder(mode, max_share=1)
     told = sweep(table, order, run_of("run-1", now_ms=time.time_ns() // 1_000_000 + days * DAY_MS), sets=sets)
     return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 
@@ -53,17 +53,17 @@ def _files(table: Sweeps) -> dict[str, tuple[bytes, int]]:
 
 @each_sample
 def test_no_file_of_a_sample_is_an_orphan_of_a_week(table: Sweeps) -> None:
-    told, orphans = _swept(table, Mode.DRY_RUN, days=0)
+    told, orphans = _swept(table, SweepMode.DRY_RUN, days=0)
     assert (told.outcome, orphans) == (Outcome.UNCHANGED, [])
     assert told.counted is not None and told.counted.live.files and not told.counted.missing
 
 
 @each_sample
 def test_data_that_nobody_committed_goes_and_comes_back(sample: Path, table: Sweeps) -> None:
-    found, aged = _swept(table, Mode.DRY_RUN, days=10)
+    found, aged = _swept(table, SweepMode.DRY_RUN, days=10)
     planted = [*_planted(sample, table)]
     before = _files(table)
-    told, orphans = _swept(table, Mode.QUARANTINE, days=10)
+    told, orphans = _swept(table, SweepMode.QUARANTINE, days=10)
     assert sorted(orphans) == sorted([*aged, *planted])
     assert told.counted is not None and found.counted is not None and told.counted.live == found.counted.live
     after = _files(table)

@@ -15,10 +15,10 @@ from tests.retention.toy_table import NOW, Toy
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.protocol.table_files import DAY_MS, Retention, Root
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sets import Counted, Sets
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets
-from nightkeep.storage import LocalStorage, Stored
+from nightkeep.storage import ListedFile, LocalStorage
 
 # Workers cannot import tests: the table travels with its code.
 cloudpickle.register_pickle_by_value(toy_table)
@@ -51,7 +51,7 @@ def toy_with_leftovers(folder: Path, *, by_bare_name: bool = False) -> Toy:
 
 def looked(
     sets: Sets, toy: Toy, *, cutoff_ms: int | None = NOW - 7 * DAY_MS, named: tuple[str, ...] = ()
-) -> tuple[Counted, list[tuple[object, ...]]]:
+) -> tuple[SetCounts, list[tuple[object, ...]]]:
     roots = toy.roots(RETENTION)
     sets.list(toy.territory())
     sets.live(toy, roots[:1], expected=True)
@@ -59,7 +59,9 @@ def looked(
     return settled(sets, cutoff_ms, named)
 
 
-def settled(sets: Sets, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> tuple[Counted, list[tuple[object, ...]]]:
+def settled(
+    sets: Sets, cutoff_ms: int | None, named: tuple[str, ...] = ()
+) -> tuple[SetCounts, list[tuple[object, ...]]]:
     counted = sets.settle(cutoff_ms=cutoff_ms, named=named)
     return counted, [tuple(row.values()) for batch in sets.orphans() for row in batch.to_pylist()]
 
@@ -67,17 +69,17 @@ def settled(sets: Sets, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> t
 @pytest.mark.parametrize("by_bare_name", [False, True])
 def test_both_find_the_same(tmp_path: Path, sets: SparkSets, by_bare_name: bool) -> None:
     toy = toy_with_leftovers(tmp_path / "toy", by_bare_name=by_bare_name)
-    found, expected = looked(sets, toy), looked(InlineSets(), toy)
+    found, expected = looked(sets, toy), looked(MemorySets(), toy)
     assert found == expected
     assert len(found[1]) == (9 if by_bare_name else 10)
-    assert settled(sets, None, ("old",)) == looked(InlineSets(), toy, cutoff_ms=None, named=("old",))
+    assert settled(sets, None, ("old",)) == looked(MemorySets(), toy, cutoff_ms=None, named=("old",))
 
 
 def test_what_is_missing_or_has_another_size_is_told(tmp_path: Path, sets: SparkSets) -> None:
     toy = toy_with_leftovers(tmp_path / "toy")
     (toy.folder / "data/day=0/live-0.dat").unlink()
     (toy.folder / "data/day=0/live-1.dat").write_text("x")
-    found, expected = looked(sets, toy), looked(InlineSets(), toy)
+    found, expected = looked(sets, toy), looked(MemorySets(), toy)
     assert found == expected
     assert (found[0].missing, found[0].resized) == (1, 1)
 
@@ -86,7 +88,7 @@ def test_a_live_file_by_another_name_is_told(tmp_path: Path, sets: SparkSets) ->
     toy = toy_with_leftovers(tmp_path / "toy")
     for path in (toy.folder / "meta/l-1.json", toy.folder / "meta/l-2.json"):
         path.write_text(path.read_text().replace('"data/day=2', '"s3://alias/toy/data/day=2'))
-    found, expected = looked(sets, toy), looked(InlineSets(), toy)
+    found, expected = looked(sets, toy), looked(MemorySets(), toy)
     assert found == expected
     assert found[0].doubled == len(found[0].doubles) > 1
     assert "data/day=2/live-0.dat and s3://alias/toy/data/day=2/live-0.dat, of " in found[0].doubles[0]
@@ -96,7 +98,7 @@ def test_both_find_the_same_of_what_was_reached(tmp_path: Path, sets: SparkSets)
     toy = toy_with_leftovers(tmp_path / "toy")
     (toy.folder / "data/day=0/live-0.dat").unlink()
     answers = []
-    for each in (sets, InlineSets()):
+    for each in (sets, MemorySets()):
         first, second = toy.roots(RETENTION)
         each.reached(toy, (first,))
         each.live(toy, (second,), expected=True)
@@ -111,7 +113,7 @@ def test_names_that_are_no_text_are_of_no_kind(tmp_path: Path, sets: SparkSets) 
     for name in (b"data/\xff.dat", b"meta/l-\xfe.json"):
         Path(os.fsdecode(os.fsencode(toy.folder) + b"/" + name)).write_text("x")
     found = looked(sets, toy)
-    assert found == looked(InlineSets(), toy)
+    assert found == looked(MemorySets(), toy)
     assert found[0].unknown.files == 3
 
 
@@ -140,7 +142,7 @@ class Denied:
     def __getattr__(self, verb: str) -> object:
         return getattr(self.store, verb)
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         raise PermissionError(f"{name}: access denied")
 
 

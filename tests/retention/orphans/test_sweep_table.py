@@ -16,17 +16,17 @@ from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.protocol.table_files import DAY_MS
 from nightkeep.retention.orphans import lease
 from nightkeep.retention.orphans.quarantine import close, purge, restore
-from nightkeep.retention.orphans.quarantine_manifest import Planned, folder_of
+from nightkeep.retention.orphans.quarantine_manifest import PlannedMove, folder_of
 from nightkeep.retention.orphans.reconcile import Where, settled
 from nightkeep.retention.orphans.removal import _Work, remove
-from nightkeep.retention.orphans.sets import ORPHANS, Tally
-from nightkeep.retention.orphans.sweep_request import Mode, Restored
+from nightkeep.retention.orphans.sets import ORPHANS, FileTotals
+from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode
 from nightkeep.retention.sweep import told as document
-from nightkeep.storage import LocalStorage, Stored
+from nightkeep.storage import ListedFile, LocalStorage
 from nightkeep.storage.verbs import always
 
 OLD = ("data/day=1/old one.dat", "data/old.dat", "meta/l-lost.json")
-ACTING = [Mode.QUARANTINE, Mode.DELETE]
+ACTING = [SweepMode.QUARANTINE, SweepMode.DELETE]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def _filled(toy: Toy) -> Toy:
 
 def test_orphans_are_put_aside_and_brought_back_byte_for_byte(toy: Toy) -> None:
     before = toy.files()
-    told = toy.swept(Mode.QUARANTINE)
+    told = toy.swept(SweepMode.QUARANTINE)
     assert told.outcome is Outcome.VERIFIED and told.acted == told.counted.orphans  # type: ignore[union-attr]
     assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
     assert toy.aside() == [before[name] for name in OLD]
@@ -56,7 +56,7 @@ def test_orphans_are_put_aside_and_brought_back_byte_for_byte(toy: Toy) -> None:
 
 
 def test_the_list_of_a_quarantine_says_what_when_and_why(toy: Toy) -> None:
-    folder = toy.folder / (toy.swept(Mode.QUARANTINE, "manual__2026-11-21T00:00:00+00:00/x").folder or "")
+    folder = toy.folder / (toy.swept(SweepMode.QUARANTINE, "manual__2026-11-21T00:00:00+00:00/x").folder or "")
     assert folder.parent == toy.folder / "_nightkeep/quarantine"
     assert folder.name.startswith("manual-2026-11-21T00-00-00-00-00-x-")
     head, *files = map(json.loads, (folder / "plan-00000.jsonl").read_text().splitlines())
@@ -70,7 +70,7 @@ def test_the_list_of_a_quarantine_says_what_when_and_why(toy: Toy) -> None:
 
 def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
     before = toy.files()
-    told = toy.swept(Mode.DELETE)
+    told = toy.swept(SweepMode.DELETE)
     assert (told.outcome, told.acted.files, told.folder) == (Outcome.VERIFIED, 3, None)
     assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
     assert not any(path.is_file() for path in (toy.folder / "_nightkeep").rglob("*"))
@@ -131,7 +131,7 @@ def test_two_names_are_settled_only_while_home_stays_as_it_is(toy: Toy) -> None:
 
     (toy.folder / "copy").hardlink_to(toy.folder / OLD[0])
     (toy.folder / "copy").rename(toy.folder / "copy.file")
-    file = Planned(OLD[0], "copy.file", 0, 0, "data")
+    file = PlannedMove(OLD[0], "copy.file", 0, 0, "data")
     with pytest.raises(OSError, match="nobody else to change it"):
         settled(Slow(toy.storage.root), file)
     assert (toy.folder / "copy.file").read_bytes() == before[OLD[0]][0]
@@ -139,7 +139,7 @@ def test_two_names_are_settled_only_while_home_stays_as_it_is(toy: Toy) -> None:
 
 
 def test_what_is_in_quarantine_is_neither_listed_nor_swept(toy: Toy) -> None:
-    toy.swept(Mode.QUARANTINE)
+    toy.swept(SweepMode.QUARANTINE)
     for path in (toy.folder / "_nightkeep").rglob("*.file"):
         path.rename(path.with_suffix(".dat"))
     counted = toy.swept().counted
@@ -148,10 +148,10 @@ def test_what_is_in_quarantine_is_neither_listed_nor_swept(toy: Toy) -> None:
 
 def test_a_retry_of_a_run_adds_to_its_quarantine(toy: Toy) -> None:
     before = toy.files()
-    toy.swept(Mode.QUARANTINE)
+    toy.swept(SweepMode.QUARANTINE)
     toy.write("data/more.dat")
     before |= toy.files()
-    assert toy.swept(Mode.QUARANTINE, attempt="a2").acted.files == 1
+    assert toy.swept(SweepMode.QUARANTINE, attempt="a2").acted.files == 1
     assert len(toy.aside()) == 4
     assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
     assert toy.files() == before
@@ -167,7 +167,7 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     assert folder_of(toy.territory(), runs[Operation.SWEEP]) != folder_of(toy.territory(), runs[Operation.EXPIRE])
     # A run whose own id is spelled as the folder of another.
     other = folder_of(toy.territory(), runs[Operation.SWEEP]).rpartition("/")[2]
-    assert toy.swept(Mode.QUARANTINE, other).acted.files == 1
+    assert toy.swept(SweepMode.QUARANTINE, other).acted.files == 1
     assert restore(toy.territory(), "run-1", now_ms=NOW).files == 2
     assert toy.files() == {name: file for name, file in before.items() if name != OLD[2]}
     assert restore(toy.territory(), other, now_ms=NOW).files == 1
@@ -175,14 +175,14 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
 
 
 def test_what_an_earlier_release_put_aside_is_brought_back_too(toy: Toy) -> None:
-    before, folder = toy.files(), toy.folder / str(toy.swept(Mode.QUARANTINE).folder)
+    before, folder = toy.files(), toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)
     earlier = folder.with_name(folder.name.rpartition("-")[0])
     folder.rename(earlier)
     plan = earlier / "plan-00000.jsonl"
     plan.write_text(plan.read_text().replace(f"{folder.name}/", f"{earlier.name}/"))
     toy.write("data/more.dat")
     before |= toy.files()
-    assert toy.swept(Mode.QUARANTINE, attempt="a2").acted.files == 1
+    assert toy.swept(SweepMode.QUARANTINE, attempt="a2").acted.files == 1
     assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
     assert toy.files() == before
 
@@ -190,7 +190,7 @@ def test_what_an_earlier_release_put_aside_is_brought_back_too(toy: Toy) -> None
 def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: Path) -> None:
     """By the folder that the run's document names, and by no other's."""
     toy = _filled(Toy.at(tmp_path / "toy"))
-    before, folder = toy.files(), str(toy.swept(Mode.QUARANTINE).folder)
+    before, folder = toy.files(), str(toy.swept(SweepMode.QUARANTINE).folder)
     moved = replace(toy.territory(), home="new/home")
     with pytest.raises(UsageError, match="there is nothing"):
         restore(moved, "run-1", now_ms=NOW)
@@ -203,7 +203,7 @@ def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: P
 def test_many_orphans_are_put_aside_in_parts(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
     before = toy.files()
-    told = toy.swept(Mode.QUARANTINE)
+    told = toy.swept(SweepMode.QUARANTINE)
     assert told.acted.files == 3
     plans = sorted(path.name for path in (toy.folder / str(told.folder)).glob("plan-*"))
     assert plans == ["plan-00000.jsonl", "plan-00001.jsonl"]
@@ -214,14 +214,14 @@ def test_many_orphans_are_put_aside_in_parts(toy: Toy, monkeypatch: pytest.Monke
 def test_nothing_of_a_run_in_quarantine_is_a_mistake_that_names_those_that_are(toy: Toy) -> None:
     with pytest.raises(UsageError, match="nothing of run run-9 is in quarantine; there is nothing"):
         restore(toy.territory(), "run-9", now_ms=NOW)
-    toy.swept(Mode.QUARANTINE)
+    toy.swept(SweepMode.QUARANTINE)
     with pytest.raises(UsageError, match="there is run-1"):
         restore(toy.territory(), "run-9", now_ms=NOW)
 
 
 def test_restoring_overwrites_nothing_and_names_what_is_in_the_way(toy: Toy) -> None:
     before = toy.files()
-    toy.swept(Mode.QUARANTINE)
+    toy.swept(SweepMode.QUARANTINE)
     (toy.folder / "data/old.dat").write_text("somebody else's")
     for _ in range(2):
         back = restore(toy.territory(), "run-1", now_ms=NOW)
@@ -235,7 +235,7 @@ def test_restoring_overwrites_nothing_and_names_what_is_in_the_way(toy: Toy) -> 
 
 
 def test_a_file_lost_from_quarantine_is_named(toy: Toy) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "00000/00001.file").unlink()
     back = restore(toy.territory(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files) == (Outcome.FAILED, 2)
@@ -244,7 +244,7 @@ def test_a_file_lost_from_quarantine_is_named(toy: Toy) -> None:
 
 @pytest.mark.parametrize("by", ["restore", "sweep"])
 def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by: str) -> None:
-    folder = toy.folder / str(toy.swept(Mode.QUARANTINE).folder)
+    folder = toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)
     (folder / "done-00000.json").unlink()
     (folder / "00000/00001.file").unlink()
     if by == "sweep":
@@ -284,7 +284,7 @@ def test_what_a_purge_that_was_killed_took_is_named(
     toy: Toy, at: str, files: int, lost: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     _dead_in_a_purge(toy, at)
     back = restore(toy.territory(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files) == (Outcome.FAILED, files)
@@ -297,7 +297,7 @@ def test_a_part_whose_list_is_gone_since_all_were_brought_back_lost_nothing(
 ) -> None:
     """As a purge leaves it that is killed between the lists."""
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
-    before, folder = toy.files(), toy.folder / str(toy.swept(Mode.QUARANTINE).folder)
+    before, folder = toy.files(), toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)
     assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
     (folder / "plan-00000.jsonl").unlink()
     assert restore(toy.territory(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
@@ -315,7 +315,7 @@ def test_a_part_whose_list_is_gone_since_all_were_brought_back_lost_nothing(
     ids=["cut", "elsewhere", "newer", "empty"],
 )
 def test_a_damaged_list_restores_nothing(toy: Toy, damage: object) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     plan = toy.folder / folder / "plan-00000.jsonl"
     plan.write_text(damage(plan.read_text()))  # type: ignore[operator]
     before = toy.files()
@@ -325,13 +325,13 @@ def test_a_damaged_list_restores_nothing(toy: Toy, damage: object) -> None:
 
 
 def test_old_quarantines_are_purged_and_younger_ones_kept(toy: Toy) -> None:
-    toy.swept(Mode.QUARANTINE, "run-1", now_ms=NOW)
+    toy.swept(SweepMode.QUARANTINE, "run-1", now_ms=NOW)
     toy.write("data/more.dat")
-    toy.swept(Mode.QUARANTINE, "run-2", now_ms=NOW + DAY_MS)
+    toy.swept(SweepMode.QUARANTINE, "run-2", now_ms=NOW + DAY_MS)
     assert len(toy.aside()) == 4
     late = NOW + 30 * DAY_MS + 1
-    assert toy.swept(Mode.DRY_RUN, "run-3", now_ms=late).purged == Tally()
-    told = toy.swept(Mode.DELETE, "run-3", now_ms=late)
+    assert toy.swept(SweepMode.DRY_RUN, "run-3", now_ms=late).purged == FileTotals()
+    told = toy.swept(SweepMode.DELETE, "run-3", now_ms=late)
     assert told.purged.files == 3 and "3 files purged" in told.reason
     assert len(toy.aside()) == 1
     with pytest.raises(UsageError):
@@ -340,12 +340,12 @@ def test_old_quarantines_are_purged_and_younger_ones_kept(toy: Toy) -> None:
 
 
 def test_nothing_is_purged_that_was_cut_short(toy: Toy) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "done-00000.json").unlink()
-    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == Tally()
+    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == FileTotals()
     assert close(toy.territory(), run_of("run-2", now_ms=NOW + 999 * DAY_MS)) == ("run-1",)
     assert close(toy.territory(), run_of("run-2")) == ()
-    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == Tally()
+    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == FileTotals()
     assert purge(toy.territory(), now_ms=NOW + 1000 * DAY_MS, older_than_ms=0).files == 3
 
 
@@ -373,26 +373,26 @@ class _Interrupted(LocalStorage):
 @pytest.mark.parametrize("older_than_ms", [30 * DAY_MS, 0])
 def test_a_purge_keeps_off_what_is_being_restored(toy: Toy, older_than_ms: int) -> None:
     before, late = toy.files(), NOW + 31 * DAY_MS
-    toy.swept(Mode.QUARANTINE)
-    purged: list[Tally] = []
+    toy.swept(SweepMode.QUARANTINE)
+    purged: list[FileTotals] = []
     meanwhile = _Interrupted(
         toy.storage.root,
         "move",
         [lambda: purged.append(purge(toy.territory(), now_ms=late, older_than_ms=older_than_ms))],
     )
     back = restore(replace(toy.territory(), storage=meanwhile), "run-1", now_ms=late)
-    assert (purged, back.outcome, back.files) == ([Tally()], Outcome.VERIFIED, 3)
+    assert (purged, back.outcome, back.files) == ([FileTotals()], Outcome.VERIFIED, 3)
     assert toy.files() == before
 
 
 def test_what_a_failed_restore_kept_ages_anew(toy: Toy) -> None:
     before, late = toy.files(), NOW + 29 * DAY_MS
-    toy.swept(Mode.QUARANTINE)
+    toy.swept(SweepMode.QUARANTINE)
     (toy.folder / "data/old.dat").write_text("somebody else's")
     for days in (0, 1):
         assert restore(toy.territory(), "run-1", now_ms=late + days * DAY_MS).outcome is Outcome.FAILED
     late += DAY_MS
-    assert purge(toy.territory(), now_ms=late + 30 * DAY_MS, older_than_ms=30 * DAY_MS) == Tally()
+    assert purge(toy.territory(), now_ms=late + 30 * DAY_MS, older_than_ms=30 * DAY_MS) == FileTotals()
     assert toy.aside() == [before["data/old.dat"]]
     assert purge(toy.territory(), now_ms=late + 30 * DAY_MS + 1, older_than_ms=30 * DAY_MS).files == 1
     assert not any(path.is_file() for path in (toy.folder / "_nightkeep").rglob("*"))
@@ -403,8 +403,8 @@ def test_a_purge_ends_where_a_restore_begins_which_names_what_is_lost(
 ) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
     before, late = toy.files(), NOW + 31 * DAY_MS
-    toy.swept(Mode.QUARANTINE)
-    told: list[Restored] = []
+    toy.swept(SweepMode.QUARANTINE)
+    told: list[RestoreResult] = []
     meanwhile = _Interrupted(
         toy.storage.root, "delete_all", [lambda: told.append(restore(toy.territory(), "run-1", now_ms=late))]
     )
@@ -416,7 +416,7 @@ def test_a_purge_ends_where_a_restore_begins_which_names_what_is_lost(
 
 
 def test_a_list_that_is_purged_under_a_restore_is_named(toy: Toy) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
 
     @dataclass(frozen=True)
     class Purged(LocalStorage):
@@ -430,7 +430,7 @@ def test_a_list_that_is_purged_under_a_restore_is_named(toy: Toy) -> None:
 
 
 def test_a_restore_mark_that_is_damaged_keeps_what_it_marks(toy: Toy) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "restoring.json").write_text("{")
     with pytest.raises(CorruptMetadata, match=r"restoring\.json"):
         purge(toy.territory(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
@@ -438,26 +438,29 @@ def test_a_restore_mark_that_is_damaged_keeps_what_it_marks(toy: Toy) -> None:
 
 
 def test_never_purged_where_nobody_says_when(toy: Toy) -> None:
-    toy.swept(Mode.QUARANTINE)
-    toy.swept(Mode.DELETE, "run-2", now_ms=NOW + 999 * DAY_MS, purge_after_ms=None)
+    toy.swept(SweepMode.QUARANTINE)
+    toy.swept(SweepMode.DELETE, "run-2", now_ms=NOW + 999 * DAY_MS, purge_after_ms=None)
     assert len(toy.aside()) == 3
 
 
 def test_a_quarantine_that_another_process_fills_is_left_alone(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE).folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "done-00000.json").unlink()
     with monkeypatch.context() as patch:
         patch.setattr(lease.os, "getpid", lambda: os.getppid())
-        for act in (lambda: restore(toy.territory(), "run-1", now_ms=NOW), lambda: toy.swept(Mode.DELETE, "run-2")):
+        for act in (
+            lambda: restore(toy.territory(), "run-1", now_ms=NOW),
+            lambda: toy.swept(SweepMode.DELETE, "run-2"),
+        ):
             with pytest.raises(RefusedTable, match=r"run run-1 putting files aside since .*; wait until it is done"):
                 act()
-    assert toy.swept(Mode.DRY_RUN, "run-2").closed == ()
+    assert toy.swept(SweepMode.DRY_RUN, "run-2").closed == ()
     assert len(toy.aside()) == 3
-    assert toy.swept(Mode.DELETE, "run-2").closed == ("run-1",)
+    assert toy.swept(SweepMode.DELETE, "run-2").closed == ("run-1",)
 
 
 def test_a_process_of_another_host_is_waited_for_as_long_as_it_may_work() -> None:
-    elsewhere = lease.Owner("another host", 1, "5")
+    elsewhere = lease.Lease("another host", 1, "5")
     assert lease.may_be_at_work(elsewhere, 1_000, now_ms=1_000 + lease.LEASE_MS - 1)
     assert not lease.may_be_at_work(elsewhere, 1_000, now_ms=1_000 + lease.LEASE_MS)
     assert not lease.may_be_at_work(lease.ourselves(), 1_000, now_ms=1_000)
@@ -477,7 +480,7 @@ class _Meddled(LocalStorage):
     at: str
     happens: list[str] = field(default_factory=list)
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         if name == self.at and self.happens:
             path = Path(self.root, name)
             match self.happens.pop():
@@ -493,17 +496,17 @@ class _Meddled(LocalStorage):
 
 @pytest.mark.parametrize("mode", ACTING)
 @pytest.mark.parametrize("what", ["grew", "was written anew", "went"])
-def test_a_file_that_changed_since_the_look_is_left(tmp_path: Path, mode: Mode, what: str) -> None:
+def test_a_file_that_changed_since_the_look_is_left(tmp_path: Path, mode: SweepMode, what: str) -> None:
     toy = _filled(Toy(_Meddled(str(tmp_path), "data/old.dat", [what])))
     told = toy.swept(mode)
     assert (told.acted.files, told.left.files, told.failed) == (2, 1, ())
     assert told.reason.endswith("1 left, as they had changed")
     assert (toy.folder / "data/old.dat").exists() == (what != "went")
-    assert len(toy.aside()) == (2 if mode is Mode.QUARANTINE else 0)
+    assert len(toy.aside()) == (2 if mode is SweepMode.QUARANTINE else 0)
 
 
 @pytest.mark.parametrize("mode", ACTING)
-def test_a_snapshot_committed_right_before_acting_keeps_its_files(toy: Toy, mode: Mode) -> None:
+def test_a_snapshot_committed_right_before_acting_keeps_its_files(toy: Toy, mode: SweepMode) -> None:
     def commit(look: int) -> None:
         if look == 3:
             toy.commit(2, "data/old.dat")
@@ -517,7 +520,7 @@ def test_a_snapshot_committed_right_before_acting_keeps_its_files(toy: Toy, mode
 
 @pytest.mark.parametrize("mode", ACTING)
 def test_a_snapshot_committed_between_parts_keeps_its_files(
-    toy: Toy, mode: Mode, monkeypatch: pytest.MonkeyPatch
+    toy: Toy, mode: SweepMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.memory_sets._BATCH", 1)
 
@@ -533,7 +536,7 @@ def test_a_snapshot_committed_between_parts_keeps_its_files(
 
 @pytest.mark.parametrize("mode", ACTING)
 def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_told(
-    toy: Toy, mode: Mode, monkeypatch: pytest.MonkeyPatch
+    toy: Toy, mode: SweepMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.memory_sets._BATCH", 1)
 
@@ -548,7 +551,7 @@ def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_told(
 
 
 @pytest.mark.parametrize("mode", ACTING)
-def test_a_table_with_a_history_is_told_before_and_after(tmp_path: Path, mode: Mode) -> None:
+def test_a_table_with_a_history_is_told_before_and_after(tmp_path: Path, mode: SweepMode) -> None:
     toy = ToyWithHistory.at(tmp_path / "toy")
     _filled(toy)
     told = toy.swept(mode)
@@ -573,7 +576,7 @@ def test_a_table_that_forbids_removals_loses_nothing(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(ToyWithHistory, "announce", forbid)
     with pytest.raises(RefusedTable, match="append-only"):
-        toy.swept(Mode.DELETE)
+        toy.swept(SweepMode.DELETE)
     assert toy.files() == before and toy.told == []
 
 
@@ -584,7 +587,7 @@ def test_a_table_that_forbids_removals_loses_nothing(tmp_path: Path, monkeypatch
     ids=["silent", "lost"],
 )
 def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
-    tmp_path: Path, mode: Mode, failure: Exception, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mode: SweepMode, failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy = ToyWithHistory.at(tmp_path / "toy")
     before = _filled(toy).files()
@@ -597,7 +600,7 @@ def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
     assert (told.outcome, told.acted.files, told.changed) == (Outcome.FAILED, 3, True)
     assert told.failed == ((".", f"the table's history does not tell of the end: {failure}"),)
     assert not any((toy.folder / name).exists() for name in OLD)
-    if mode is Mode.QUARANTINE:
+    if mode is SweepMode.QUARANTINE:
         assert told.folder == folder_of(toy.territory(), run_of("run-1"))
         assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
         assert before.items() <= toy.files().items()
@@ -621,7 +624,7 @@ class _Stubborn(LocalStorage):
 
 
 @pytest.mark.parametrize("mode", ACTING)
-def test_what_could_not_be_removed_is_named_and_the_rest_goes(tmp_path: Path, mode: Mode) -> None:
+def test_what_could_not_be_removed_is_named_and_the_rest_goes(tmp_path: Path, mode: SweepMode) -> None:
     toy = ToyWithHistory(_Stubborn(str(tmp_path), "data/old.dat"))
     _filled(toy)
     told = toy.swept(mode)
@@ -642,7 +645,7 @@ class _Silent(LocalStorage):
         self.asked.append("to delete")
         return tuple((name, "no answer") for name in names)
 
-    def stat(self, name: str) -> Stored | None:
+    def stat(self, name: str) -> ListedFile | None:
         if self.asked:
             self.asked.append(name)
             raise OSError("no answer")
@@ -652,7 +655,7 @@ class _Silent(LocalStorage):
 def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Path) -> None:
     toy = ToyWithHistory(_Silent(str(tmp_path)))
     before = _filled(toy).files()
-    told = toy.swept(Mode.DELETE, purge_after_ms=None)
+    told = toy.swept(SweepMode.DELETE, purge_after_ms=None)
     assert (told.outcome, told.acted.files, told.unknown.files) == (Outcome.FAILED, 0, 3)
     assert told.unknown.bytes == sum(len(before[name][0]) for name in OLD)
     assert told.failed == tuple((name, "no answer") for name in OLD)
@@ -670,7 +673,7 @@ def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Pa
 def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: Toy, failure: Exception) -> None:
     @dataclass(frozen=True)
     class Fails(LocalStorage):
-        def stat(self, name: str) -> Stored | None:
+        def stat(self, name: str) -> ListedFile | None:
             if name == OLD[1]:
                 raise failure
             return LocalStorage.stat(self, name)
@@ -686,12 +689,12 @@ def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: T
 
 
 def test_what_ends_a_removal_names_the_file_that_was_next(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(self: LocalStorage, name: str) -> Stored | None:
+    def silent(self: LocalStorage, name: str) -> ListedFile | None:
         raise OSError("no answer")
 
     monkeypatch.setattr("nightkeep.retention.orphans.sweep_table.store_ahead_ms", lambda *_: 0)
     monkeypatch.setattr(LocalStorage, "stat", silent)
-    told = toy.swept(Mode.DELETE, purge_after_ms=None)
+    told = toy.swept(SweepMode.DELETE, purge_after_ms=None)
     assert (told.outcome, told.failed, told.changed) == (Outcome.FAILED, ((OLD[0], "no answer"),), False)
 
 
@@ -707,8 +710,8 @@ def test_without_another_look_a_file_goes_as_named(toy: Toy) -> None:
             toy.territory(),
             batches(),
             run_of("run-1"),
-            mode=Mode.DELETE,
-            total=Tally(1, 1),
+            mode=SweepMode.DELETE,
+            total=FileTotals(1, 1),
             older_than_ms=0,
             recheck=recheck,
         )
@@ -717,10 +720,10 @@ def test_without_another_look_a_file_goes_as_named(toy: Toy) -> None:
 
 
 def test_a_quarantine_that_cannot_be_purged_does_not_hide_what_was_done(toy: Toy) -> None:
-    folder = str(toy.swept(Mode.QUARANTINE, "run-0").folder)
+    folder = str(toy.swept(SweepMode.QUARANTINE, "run-0").folder)
     (toy.folder / folder / "done-00000.json").write_text("{")
     toy.write("data/more.dat")
-    told = toy.swept(Mode.DELETE)
+    told = toy.swept(SweepMode.DELETE)
     assert (told.outcome, told.acted.files) == (Outcome.FAILED, 1)
     assert told.failed[0][0] == "_nightkeep" and "done-00000.json" in told.failed[0][1]
 
@@ -730,5 +733,5 @@ def test_a_file_missing_while_it_is_moved_is_left(toy: Toy, monkeypatch: pytest.
         raise MissingFile(name, "a file to be moved", "no such file")
 
     monkeypatch.setattr(LocalStorage, "move", gone)
-    told = toy.swept(Mode.QUARANTINE)
+    told = toy.swept(SweepMode.QUARANTINE)
     assert (told.outcome, told.left.files, told.failed) == (Outcome.UNCHANGED, 3, ())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.clustering import wide_task
-from nightkeep.clustering.layout import Layout
+from nightkeep.clustering.layout import TableLayout
 from nightkeep.errors import AddressError, CorruptMetadata, reason_of
 from nightkeep.formats.delta.commit import commit
 from nightkeep.formats.delta.commit.writers import exclusive_writers
@@ -42,7 +42,7 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.protocol import OperationRules, Positions, Wide
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, Territory
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage
 
 
@@ -168,7 +168,7 @@ class DeltaTable:
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         return figures(before, after, touched)
 
-    def layout(self, snapshot: DeltaSnapshot) -> Layout:
+    def layout(self, snapshot: DeltaSnapshot) -> TableLayout:
         return layout(snapshot)
 
     def sample(self, snapshot: DeltaSnapshot, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
@@ -185,7 +185,7 @@ class DeltaTable:
         location = self.storage.root.replace("`", "``")
         return f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}"
 
-    def territory(self) -> Territory:
+    def territory(self) -> TableFiles:
         return table_files.territory(self.address, self.storage)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:

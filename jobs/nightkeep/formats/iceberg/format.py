@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from nightkeep.clustering import wide_task
-from nightkeep.clustering.layout import Layout
+from nightkeep.clustering.layout import TableLayout
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, claims_of, open_handle
 from nightkeep.formats.iceberg.commit import commit
@@ -52,7 +52,7 @@ from nightkeep.model import (
 )
 from nightkeep.model.dotted import quoted_part, split_name
 from nightkeep.protocol import OperationRules, Positions, Wide
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, Territory
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage
 
 
@@ -181,7 +181,7 @@ class IcebergTable:
     ) -> Mapping[str, object]:
         return figures(before, after, touched)
 
-    def layout(self, snapshot: IcebergSnapshot) -> Layout:
+    def layout(self, snapshot: IcebergSnapshot) -> TableLayout:
         return layout(snapshot)
 
     def sample(self, snapshot: IcebergSnapshot, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
@@ -200,7 +200,7 @@ class IcebergTable:
         text = quoted.replace("\\", "\\\\").replace("'", "\\'")
         return f"CALL `{catalog}`.system.rollback_to_snapshot('{text}', {version})"
 
-    def territory(self) -> Territory:
+    def territory(self) -> TableFiles:
         return territory(self.address, self.storage, self.handle.whole(), claims_of(self.handle))
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:

@@ -28,7 +28,7 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
 )
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
 from nightkeep.protocol import OperationRules, Positions, Seen, Watch
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, Territory
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage
 
 _MOVED_ON = 20
@@ -167,7 +167,7 @@ class PaimonTable:
     def never_written(self) -> bool:
         return table_files.never_written(self.address, self.storage)
 
-    def territory(self) -> Territory:
+    def territory(self) -> TableFiles:
         return table_files.territory(self.address, self.storage)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from nightkeep.protocol.table_files import Place, Territory
+from nightkeep.protocol.table_files import TableFiles, TableFolder
 from nightkeep.storage import Storage, is_within
 
 KEPT = "_nightkeep"
@@ -17,7 +17,7 @@ NESTED = "nested"
 """The column that names another table's folder, found by one of its files."""
 
 
-def own_folder(territory: Territory) -> str:
+def own_folder(territory: TableFiles) -> str:
     """Where the quarantine of the table is."""
     return below(territory.home, KEPT)
 
@@ -26,20 +26,20 @@ def below(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def walked(territory: Territory) -> tuple[str, ...]:
+def walked(territory: TableFiles) -> tuple[str, ...]:
     """Folders to walk so that every place is seen, and no file twice."""
     folders = sorted({place.folder for place in territory.places})
     return tuple(f for f in folders if not any(_holds(other, f) for other in folders if other != f))
 
 
-def vouched(territory: Territory, *, outside: bool) -> Territory:
+def vouched(territory: TableFiles, *, outside: bool) -> TableFiles:
     """The territory without places that other tables may share, unless somebody vouches for those `outside`."""
     own = tuple(place for place in territory.places if outside or not place.shared)
     # A folder without known kinds: nothing in it is ever touched.
-    return replace(territory, places=own or (Place(territory.home, ()),))
+    return replace(territory, places=own or (TableFolder(territory.home, ()),))
 
 
-def is_home_for(territory: Territory, name: str, home: str) -> bool:
+def is_home_for(territory: TableFiles, name: str, home: str) -> bool:
     """Whether a file of the table may be brought back to `name`: below `home`, or below a place that has files of known
     kinds, spelled as a listing does, and not in our own folder."""
     if {"", ".", "..", KEPT} & set(name.split("/")) or "\0" in name:
@@ -49,12 +49,12 @@ def is_home_for(territory: Territory, name: str, home: str) -> bool:
     return is_within(home, name) if deepest is None else bool(deepest.kinds)
 
 
-def kinds(territory: Territory) -> pl.Enum:
+def kinds(territory: TableFiles) -> pl.Enum:
     """The type of the column `kind`."""
     return pl.Enum(sorted({kind.name for place in territory.places for kind in place.kinds}))
 
 
-def classified(files: pl.DataFrame, territory: Territory) -> pl.DataFrame:
+def classified(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
     """Files inside of the territory, in any order, with three columns more; `files` has a `name`.
 
     `place`: the index of the most specific place that contains the file. `kind`: null for none that we know.
@@ -70,7 +70,7 @@ def classified(files: pl.DataFrame, territory: Territory) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def unkept(files: pl.DataFrame, territory: Territory) -> pl.DataFrame:
+def unkept(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
     """`files` but for what is in our own folder."""
     return files.filter(~pl.col("name").str.starts_with(f"{own_folder(territory)}/"))
 
@@ -104,7 +104,7 @@ def stored(storage: Storage, names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64})
 
 
-def _in_place(files: pl.DataFrame, place: Place, territory: Territory) -> pl.DataFrame:
+def _in_place(files: pl.DataFrame, place: TableFolder, territory: TableFiles) -> pl.DataFrame:
     prefix = f"{place.folder}/" if place.folder else ""
     name = pl.col("name").str.strip_prefix(prefix) if prefix else pl.col("name")
     of = kinds(territory)

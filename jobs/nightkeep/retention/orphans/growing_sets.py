@@ -8,16 +8,16 @@ from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Root, Sweeps, Territory
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sets import Counted, Sets, TooManyNames
+from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sets import SetCounts, Sets, TooManyNames
 from nightkeep.spark.engine import Engine
 
 NAMES_HERE: Final = 2_000_000
 """More names than one process should hold."""
 
 
-def sets_of(engine: Engine) -> GrowingSets:
+def sets_of(engine: Engine) -> SpillingSets:
     """Sets that begin in this process, and go on in tasks of the engine's session."""
 
     def large() -> Sets:
@@ -25,10 +25,10 @@ def sets_of(engine: Engine) -> GrowingSets:
         sets: Sets = importlib.import_module("nightkeep.retention.orphans.spark_sets").SparkSets(engine.spark())
         return sets
 
-    return GrowingSets(large)
+    return SpillingSets(large)
 
 
-class GrowingSets:
+class SpillingSets:
     """The Sets of a table of any size. `large` makes the sets of a table with more names than `limit`.
 
     These begin from the beginning: candidates are listed again before any live name is read again, so that what keeps
@@ -37,10 +37,10 @@ class GrowingSets:
 
     def __init__(self, large: Callable[[], Sets], *, limit: int = NAMES_HERE) -> None:
         self._large, self._limit = large, limit
-        self._sets: Sets = InlineSets(limit=limit)
+        self._sets: Sets = MemorySets(limit=limit)
         self._done: list[Callable[[Sets], None]] = []
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         self._do(lambda sets: sets.list(territory))
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
@@ -49,7 +49,7 @@ class GrowingSets:
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
         self._do(lambda sets: sets.live(table, roots, expected=expected))
 
-    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
         return self._sets.settle(cutoff_ms=cutoff_ms, named=named)
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
@@ -57,7 +57,7 @@ class GrowingSets:
 
     def close(self) -> None:
         self._sets.close()
-        self._sets, self._done = InlineSets(limit=self._limit), []
+        self._sets, self._done = MemorySets(limit=self._limit), []
 
     def _do(self, step: Callable[[Sets], None]) -> None:
         self._done.append(step)

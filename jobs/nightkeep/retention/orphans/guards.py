@@ -7,11 +7,11 @@ from typing import Final
 
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import Territory
+from nightkeep.protocol.table_files import TableFiles
 from nightkeep.retention.orphans.classify import below, own_folder
 from nightkeep.retention.orphans.links import require_folders
-from nightkeep.retention.orphans.sets import Counted
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder
+from nightkeep.retention.orphans.sets import SetCounts
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
 from nightkeep.storage import spelled
 from nightkeep.storage.times import TICK_MS
 
@@ -23,7 +23,7 @@ CLOCK = "clock-"
 _HOUR_MS: Final = 60 * 60 * 1000
 
 
-def check_age(order: SweepOrder, territory: Territory) -> None:
+def check_age(order: SweepOrder, territory: TableFiles) -> None:
     """Raises UsageError where younger files would go than the format allows, unless told so."""
     if order.older_than_ms < territory.floor_ms and not order.below_floor:
         raise UsageError(
@@ -32,7 +32,7 @@ def check_age(order: SweepOrder, territory: Territory) -> None:
         )
 
 
-def check_evidence(counted: Counted, territory: Territory) -> None:
+def check_evidence(counted: SetCounts, territory: TableFiles) -> None:
     """Raises EvidenceError where what metadata names and what was listed do not fit each other."""
     name = territory.table.name
     if counted.missing or counted.resized:
@@ -44,7 +44,7 @@ def check_evidence(counted: Counted, territory: Territory) -> None:
     check_spelling(counted, name)
 
 
-def check_spelling(counted: Counted, table: str) -> None:
+def check_spelling(counted: SetCounts, table: str) -> None:
     """Raises EvidenceError where files about to go may be live ones: a folder may be known by two names."""
     if counted.doubled:
         expected = "others than live files, in name or size"
@@ -52,9 +52,9 @@ def check_spelling(counted: Counted, table: str) -> None:
         raise EvidenceError(f"{table}: files that nothing needs", expected, found)
 
 
-def not_proven(counted: Counted, mode: Mode) -> str | None:
+def not_proven(counted: SetCounts, mode: SweepMode) -> str | None:
     """Why these orphans may not be deleted for good: nothing tells that the lists which do not name them are whole."""
-    reasons = counted.not_evident if mode is Mode.DELETE else ()
+    reasons = counted.not_evident if mode is SweepMode.DELETE else ()
     if not reasons:
         return None
     more = f", and {len(reasons) - 1} more like it" if len(reasons) > 1 else ""
@@ -64,13 +64,13 @@ def not_proven(counted: Counted, mode: Mode) -> str | None:
 _WITHOUT_EVIDENCE: Final = "they can be put aside, and brought back"
 
 
-def check_proven(counted: Counted, mode: Mode, table: str) -> None:
+def check_proven(counted: SetCounts, mode: SweepMode, table: str) -> None:
     """Raises EvidenceError where what became live meanwhile gives less evidence than `mode` asks for."""
     if reason := not_proven(counted, mode):
         raise EvidenceError(f"{table}: files about to be deleted", "evidence that nothing needs them", reason)
 
 
-def too_many(counted: Counted, order: SweepOrder) -> str | None:
+def too_many(counted: SetCounts, order: SweepOrder) -> str | None:
     """Why so many files may not go at once."""
     known = counted.listed.files - counted.unknown.files
     gone = counted.orphans.files
@@ -79,7 +79,7 @@ def too_many(counted: Counted, order: SweepOrder) -> str | None:
     return f"{gone} of {known} files would go, more than the share of {order.max_share:.0%} that is allowed"
 
 
-def store_ahead_ms(territory: Territory, run: Run, clock: Callable[[], int]) -> int:
+def store_ahead_ms(territory: TableFiles, run: Run, clock: Callable[[], int]) -> int:
     """How far the store's clock is ahead of ours, negative where it is behind; 0 for what a tick explains.
 
     Writes a file and deletes it again.

@@ -23,7 +23,7 @@ def wall_ms() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class Lease:
     """A process: `started` tells it from a later one with its number. `host` tells apart machines and containers."""
 
     host: str
@@ -31,12 +31,12 @@ class Owner:
     started: str
 
 
-def ourselves() -> Owner:
+def ourselves() -> Lease:
     pid = os.getpid()
-    return Owner(_host(), pid, _started(pid))
+    return Lease(_host(), pid, _started(pid))
 
 
-def may_be_at_work(owner: Owner, since_ms: int, *, now_ms: int) -> bool:
+def may_be_at_work(owner: Lease, since_ms: int, *, now_ms: int) -> bool:
     """Whether a process that began at `since_ms` may still be moving files. We ourselves never are.
 
     One that lives on has other work by then: before the first name of any file goes, it looks at its clock.

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from nightkeep.errors import EvidenceError
-from nightkeep.protocol.table_files import Territory
-from nightkeep.retention.orphans.sets import Counted
+from nightkeep.protocol.table_files import TableFiles
+from nightkeep.retention.orphans.sets import SetCounts
 from nightkeep.storage import LocalStorage
 
 
-def require_folders(counted: Counted, territory: Territory) -> None:
+def require_folders(counted: SetCounts, territory: TableFiles) -> None:
     """Raises EvidenceError naming a symbolic link where each example of a missing or resized file lies behind one.
 
     Nothing is said where one of them does not: that one is missing, whatever the others are.

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
-from nightkeep.protocol.table_files import Retention, Root, Sweeps, Territory
+from nightkeep.protocol.table_files import Retention, Root, Sweeps, TableFiles
 from nightkeep.retention.orphans.guards import check_proven, check_spelling
-from nightkeep.retention.orphans.sets import Counted, Sets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sets import SetCounts, Sets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _ROUNDS: Final = 20
 """A table that gets new versions faster than we can read their roots is not one to sweep now."""
 
 
-class Look:
+class FileSurvey:
     """The roots of a table that are read so far, and the sets that their files went into."""
 
     def __init__(self, table: Sweeps, retention: Retention, sets: Sets) -> None:
@@ -29,7 +29,7 @@ class Look:
         self.table = table.territory().table.name
         self._seen: dict[str, Root] = {}
 
-    def begin(self, territory: Territory) -> None:
+    def begin(self, territory: TableFiles) -> None:
         """List the candidates, which are in this territory, and read what keeps files alive, until nothing new appears.
 
         Raises CorruptMetadata where nothing does, EvidenceError for a root that vanished meanwhile: what it names may
@@ -82,7 +82,9 @@ class Look:
         self._seen |= {root.id: root for root in roots}
 
 
-def still_orphans(look: Look, sets: Sets, settle: Callable[[], Counted], mode: Mode) -> Iterator[pa.RecordBatch]:
+def still_orphans(
+    look: FileSurvey, sets: Sets, settle: Callable[[], SetCounts], mode: SweepMode
+) -> Iterator[pa.RecordBatch]:
     """ORPHANS by name, each batch after one more look at the roots: what became live meanwhile is not among them.
 
     Raises EvidenceError where one of them may be a live file by another name, or may no longer go as `mode` says.

@@ -8,23 +8,32 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Root, Sweeps, Territory
+from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
 from nightkeep.retention.orphans.classify import NESTED, bare, classified, foreign, stored, unkept, walked
-from nightkeep.retention.orphans.sets import EXAMPLES, NO_FILES, ORPHANS, Amiss, Counted, Tally, TooManyNames, Witness
-from nightkeep.storage import Stored
+from nightkeep.retention.orphans.sets import (
+    EXAMPLES,
+    NO_FILES,
+    ORPHANS,
+    FileFault,
+    FileTotals,
+    SetCounts,
+    TooManyNames,
+    Witness,
+)
+from nightkeep.storage import ListedFile
 
 _BATCH: Final = 10_000
 _ASKED: Final = 100
 """One is enough to tell a wrong spelling; a table may have imported a million files that lie elsewhere."""
 
 
-class InlineSets:
+class MemorySets:
     """Sets of one process. More than `limit` names, listed and live, raise TooManyNames: they take about 300 bytes
     each while they are compared."""
 
     def __init__(self, *, limit: int = 4_000_000) -> None:
         self._limit = limit
-        self._territory: Territory | None = None
+        self._territory: TableFiles | None = None
         self._complete = False
         self._listed: list[pl.DataFrame] = []
         self._nested: set[tuple[int, str]] = set()
@@ -39,9 +48,9 @@ class InlineSets:
 
     @classmethod
     def of_part(
-        cls, territory: Territory, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
+        cls, territory: TableFiles, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
         nested: Iterable[tuple[int, str]], complete: bool, doubted: frozenset[str],
-    ) -> InlineSets:  # fmt: skip
+    ) -> MemorySets:  # fmt: skip
         """Sets of a part of all names: with every candidate they have every live name that it can be matched by.
 
         `listed` is as `classified` has it, without signs of other tables; `nested` are the folders of those, as
@@ -53,7 +62,7 @@ class InlineSets:
         sets._nested = {*nested}
         return sets
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         self._territory, self._complete = territory, True
         for folder in walked(territory):
             for batch in territory.storage.walk(folder):
@@ -70,7 +79,7 @@ class InlineSets:
             self._live.append(files.with_columns(pl.col("needed") & pl.lit(expected)))
             self._hold(len(files))
 
-    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
         live = pl.concat([_NO_LIVE, *self._live])
         self._look_up(live)
         listed = pl.concat([_no_files(self._listed), *self._listed])
@@ -87,7 +96,7 @@ class InlineSets:
         needed = live.filter(pl.col("needed")).select("name", "bytes").unique()
         wrong = self._wrong(needed if self._complete else _NO_NEED, listed)
         doubled = self._doubled(live, listed)
-        return Counted(
+        return SetCounts(
             listed=_tally(ours) + self._unreadable + self._spared,
             live=_minus(_tally(ours), _tally(rest)) + self._spared,
             young=young,
@@ -115,12 +124,12 @@ class InlineSets:
         self._orphans = _NO_ORPHANS
 
     @property
-    def _of(self) -> Territory:
+    def _of(self) -> TableFiles:
         if self._territory is None:
             raise ValueError("no candidates yet, expected list() or reached() first")
         return self._territory
 
-    def _add(self, read: tuple[pl.DataFrame, Tally]) -> None:
+    def _add(self, read: tuple[pl.DataFrame, FileTotals]) -> None:
         """Listed files to the candidates."""
         batches, unreadable = read
         self._unreadable += unreadable
@@ -203,23 +212,23 @@ def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
     return frame.select(_NO_LIVE.columns)
 
 
-def listed_files(batch: Sequence[Stored], territory: Territory) -> tuple[pl.DataFrame, Tally]:
+def listed_files(batch: Sequence[ListedFile], territory: TableFiles) -> tuple[pl.DataFrame, FileTotals]:
     """A listed batch as `classified` has it, and a tally of names that are no text: metadata has none of them."""
     files, unreadable = _frame(batch)
     return classified(unkept(files, territory), territory), unreadable
 
 
-def _frame(batch: Sequence[Stored]) -> tuple[pl.DataFrame, Tally]:
+def _frame(batch: Sequence[ListedFile]) -> tuple[pl.DataFrame, FileTotals]:
     """Columns of a batch, and a tally of the files whose name is no text."""
     try:
         return _columns(batch), NO_FILES
     except UnicodeEncodeError:
         texts = [file for file in batch if _is_text(file.name)]
         others = [file.bytes for file in batch if not _is_text(file.name)]
-        return _columns(texts), Tally(len(others), sum(others))
+        return _columns(texts), FileTotals(len(others), sum(others))
 
 
-def _columns(batch: Sequence[Stored]) -> pl.DataFrame:
+def _columns(batch: Sequence[ListedFile]) -> pl.DataFrame:
     names, sizes, times = zip(*batch, strict=True) if batch else ((), (), ())
     arrays: list[pa.Array[Any]] = [
         pa.array(names, pa.string()),
@@ -240,17 +249,17 @@ def _no_files(listed: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return listed[0].clear() if listed else pl.DataFrame(schema=schema)
 
 
-def _tally(files: pl.DataFrame) -> Tally:
-    return Tally(len(files), int(files["bytes"].sum()))
+def _tally(files: pl.DataFrame) -> FileTotals:
+    return FileTotals(len(files), int(files["bytes"].sum()))
 
 
-def _minus(all_: Tally, some: Tally) -> Tally:
-    return Tally(all_.files - some.files, all_.bytes - some.bytes)
+def _minus(all_: FileTotals, some: FileTotals) -> FileTotals:
+    return FileTotals(all_.files - some.files, all_.bytes - some.bytes)
 
 
-def _by_kind(orphans: pl.DataFrame) -> dict[str, Tally]:
+def _by_kind(orphans: pl.DataFrame) -> dict[str, FileTotals]:
     counts = orphans.group_by("kind").agg(pl.len().alias("files"), pl.col("bytes").sum()).sort("kind")
-    return {kind: Tally(files, size) for kind, files, size in counts.iter_rows()}
+    return {kind: FileTotals(files, size) for kind, files, size in counts.iter_rows()}
 
 
 def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
@@ -265,5 +274,5 @@ def _doubles(doubled: pl.DataFrame) -> tuple[str, ...]:
     return tuple(f"{name} and {other}, of {size} bytes" for name, other, size in pairs.iter_rows())
 
 
-def _examples(wrong: pl.DataFrame) -> tuple[Amiss, ...]:
-    return tuple(Amiss(*row) for row in wrong.head(EXAMPLES).select("name", "bytes", "found").iter_rows())
+def _examples(wrong: pl.DataFrame) -> tuple[FileFault, ...]:
+    return tuple(FileFault(*row) for row in wrong.head(EXAMPLES).select("name", "bytes", "found").iter_rows())

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from nightkeep.errors import MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import DAY_MS, Territory, refuse_changes
+from nightkeep.protocol.table_files import DAY_MS, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder
 from nightkeep.retention.orphans.guards import CLOCK
 from nightkeep.retention.orphans.lease import LEASE_MS, may_be_at_work, wall_ms
 from nightkeep.retention.orphans.quarantine_manifest import (
     Mark,
-    Part,
-    Planned,
+    PlannedMove,
+    QuarantinePart,
     folders_of,
     home_of,
     iso,
@@ -27,15 +27,15 @@ from nightkeep.retention.orphans.quarantine_manifest import (
     write_restoring,
 )
 from nightkeep.retention.orphans.reconcile import Where, settled
-from nightkeep.retention.orphans.sets import NO_FILES, Tally
-from nightkeep.retention.orphans.sweep_request import Restored
+from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
+from nightkeep.retention.orphans.sweep_request import RestoreResult
 from nightkeep.storage import Storage, within
 
 _LOST = "neither at home nor in quarantine any more"
 _PURGED = "the list of these files is gone, and they with it: they were purged"
 
 
-def restore(territory: Territory, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> Restored:
+def restore(territory: TableFiles, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> RestoreResult:
     """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
 
     Files go back to where they were. `told` are folders that the run's documents name, below other homes where the
@@ -64,7 +64,7 @@ def restore(territory: Territory, run_id: str, *, now_ms: int, vouched: Sequence
     return _restored(back, tuple(conflicts))
 
 
-def purge(territory: Territory, *, now_ms: int, older_than_ms: int) -> Tally:
+def purge(territory: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTotals:
     """Delete quarantines whose last file was put aside longer ago, oldest first; never one that was cut short.
 
     Nor one whose last restore began since, or within a day: it may be at work. What cannot be deleted stays listed,
@@ -82,7 +82,7 @@ def purge(territory: Territory, *, now_ms: int, older_than_ms: int) -> Tally:
     return purged
 
 
-def close(territory: Territory, run: Run) -> tuple[str, ...]:
+def close(territory: TableFiles, run: Run) -> tuple[str, ...]:
     """Settle every quarantine that was cut short, so that each file is in one place; ids of their runs.
 
     Raises RefusedTable where another process may still be at work on one.
@@ -95,14 +95,14 @@ def close(territory: Territory, run: Run) -> tuple[str, ...]:
     return tuple(closed)
 
 
-def _close_part(territory: Territory, part: Part, now_ms: int) -> str:
+def _close_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> str:
     storage, (header, planned) = territory.storage, read_plan(territory, part)
     left = [file.path for file in planned if settled(storage, file) is Where.HOME]
     write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
     return header.run_id
 
 
-def _refuse_busy(territory: Territory, part: Part) -> None:
+def _refuse_busy(territory: TableFiles, part: QuarantinePart) -> None:
     if not part.cut_short:
         return
     header, _ = read_plan(territory, part)
@@ -112,7 +112,7 @@ def _refuse_busy(territory: Territory, part: Part) -> None:
         raise RefusedTable(territory.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most")
 
 
-def _restore_part(territory: Territory, part: Part, now_ms: int) -> tuple[Tally, list[tuple[str, str]]]:
+def _restore_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> tuple[FileTotals, list[tuple[str, str]]]:
     storage = territory.storage
     try:
         _, planned = read_plan(territory, part)
@@ -122,7 +122,7 @@ def _restore_part(territory: Territory, part: Part, now_ms: int) -> tuple[Tally,
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for file in planned:
         where, moved = _brought_home(storage, file)
-        back += Tally(1, file.bytes) if moved else NO_FILES
+        back += FileTotals(1, file.bytes) if moved else NO_FILES
         if why := where if isinstance(where, str) else _conflict(where, file, left):
             conflicts.append((file.path, why))
     if not conflicts:
@@ -132,7 +132,7 @@ def _restore_part(territory: Territory, part: Part, now_ms: int) -> tuple[Tally,
     return back, conflicts
 
 
-def _brought_home(storage: Storage, file: Planned) -> tuple[Where | str, bool]:
+def _brought_home(storage: Storage, file: PlannedMove) -> tuple[Where | str, bool]:
     """Where the file is now, or why nobody knows; and whether it was brought there."""
     try:
         was = settled(storage, file)
@@ -144,7 +144,7 @@ def _brought_home(storage: Storage, file: Planned) -> tuple[Where | str, bool]:
         return str(failure), False
 
 
-def _conflict(where: Where, file: Planned, left: frozenset[str] | None) -> str | None:
+def _conflict(where: Where, file: PlannedMove, left: frozenset[str] | None) -> str | None:
     """Why the file is not back. Where one is that was never moved is not ours to say."""
     if where is Where.IN_THE_WAY:
         return f"another file has its name now; its copy is kept as {file.to}"
@@ -153,22 +153,22 @@ def _conflict(where: Where, file: Planned, left: frozenset[str] | None) -> str |
     return None
 
 
-def _restored(back: Tally, conflicts: tuple[tuple[str, str], ...]) -> Restored:
+def _restored(back: FileTotals, conflicts: tuple[tuple[str, str], ...]) -> RestoreResult:
     if conflicts:
         lost = sum(why in (_LOST, _PURGED) for _, why in conflicts)
         reason = f"{back.files} files brought back, {len(conflicts)} could not be"
         reason += f", of which {lost} are lost" if lost else ""
-        return Restored(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
+        return RestoreResult(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
     if not back.files:
-        return Restored(Outcome.UNCHANGED, "every file was at home already")
-    return Restored(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes brought back", *_of(back))
+        return RestoreResult(Outcome.UNCHANGED, "every file was at home already")
+    return RestoreResult(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes brought back", *_of(back))
 
 
-def _of(tally: Tally) -> tuple[int, int]:
+def _of(tally: FileTotals) -> tuple[int, int]:
     return tally.files, tally.bytes
 
 
-def _run_ids(territory: Territory) -> Iterator[str]:
+def _run_ids(territory: TableFiles) -> Iterator[str]:
     for folder in quarantines(territory):
         for part in [part for part in parts(territory.storage, folder) if part.planned][:1]:
             yield read_plan(territory, part)[0].run_id
@@ -184,7 +184,7 @@ def _since(storage: Storage, folder: str) -> int | None:
     return max(marks or [stored.modified_ms for stored in storage.list(folder)], default=None)
 
 
-def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> Tally:
+def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> FileTotals:
     """Files of all parts, then lists, then marks: at every moment what is still there, or lost, is told by something.
 
     Ends where a restore has begun meanwhile.
@@ -195,7 +195,7 @@ def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> 
             if _is_wanted_back(storage, folder, restored_before_ms):
                 return purged
             failed = {name for name, _ in storage.delete_all([stored.name for stored in batch])}
-            purged += Tally(len(batch) - len(failed), sum(s.bytes for s in batch if s.name not in failed))
+            purged += FileTotals(len(batch) - len(failed), sum(s.bytes for s in batch if s.name not in failed))
             if failed:
                 return purged
     if _is_wanted_back(storage, folder, restored_before_ms):

@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import Territory
+from nightkeep.protocol.table_files import TableFiles
 from nightkeep.retention.orphans.classify import KEPT, below, is_home_for, own_folder
-from nightkeep.retention.orphans.lease import Owner, ourselves
+from nightkeep.retention.orphans.lease import Lease, ourselves
 from nightkeep.storage import Storage, spelled
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Mark(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedMove:
     """One file: where it was, where it is put, and how it was listed."""
 
     path: str
@@ -56,16 +56,16 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class PartHeader:
     """Who wrote a part's list, and when by its own clock."""
 
     run_id: str
-    owner: Owner
+    owner: Lease
     planned_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QuarantinePart:
     """One part as listed: its number, and which of its files exist."""
 
     folder: str
@@ -94,17 +94,17 @@ class Part:
         return f"{self.folder}/{mark.value}-{self.number:05d}.json"
 
 
-def quarantines(territory: Territory) -> tuple[str, ...]:
+def quarantines(territory: TableFiles) -> tuple[str, ...]:
     """Folders of all runs that put files of the table aside."""
     return territory.storage.folders(below(own_folder(territory), "quarantine"))
 
 
-def folder_of(territory: Territory, run: Run) -> str:
+def folder_of(territory: TableFiles, run: Run) -> str:
     """The folder of one run's operation."""
     return below(own_folder(territory), f"quarantine/{_slug(run.run_id)}-{run.token}")
 
 
-def folders_of(territory: Territory, run_id: str, *, vouched: Sequence[str] = ()) -> tuple[str, ...]:
+def folders_of(territory: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> tuple[str, ...]:
     """Folders of all that ran under an id: one per operation, of earlier releases one for all of them.
 
     `told` are quarantines below other homes that the table may have had; those of other runs are not among the answer.
@@ -123,22 +123,24 @@ def _slug(run_id: str) -> str:
     return f"{readable}-{hashlib.sha256(run_id.encode()).hexdigest()[:8]}".lstrip("-")
 
 
-def parts(storage: Storage, folder: str) -> tuple[Part, ...]:
+def parts(storage: Storage, folder: str) -> tuple[QuarantinePart, ...]:
     """All parts of a folder, in order."""
     marks: dict[int, set[str]] = {}
     for stored in storage.list(folder):
         if match := _NAMES.fullmatch(stored.name.rpartition("/")[2]):
             marks.setdefault(int(match[2]), set()).add(match[1])
     return tuple(
-        Part(folder, number, "plan" in words, frozenset(mark for mark in Mark if mark.value in words))
+        QuarantinePart(folder, number, "plan" in words, frozenset(mark for mark in Mark if mark.value in words))
         for number, words in sorted(marks.items())
     )
 
 
-def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch, now_ms: int) -> tuple[Planned, ...]:
+def write_plan(
+    storage: Storage, part: QuarantinePart, run: Run, *, files: pa.RecordBatch, now_ms: int
+) -> tuple[PlannedMove, ...]:
     """The list of `files` (ORPHANS) as a part. Raises CorruptMetadata where another process wrote that part."""
     planned = tuple(
-        Planned(str(row["name"]), part.file(n), row["bytes"], row["modified_ms"], str(row["kind"]))
+        PlannedMove(str(row["name"]), part.file(n), row["bytes"], row["modified_ms"], str(row["kind"]))
         for n, row in enumerate(files.to_pylist())
     )
     header = {"quarantine": _FORMAT, "run_id": run.run_id, "attempt": run.attempt, "planned_ms": now_ms}
@@ -150,7 +152,7 @@ def write_plan(storage: Storage, part: Part, run: Run, *, files: pa.RecordBatch,
     return planned
 
 
-def read_plan(territory: Territory, part: Part) -> tuple[Header, tuple[Planned, ...]]:
+def read_plan(territory: TableFiles, part: QuarantinePart) -> tuple[PartHeader, tuple[PlannedMove, ...]]:
     """What the list of a part says, which anybody may have written who may write to the table's folder.
 
     Raises CorruptMetadata for a list that is not whole, and for one that names anything but files of this part and
@@ -170,7 +172,7 @@ def read_plan(territory: Territory, part: Part) -> tuple[Header, tuple[Planned, 
     return header, planned
 
 
-def _require_own(territory: Territory, part: Part, planned: Sequence[Planned]) -> None:
+def _require_own(territory: TableFiles, part: QuarantinePart, planned: Sequence[PlannedMove]) -> None:
     """A list moves files from this part alone, each to a place of the table, no two of them to one."""
     name = spelled(territory.storage, part.plan)
     home = home_of(part.folder)
@@ -183,14 +185,14 @@ def _require_own(territory: Territory, part: Part, planned: Sequence[Planned]) -
         raise CorruptMetadata(name, "each file once", "one of them again")
 
 
-def write_mark(storage: Storage, part: Part, mark: Mark, *, left: Sequence[str], now_ms: int) -> None:
+def write_mark(storage: Storage, part: QuarantinePart, mark: Mark, *, left: Sequence[str], now_ms: int) -> None:
     """Say how far the part is; `left` were not moved. A mark that is there already stays."""
     text = json.dumps({"at_ms": now_ms, "at": iso(now_ms), "left": list(left)}) + "\n"
     name = part.mark(mark)
     storage.put_if_absent(name, text.encode(), temporary=_temporary(name))
 
 
-def read_mark(storage: Storage, part: Part, mark: Mark) -> tuple[int, frozenset[str]]:
+def read_mark(storage: Storage, part: QuarantinePart, mark: Mark) -> tuple[int, frozenset[str]]:
     """When it was set, in epoch milliseconds, and what was left."""
     try:
         fields = json.loads(storage.read(part.mark(mark)))
@@ -231,16 +233,16 @@ def _temporary(name: str) -> str:
     return f"{name}.{uuid4().hex}"
 
 
-def _header(head: dict[str, Any]) -> Header:
+def _header(head: dict[str, Any]) -> PartHeader:
     """Raises TypeError, as `_planned` does, for values that are of no such kind."""
     lease = head["owner"]
-    owner = Owner(_a(str, lease["host"]), _a(int, lease["pid"]), _a(str, lease["started"]))
-    return Header(_a(str, head["run_id"]), owner, _a(int, head["planned_ms"]))
+    owner = Lease(_a(str, lease["host"]), _a(int, lease["pid"]), _a(str, lease["started"]))
+    return PartHeader(_a(str, head["run_id"]), owner, _a(int, head["planned_ms"]))
 
 
-def _planned(line: dict[str, Any]) -> Planned:
+def _planned(line: dict[str, Any]) -> PlannedMove:
     path, to, kind = (_a(str, line[key]) for key in ("path", "to", "kind"))
-    return Planned(path, to, _a(int, line["bytes"]), _a(int, line["modified_ms"]), kind)
+    return PlannedMove(path, to, _a(int, line["bytes"]), _a(int, line["modified_ms"]), kind)
 
 
 def _a(kind: type[T], value: object) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from nightkeep.retention.orphans.quarantine_manifest import Planned
+from nightkeep.retention.orphans.quarantine_manifest import PlannedMove
 from nightkeep.storage import Storage, spelled
 
 _CHUNK: Final = 8 << 20
@@ -21,7 +21,7 @@ class Where(Enum):
     """Aside, and at home is another file under its name."""
 
 
-def settled(storage: Storage, file: Planned) -> Where:
+def settled(storage: Storage, file: PlannedMove) -> Where:
     """Where the file is; a copy beside what is at home is removed.
 
     Always in favour of home: what else may be settling or restoring it does the same. Raises OSError where the file at

@@ -14,21 +14,21 @@ import pyarrow as pa
 
 from nightkeep.errors import MissingFile, NightkeepError
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import Announces, Removal, Territory
+from nightkeep.protocol.table_files import Announces, Removal, TableFiles
 from nightkeep.retention.orphans.lease import LEASE_MS, Clock, wall_ms
 from nightkeep.retention.orphans.quarantine_manifest import (
     PART,
     Mark,
-    Part,
-    Planned,
+    PlannedMove,
+    QuarantinePart,
     folder_of,
     parts,
     write_mark,
     write_plan,
 )
 from nightkeep.retention.orphans.reconcile import Where, settled
-from nightkeep.retention.orphans.sets import NO_FILES, Tally
-from nightkeep.retention.orphans.sweep_request import Acted, Mode
+from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
+from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
 from nightkeep.storage import LocalStorage, Storage
 
 T = TypeVar("T")
@@ -39,16 +39,16 @@ _ENOUGH: Final = 1_000
 
 
 def remove(
-    territory: Territory,
+    territory: TableFiles,
     batches: Iterator[pa.RecordBatch],
     run: Run,
     *,
-    mode: Mode,
-    total: Tally,
+    mode: SweepMode,
+    total: FileTotals,
     older_than_ms: int | None,
     recheck: bool = True,
     announce: Announces | None = None,
-) -> Acted:
+) -> FilesRemoved:
     """Remove the files of `batches` (ORPHANS), of which there are `total`, or put them aside.
 
     With `recheck` a file goes only while it has the size and time that were listed. The table's history tells of it
@@ -57,11 +57,11 @@ def remove(
     told of the end. Raises what the announcement before the first file raises, and touches nothing then.
     """
     if not total.files:
-        return Acted()
+        return FilesRemoved()
     work = _Work(territory, run, recheck=recheck, at=_table_folder(territory))
     if announce is not None:
         announce.announce(Removal(total.files, total.bytes, older_than_ms), run)
-    act = {Mode.DELETE: work.delete, Mode.QUARANTINE: work.put_aside}[mode]
+    act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.put_aside}[mode]
     try:
         for files in _parts_of(batches):
             work.at = files["name"][0].as_py()
@@ -74,7 +74,7 @@ def remove(
     finally:
         if announce is not None:
             _conclude(announce, work, older_than_ms)
-    return Acted(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
+    return FilesRemoved(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
 
 
 def _conclude(announce: Announces, work: _Work, older_than_ms: int | None) -> None:
@@ -86,7 +86,7 @@ def _conclude(announce: Announces, work: _Work, older_than_ms: int | None) -> No
         work.failed.append((_table_folder(work.territory), f"the table's history does not tell of the end: {failure}"))
 
 
-def _table_folder(territory: Territory) -> str:
+def _table_folder(territory: TableFiles) -> str:
     """Where a failure is that is of no file: names are those of files."""
     return territory.home or "."
 
@@ -105,20 +105,20 @@ class _Fate(Enum):
     """Gone or not, perhaps under both names: its part stays open, for the next to settle."""
 
 
-Became = tuple[Planned, _Fate, str]
+Became = tuple[PlannedMove, _Fate, str]
 
 
 @dataclass
 class _Work:
     """What was done so far; `at` is the file that is next, or what tells where that would be."""
 
-    territory: Territory
+    territory: TableFiles
     run: Run
     recheck: bool
     clock: Clock = wall_ms
-    gone: Tally = NO_FILES
-    left: Tally = NO_FILES
-    unknown: Tally = NO_FILES
+    gone: FileTotals = NO_FILES
+    left: FileTotals = NO_FILES
+    unknown: FileTotals = NO_FILES
     failed: list[tuple[str, str]] = field(default_factory=list)
     at: str = ""
     folder: str | None = None
@@ -130,7 +130,9 @@ class _Work:
 
     def delete(self, files: pa.RecordBatch) -> None:
         """Delete one part."""
-        listed = [Planned(row["name"], "", row["bytes"], row["modified_ms"], row["kind"]) for row in files.to_pylist()]
+        listed = [
+            PlannedMove(row["name"], "", row["bytes"], row["modified_ms"], row["kind"]) for row in files.to_pylist()
+        ]
         same = self._each(self._is_unchanged, listed)
         going = [file for file, unchanged in zip(listed, same, strict=True) if unchanged]
         failed = dict(self._storage.delete_all([file.path for file in going])) if going else {}
@@ -159,7 +161,7 @@ class _Work:
             self.folder = folder_of(self.territory, self.run)
             earlier = parts(self._storage, self.folder)
             self.numbers = count(earlier[-1].number + 1 if earlier else 0)
-        part, since = Part(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
+        part, since = QuarantinePart(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
         self.at = part.plan
         planned = write_plan(self._storage, part, self.run, files=files, now_ms=since)
         fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned)
@@ -172,14 +174,14 @@ class _Work:
         left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
 
-    def _each(self, work: Callable[[Planned], T], files: Sequence[Planned]) -> list[T]:
+    def _each(self, work: Callable[[PlannedMove], T], files: Sequence[PlannedMove]) -> list[T]:
         """A local disk gains nothing from threads, a bucket is mostly waited for."""
         if isinstance(self._storage, LocalStorage):
             return [work(file) for file in files]
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(work, files))
 
-    def _moved(self, file: Planned, *, until_ms: int) -> Became:
+    def _moved(self, file: PlannedMove, *, until_ms: int) -> Became:
         """What became of a file. Raises nothing that would hide what became of others."""
         if self.clock() > until_ms:
             return file, _Fate.FAILED, "its part took too long: another run may settle it by now"
@@ -193,14 +195,14 @@ class _Work:
         except (NightkeepError, OSError) as failure:
             return file, self._settled(file), str(failure)
 
-    def _settled(self, file: Planned) -> _Fate:
+    def _settled(self, file: PlannedMove) -> _Fate:
         """What became of a file whose move failed."""
         try:
             return _Fate.GONE if settled(self._storage, file) is Where.ASIDE else _Fate.FAILED
         except (NightkeepError, OSError):
             return _Fate.UNKNOWN
 
-    def _is_unchanged(self, file: Planned) -> bool:
+    def _is_unchanged(self, file: PlannedMove) -> bool:
         """Whether the file is still what was listed."""
         if not self.recheck:
             return True
@@ -210,5 +212,5 @@ class _Work:
         return stored is not None and (stored.bytes, stored.modified_ms // 1000) == listed
 
 
-def _tally(files: Sequence[Planned]) -> Tally:
-    return Tally(len(files), sum(file.bytes for file in files))
+def _tally(files: Sequence[PlannedMove]) -> FileTotals:
+    return FileTotals(len(files), sum(file.bytes for file in files))

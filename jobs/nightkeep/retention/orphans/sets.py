@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from nightkeep.errors import EvidenceError
-from nightkeep.protocol.table_files import Reach, Root, Sweeps, Territory, Unproven
+from nightkeep.protocol.table_files import Reach, Root, Sweeps, TableFiles, Unproven
 
 _FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field("name", pa.string(), nullable=False),
@@ -21,22 +21,22 @@ ORPHANS = pa.schema(_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FileTotals:
     """Files counted: how many, and their bytes."""
 
     files: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.files + other.files, self.bytes + other.bytes)
+    def __add__(self, other: FileTotals) -> FileTotals:
+        return FileTotals(self.files + other.files, self.bytes + other.bytes)
 
 
-NO_FILES = Tally()
+NO_FILES = FileTotals()
 EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Amiss:
+class FileFault:
     """A file that metadata needs and says to have `told` bytes, if it does; the listing `found` others, or none."""
 
     name: str
@@ -50,7 +50,7 @@ class Amiss:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class SetCounts:
     """What one look found, by number. A listed file is live, young, an orphan, or of no kind we know.
 
     `missing` are live files that a reader needs and that were not listed although their root was there before the
@@ -62,21 +62,21 @@ class Counted:
     would be orphans but for that.
     """
 
-    listed: Tally
-    live: Tally
-    young: Tally
-    unknown: Tally
-    orphans: Tally
-    by_kind: dict[str, Tally]
+    listed: FileTotals
+    live: FileTotals
+    young: FileTotals
+    unknown: FileTotals
+    orphans: FileTotals
+    by_kind: dict[str, FileTotals]
     missing: int
     resized: int
-    examples: tuple[Amiss, ...]
+    examples: tuple[FileFault, ...]
     doubled: int = 0
     doubles: tuple[str, ...] = ()
     needed: int = 0
     unproven: tuple[Unproven, ...] = ()
 
-    doubted: Tally = NO_FILES
+    doubted: FileTotals = NO_FILES
 
     @property
     def not_evident(self) -> tuple[Unproven, ...]:
@@ -84,10 +84,10 @@ class Counted:
         return tuple(each for each in self.unproven if (self.doubted if each.kinds else self.orphans).files)
 
 
-def total(counts: Sequence[Counted]) -> Counted:
+def total(counts: Sequence[SetCounts]) -> SetCounts:
     """What the parts of one look counted, together; its examples are the first of all."""
     kinds = sorted({kind for each in counts for kind in each.by_kind})
-    return Counted(
+    return SetCounts(
         listed=_sum(each.listed for each in counts),
         live=_sum(each.live for each in counts),
         young=_sum(each.young for each in counts),
@@ -105,7 +105,7 @@ def total(counts: Sequence[Counted]) -> Counted:
     )
 
 
-def _sum(tallies: Iterable[Tally]) -> Tally:
+def _sum(tallies: Iterable[FileTotals]) -> FileTotals:
     return sum(tallies, NO_FILES)
 
 
@@ -141,7 +141,7 @@ class TooManyNames(Exception):
 class Sets(Protocol):
     """One look at one table. Candidates first, live names after them, then the difference."""
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         """Candidates are the files of the territory; they are listed once, now."""
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
@@ -150,7 +150,7 @@ class Sets(Protocol):
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
         """Add what `roots` reach to the live names. `expected`: they were there before the listing began."""
 
-    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
         """The difference: candidates modified before `cutoff_ms` (None: whenever) and not live; `named`: only those
         whose name contains one of these. May be called again, after more names became live."""
 

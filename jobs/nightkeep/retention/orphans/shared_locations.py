@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Reach, Retention, Root, Sweeps, Territory
+from nightkeep.protocol.table_files import Reach, Retention, Root, Sweeps, TableFiles
 from nightkeep.retention.orphans.classify import vouched
 
 
@@ -18,7 +18,7 @@ class VouchedTable:
     table: Sweeps
     outside: bool
 
-    def territory(self) -> Territory:
+    def territory(self) -> TableFiles:
         return vouched(self.table.territory(), outside=self.outside)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from nightkeep.errors import NightkeepError
-from nightkeep.protocol.table_files import Reach, Root, Sweeps, Territory
+from nightkeep.protocol.table_files import Reach, Root, Sweeps, TableFiles
 from nightkeep.retention.orphans.classify import NESTED, kinds, walked
-from nightkeep.retention.orphans.memory_sets import InlineSets, listed_files, live_files
-from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, Counted, Tally, Witness, total
+from nightkeep.retention.orphans.memory_sets import MemorySets, listed_files, live_files
+from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, FileTotals, SetCounts, Witness, total
 from nightkeep.spark.session import outcome, pickled, returned
 
 _FIELDS: Final = {
@@ -56,17 +56,17 @@ class SparkSets:
     def __init__(self, spark: SparkSession, *, names_per_part: int = _NAMES_PER_PART) -> None:
         self._spark, self._names_per_part = spark, names_per_part
         self._cores = spark.sparkContext.defaultParallelism
-        self._territory: Territory | None = None
+        self._territory: TableFiles | None = None
         self._rows: list[DataFrame] = []
         self._settled: DataFrame | None = None
         self._nested: set[tuple[int, str]] = set()
         self.close()
 
-    def list(self, territory: Territory) -> None:
+    def list(self, territory: TableFiles) -> None:
         self._territory, self._complete = territory, True
         folders = _folders(territory, self._cores * _TASKS_PER_CORE)
         rows, extra = self._each(partial(_listed, territory), folders)
-        self._nameless = sum((Tally(int(row["modified_ms"]), int(row["bytes"])) for row in extra), NO_FILES)
+        self._nameless = sum((FileTotals(int(row["modified_ms"]), int(row["bytes"])) for row in extra), NO_FILES)
         signs = rows.where(F.col(NESTED).isNotNull()).select("place", NESTED).distinct().collect()
         self._nested = {(int(row["place"]), str(row[NESTED])) for row in signs}
         self._keep(rows)
@@ -80,7 +80,7 @@ class SparkSets:
         named = partial(_named, role=_LIVE, expected=expected)
         self._keep(*self._read(table, roots, named, seen=self._sources, witness=self._witness))
 
-    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> Counted:
+    def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
         rows = reduce(DataFrame.unionByName, self._rows)
         doubted = self._witness.doubted
         question = _Question(self._of, frozenset(self._nested), self._complete, cutoff_ms, named, doubted)
@@ -117,7 +117,7 @@ class SparkSets:
         self._witness = Witness()
 
     @property
-    def _of(self) -> Territory:
+    def _of(self) -> TableFiles:
         if self._territory is None:
             raise ValueError("no candidates yet, expected list() or reached() first")
         return self._territory
@@ -166,7 +166,7 @@ class SparkSets:
 class _Question:
     """What every part is asked; `nested` are folders of other tables, as (place, folder)."""
 
-    territory: Territory
+    territory: TableFiles
     nested: frozenset[tuple[int, str]]
     complete: bool
     cutoff_ms: int | None
@@ -179,7 +179,7 @@ def _checkpoint(rows: DataFrame) -> DataFrame:
     return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 
-def _folders(territory: Territory, enough: int) -> tuple[tuple[str, bool], ...]:
+def _folders(territory: TableFiles, enough: int) -> tuple[tuple[str, bool], ...]:
     """Folders to list side by side, each with all below it or (False) without: every file is in exactly one."""
     deep, shallow = deque(walked(territory)), deque[str]()
     for _ in range(enough):
@@ -190,7 +190,7 @@ def _folders(territory: Territory, enough: int) -> tuple[tuple[str, bool], ...]:
     return (*((folder, False) for folder in shallow), *((folder, True) for folder in deep))
 
 
-def _listed(territory: Territory, folder: tuple[str, bool]) -> Iterator[pl.DataFrame]:
+def _listed(territory: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.DataFrame]:
     name, deep = folder
     for number, batch in enumerate(territory.storage.walk(name) if deep else (territory.storage.list(name),)):
         files, nameless = listed_files(batch, territory)
@@ -269,12 +269,12 @@ def _comparison(question: _Question) -> Any:
     return run
 
 
-def _part(question: _Question, rows: pl.DataFrame) -> InlineSets:
+def _part(question: _Question, rows: pl.DataFrame) -> MemorySets:
     live = pl.col("role") == _LIVE
     listed = rows.filter(pl.col("role") == _LISTED).with_columns(
         pl.col("kind").cast(kinds(question.territory)), pl.col("place").cast(pl.UInt16)
     )
-    return InlineSets.of_part(
+    return MemorySets.of_part(
         question.territory,
         listed=listed.select("name", "bytes", "modified_ms", "kind", "place"),
         wanted=rows.filter(pl.col("role") == _WANTED).select("name", "bytes", "needed"),

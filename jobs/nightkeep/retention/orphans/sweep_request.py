@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from nightkeep.model import Outcome
 from nightkeep.protocol.table_files import DAY_MS
-from nightkeep.retention.orphans.sets import NO_FILES, Counted, Tally
+from nightkeep.retention.orphans.sets import NO_FILES, FileTotals, SetCounts
 
 
-class Mode(StrEnum):
+class SweepMode(StrEnum):
     """What is done with files that nothing needs; the values are the command line's."""
 
     DRY_RUN = "dry-run"
@@ -30,7 +30,7 @@ class SweepOrder:
     table's are looked into as well: whoever asks vouches that no other table has files there.
     """
 
-    mode: Mode = Mode.DRY_RUN
+    mode: SweepMode = SweepMode.DRY_RUN
     older_than_ms: int = 7 * DAY_MS
     below_floor: bool = False
     max_share: float = 0.5
@@ -45,20 +45,20 @@ class SweepOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
+class FilesRemoved:
     """What became of files that were to go: `gone` are no longer where they were, `left` had changed or were gone
     already, `failed` could not be removed, each with the reason; of them nobody knows whether `unknown` are gone.
     `folder` is where they are, None: nowhere."""
 
-    gone: Tally = NO_FILES
-    left: Tally = NO_FILES
+    gone: FileTotals = NO_FILES
+    left: FileTotals = NO_FILES
     failed: tuple[tuple[str, str], ...] = ()
     folder: str | None = None
-    unknown: Tally = NO_FILES
+    unknown: FileTotals = NO_FILES
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """How a sweep ended. `counted` is None where it was refused before anything was listed.
 
     `acted` counts files that went, `left` those that changed between the look and the act. `folder` is the quarantine
@@ -69,15 +69,15 @@ class Swept:
 
     outcome: Outcome
     reason: str
-    counted: Counted | None
+    counted: SetCounts | None
     cutoff_ms: int
-    acted: Tally = NO_FILES
-    left: Tally = NO_FILES
+    acted: FileTotals = NO_FILES
+    left: FileTotals = NO_FILES
     failed: tuple[tuple[str, str], ...] = ()
     folder: str | None = None
-    purged: Tally = NO_FILES
+    purged: FileTotals = NO_FILES
     closed: tuple[str, ...] = ()
-    unknown: Tally = NO_FILES
+    unknown: FileTotals = NO_FILES
     unseen: tuple[str, ...] = ()
 
     @property
@@ -87,7 +87,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What came back of one run's quarantine; `conflicts` did not, each with the reason, and their copies are kept."""
 
     outcome: Outcome

@@ -8,7 +8,7 @@ from functools import partial
 
 from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
-from nightkeep.protocol.table_files import Announces, Retention, Sweeps, Territory, refuse_changes
+from nightkeep.protocol.table_files import Announces, Retention, Sweeps, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder, vouched
 from nightkeep.retention.orphans.guards import (
     check_age,
@@ -19,19 +19,19 @@ from nightkeep.retention.orphans.guards import (
     too_many,
 )
 from nightkeep.retention.orphans.lease import Clock, wall_ms
-from nightkeep.retention.orphans.look import Look, still_orphans
+from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.quarantine import close, purge
 from nightkeep.retention.orphans.removal import remove
-from nightkeep.retention.orphans.sets import NO_FILES, Counted, Sets
-from nightkeep.retention.orphans.sweep_request import Acted, Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.sets import NO_FILES, SetCounts, Sets
+from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode, SweepOrder, SweepResult
 
-__all__ = ["Mode", "SweepOrder", "Swept", "sweep"]
+__all__ = ["SweepMode", "SweepOrder", "SweepResult", "sweep"]
 
 
 def sweep(
     table: Sweeps, order: SweepOrder, run: Run, *,
     sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
-) -> Swept:  # fmt: skip
+) -> SweepResult:  # fmt: skip
     """What was found stays readable through `sets` until it is closed. A dry run writes nothing at all.
 
     `before` is called once orphans are about to go, before the table's history or any file tells of it, and may raise
@@ -46,25 +46,25 @@ def sweep(
     _require_own_place(whole, territory)
     check_age(order, territory)
     closed: tuple[str, ...] = ()
-    if order.mode is not Mode.DRY_RUN:
+    if order.mode is not SweepMode.DRY_RUN:
         refuse_changes(whole)
         ahead_ms = store_ahead_ms(territory, run, clock)
         run = replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
         if reason := clocks_apart(ahead_ms):
-            return Swept(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
+            return SweepResult(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
         closed = close(whole, run)
-    cutoff_ms = run.now_ms - order.older_than_ms
-    look = Look(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
+    cutoff_ms, unseen = run.now_ms - order.older_than_ms, _unseen(whole, territory)
+    look = FileSurvey(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
     look.begin(territory)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
     check_evidence(counted, territory)
-    result = Swept(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=_unseen(whole, territory))
-    if order.mode is Mode.DRY_RUN:
+    result = SweepResult(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=unseen)
+    if order.mode is SweepMode.DRY_RUN:
         return _told(result, counted, order)
     if reason := not_proven(counted, order.mode) or too_many(counted, order):
         return replace(result, outcome=Outcome.REFUSED, reason=reason)
-    acted = Acted()
+    acted = FilesRemoved()
     if counted.orphans.files:
         before()
         acted = remove(
@@ -79,7 +79,7 @@ def sweep(
     return _ended(result, acted, territory, order=order, now_ms=run.now_ms)
 
 
-def _require_own_place(whole: Territory, territory: Territory) -> None:
+def _require_own_place(whole: TableFiles, territory: TableFiles) -> None:
     """Raises RefusedTable where all that metadata names may be another table's."""
     if any(place.kinds for place in whole.places) and not any(place.kinds for place in territory.places):
         folders = ", ".join(sorted({place.folder for place in whole.places}))
@@ -87,7 +87,7 @@ def _require_own_place(whole: Territory, territory: Territory) -> None:
         raise RefusedTable(whole.table.name, feature, "set sweep.outside to true if no other table has files there")
 
 
-def _unseen(whole: Territory, territory: Territory) -> tuple[str, ...]:
+def _unseen(whole: TableFiles, territory: TableFiles) -> tuple[str, ...]:
     return tuple(place.folder for place in whole.places if place not in territory.places)
 
 
@@ -96,18 +96,20 @@ def _names(run_id: str | None) -> tuple[str, ...]:
     return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
 
 
-def _told(result: Swept, counted: Counted, order: SweepOrder) -> Swept:
+def _told(result: SweepResult, counted: SetCounts, order: SweepOrder) -> SweepResult:
     if not counted.orphans.files and not counted.doubted.files:
         return result
     reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
     if refusal := too_many(counted, order):
         reason += f"; acting would be refused: {refusal}"
-    if unproven := not_proven(counted, Mode.DELETE):
+    if unproven := not_proven(counted, SweepMode.DELETE):
         reason += f"; deleting would be refused: {unproven}"
     return replace(result, outcome=Outcome.SKIPPED, reason=reason)
 
 
-def _ended(result: Swept, acted: Acted, territory: Territory, *, order: SweepOrder, now_ms: int) -> Swept:
+def _ended(
+    result: SweepResult, acted: FilesRemoved, territory: TableFiles, *, order: SweepOrder, now_ms: int
+) -> SweepResult:
     purged, failed = NO_FILES, acted.failed
     try:
         if order.purge_after_ms is not None:
@@ -115,7 +117,7 @@ def _ended(result: Swept, acted: Acted, territory: Territory, *, order: SweepOrd
     except (NightkeepError, OSError) as failure:
         # What was done by then must be told.
         failed += ((own_folder(territory), f"old quarantines could not be purged: {failure}"),)
-    verb = "deleted" if order.mode is Mode.DELETE else "put aside"
+    verb = "deleted" if order.mode is SweepMode.DELETE else "put aside"
     said = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
     said += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
     said += [f"{len(failed)} could not be removed"] if failed else []

@@ -8,7 +8,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql_text.rows.condition import (
+    Among,
+    And,
+    ColumnRef,
+    Compare,
+    Comparison,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Test,
+    Value,
+)
 
 
 def is_true(test: Test, rows: pa.Table) -> Any:
@@ -37,17 +49,17 @@ def _truth(test: Test, rows: pa.Table) -> Any:
 
 def _compared(test: Compare, rows: pa.Table) -> Any:
     left, right = (_operand(side, rows) for side in (test.left, test.right))
-    if test.order is Order.SAME:
+    if test.order is Comparison.SAME:
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
         return pc.or_(both_null, pc.fill_null(_equal(left, right), False))  # noqa: FBT003
-    if test.order is Order.EQUAL:
+    if test.order is Comparison.EQUAL:
         return _equal(left, right)
-    if test.order is Order.DIFFERENT:
+    if test.order is Comparison.DIFFERENT:
         return pc.invert(_equal(left, right))
-    return _less(left, right) if test.order is Order.LESS else pc.invert(_less(right, left))
+    return _less(left, right) if test.order is Comparison.LESS else pc.invert(_less(right, left))
 
 
-def _among(columns: tuple[Column, ...], keys: pa.Table, rows: pa.Table) -> Any:
+def _among(columns: tuple[ColumnRef, ...], keys: pa.Table, rows: pa.Table) -> Any:
     """Column by column both sides become numbers, equal where all columns so far are; a row of no key is null."""
     held, wanted = _unsigned(_operand(columns[0], rows)), _unsigned(keys.column(0))
     for place, column in enumerate(columns[1:], 1):
@@ -85,14 +97,14 @@ def _floats(values: Any) -> bool:
     return bool(pa.types.is_floating(values.type))
 
 
-def _operand(side: Column | Value, rows: pa.Table) -> Any:
+def _operand(side: ColumnRef | Value, rows: pa.Table) -> Any:
     if isinstance(side, Value):
         return pa.scalar(side.value, side.type)
     held = _column(side, rows)
     return held if held.type == side.type else held.cast(side.type)
 
 
-def _column(column: Column, rows: pa.Table) -> Any:
+def _column(column: ColumnRef, rows: pa.Table) -> Any:
     top = rows.column(column.path[0]).combine_chunks()
     return pc.struct_field(top, list(column.path[1:])) if column.path[1:] else top
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 
-class Order(StrEnum):
+class Comparison(StrEnum):
     """How two values are compared; SAME is <=>, which is never unknown."""
 
     EQUAL = "="
@@ -20,7 +20,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnRef:
     """A column, or a field within structs, compared as `type`; `path` are logical names."""
 
     path: tuple[str, ...]
@@ -37,9 +37,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    order: Order
-    left: Column | Value
-    right: Column | Value
+    order: Comparison
+    left: ColumnRef | Value
+    right: ColumnRef | Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,20 +49,20 @@ class Among:
     Unknown where a single column is null. Several columns make a tuple, which is never null, so that it is just no key.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnRef, ...]
     keys: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    column: Column
+    column: ColumnRef
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
     """`pattern` is SQL's: % is any text, _ any one character, and there is no escape."""
 
-    column: Column
+    column: ColumnRef
     pattern: str
 
 
@@ -90,7 +90,7 @@ def columns_of(test: Test) -> frozenset[str]:
     """Top-level columns that the test reads."""
     match test:
         case Compare(_, left, right):
-            return frozenset(side.path[0] for side in (left, right) if isinstance(side, Column))
+            return frozenset(side.path[0] for side in (left, right) if isinstance(side, ColumnRef))
         case Among(columns, _):
             return frozenset(column.path[0] for column in columns)
         case IsNull(column) | Like(column, _):

@@ -19,7 +19,19 @@ from sqlglot.errors import SqlglotError
 from nightkeep.errors import UsageError
 from nightkeep.sql_text.literals import read_literal
 from nightkeep.sql_text.rows.comparison_types import is_text, shared, typed
-from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql_text.rows.condition import (
+    Among,
+    And,
+    ColumnRef,
+    Compare,
+    Comparison,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Test,
+    Value,
+)
 from nightkeep.sql_text.rows.typed_literals import is_spelled_as
 
 SHORT: Final = 200
@@ -71,7 +83,7 @@ class _Condition:
         test = build(self, node)
         return Not(test) if node.args.get("negate") else test
 
-    def column(self, node: object) -> Column:
+    def column(self, node: object) -> ColumnRef:
         if not isinstance(node, exp.Column | exp.Dot):
             raise self.wrong(node, "a column")
         path = tuple(str(part.name) for part in node.parts)
@@ -84,26 +96,26 @@ class _Condition:
                 break
             fields = list(field.type) if pa.types.is_struct(field.type) else []
         assert field is not None
-        return Column(path, field.type)
+        return ColumnRef(path, field.type)
 
-    def compare(self, order: Order, left: exp.Expression, right: exp.Expression) -> Compare:
+    def compare(self, order: Comparison, left: exp.Expression, right: exp.Expression) -> Compare:
         one, other = self._operand(left), self._operand(right)
-        if isinstance(one, Column) and isinstance(other, Column):
+        if isinstance(one, ColumnRef) and isinstance(other, ColumnRef):
             kind = shared(one.type, other.type)
             if kind is None:
                 raise self.wrong(right, f"a column that compares with one of type {one.type}")
-            return Compare(order, Column(one.path, kind), Column(other.path, kind))
-        if not isinstance(one, Column) and not isinstance(other, Column):
+            return Compare(order, ColumnRef(one.path, kind), ColumnRef(other.path, kind))
+        if not isinstance(one, ColumnRef) and not isinstance(other, ColumnRef):
             raise self.wrong(left, "a column on one side")
-        column, literal = (one, other) if isinstance(one, Column) else (other, one)
-        assert isinstance(column, Column)
+        column, literal = (one, other) if isinstance(one, ColumnRef) else (other, one)
+        assert isinstance(column, ColumnRef)
         try:
             value = typed(literal, column.type)
         except ValueError as failure:
-            node = right if isinstance(one, Column) else left
+            node = right if isinstance(one, ColumnRef) else left
             raise self.wrong(node, f"a literal that compares with type {column.type} ({failure})") from failure
-        column = Column(column.path, value.type)
-        return Compare(order, column, value) if isinstance(one, Column) else Compare(order, value, column)
+        column = ColumnRef(column.path, value.type)
+        return Compare(order, column, value) if isinstance(one, ColumnRef) else Compare(order, value, column)
 
     def _operand(self, node: exp.Expression) -> object:
         if isinstance(node, exp.Paren):
@@ -122,8 +134,8 @@ class _Condition:
 
 def _between(scope: _Condition, node: exp.Expression) -> Test:
     low, high = node.args["low"], node.args["high"]
-    above = scope.compare(Order.LESS_OR_EQUAL, low, node.this)
-    return And(above, scope.compare(Order.LESS_OR_EQUAL, node.this, high))
+    above = scope.compare(Comparison.LESS_OR_EQUAL, low, node.this)
+    return And(above, scope.compare(Comparison.LESS_OR_EQUAL, node.this, high))
 
 
 def _in(scope: _Condition, node: exp.Expression) -> Test:
@@ -131,11 +143,11 @@ def _in(scope: _Condition, node: exp.Expression) -> Test:
         raise scope.wrong(node, "IN with a list of literals")
     if isinstance(node.this, exp.Tuple):
         return _tuples(scope, node)
-    tests = [scope.compare(Order.EQUAL, node.this, item) for item in node.expressions]
-    sets: dict[Column, list[object]] = {}
+    tests = [scope.compare(Comparison.EQUAL, node.this, item) for item in node.expressions]
+    sets: dict[ColumnRef, list[object]] = {}
     rest: list[Test] = []
     for test in tests:
-        if isinstance(test.left, Column) and isinstance(test.right, Value) and test.right.value is not None:
+        if isinstance(test.left, ColumnRef) and isinstance(test.right, Value) and test.right.value is not None:
             sets.setdefault(test.left, []).append(test.right.value)
         else:
             rest.append(test)
@@ -156,7 +168,7 @@ def _tuples(scope: _Condition, node: exp.Expression) -> Test:
     return Among(tuple(columns), _keys(columns, values))
 
 
-def _exactly(scope: _Condition, column: Column, node: exp.Expression) -> object:
+def _exactly(scope: _Condition, column: ColumnRef, node: exp.Expression) -> object:
     expected = f"a literal of type {column.type} as Spark has it, such as 1L, 1.5D or DATE '..'"
     if not is_spelled_as(node, column.type):
         raise scope.wrong(node, expected)
@@ -166,7 +178,7 @@ def _exactly(scope: _Condition, column: Column, node: exp.Expression) -> object:
         raise scope.wrong(node, f"{expected} ({failure})") from failure
 
 
-def _keys(columns: Sequence[Column], values: Sequence[Sequence[object]]) -> pa.Table:
+def _keys(columns: Sequence[ColumnRef], values: Sequence[Sequence[object]]) -> pa.Table:
     arrays = [pa.array(held, column.type) for held, column in zip(values, columns, strict=True)]
     return pa.table(dict(zip(map(str, range(len(arrays))), arrays, strict=True)))
 
@@ -190,10 +202,10 @@ def _flag(scope: _Condition, node: exp.Expression) -> Test:
     column = scope.column(node)
     if not pa.types.is_boolean(column.type):
         raise scope.wrong(node, "a condition, or a boolean column")
-    return Compare(Order.EQUAL, column, Value(value=True, type=pa.bool_()))
+    return Compare(Comparison.EQUAL, column, Value(value=True, type=pa.bool_()))
 
 
-def _compared(order: Order, *, swapped: bool = False) -> Callable[[_Condition, exp.Expression], Test]:
+def _compared(order: Comparison, *, swapped: bool = False) -> Callable[[_Condition, exp.Expression], Test]:
     def build(scope: _Condition, node: exp.Expression) -> Test:
         left, right = (node.expression, node.this) if swapped else (node.this, node.expression)
         return scope.compare(order, left, right)
@@ -202,13 +214,13 @@ def _compared(order: Order, *, swapped: bool = False) -> Callable[[_Condition, e
 
 
 _TESTS: Final[Mapping[type, Callable[[_Condition, exp.Expression], Test]]] = {
-    exp.EQ: _compared(Order.EQUAL),
-    exp.NEQ: _compared(Order.DIFFERENT),
-    exp.LT: _compared(Order.LESS),
-    exp.LTE: _compared(Order.LESS_OR_EQUAL),
-    exp.GT: _compared(Order.LESS, swapped=True),
-    exp.GTE: _compared(Order.LESS_OR_EQUAL, swapped=True),
-    exp.NullSafeEQ: _compared(Order.SAME),
+    exp.EQ: _compared(Comparison.EQUAL),
+    exp.NEQ: _compared(Comparison.DIFFERENT),
+    exp.LT: _compared(Comparison.LESS),
+    exp.LTE: _compared(Comparison.LESS_OR_EQUAL),
+    exp.GT: _compared(Comparison.LESS, swapped=True),
+    exp.GTE: _compared(Comparison.LESS_OR_EQUAL, swapped=True),
+    exp.NullSafeEQ: _compared(Comparison.SAME),
     exp.And: lambda scope, node: And(scope.test(node.this), scope.test(node.expression)),
     exp.Or: lambda scope, node: Or(scope.test(node.this), scope.test(node.expression)),
     exp.Not: lambda scope, node: Not(scope.test(node.this)),

@@ -9,7 +9,19 @@ from typing import Final, cast
 import polars as pl
 import pyarrow as pa
 
-from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, IsNull, Like, Not, Or, Order, Test, Value
+from nightkeep.sql_text.rows.condition import (
+    Among,
+    And,
+    ColumnRef,
+    Compare,
+    Comparison,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Test,
+    Value,
+)
 
 
 def staying(test: Test, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -27,7 +39,7 @@ def _names(test: Test) -> list[str]:
         case Not(inner):
             return _names(inner)
         case Compare(_, left, right):
-            return [side.path[0] for side in (left, right) if isinstance(side, Column)]
+            return [side.path[0] for side in (left, right) if isinstance(side, ColumnRef)]
         case Among(columns, _):
             return [column.path[0] for column in columns]
         case IsNull(column) | Like(column, _):
@@ -52,7 +64,7 @@ def _truth(test: Test) -> pl.Expr:
             return _ORDERS[order](_operand(left), _operand(right))
 
 
-def _among(columns: tuple[Column, ...], keys: pa.Table) -> pl.Expr:
+def _among(columns: tuple[ColumnRef, ...], keys: pa.Table) -> pl.Expr:
     known = cast(pl.DataFrame, pl.from_arrow(keys))
     if len(columns) == 1:
         return _operand(columns[0]).is_in(known.to_series().implode())
@@ -62,21 +74,21 @@ def _among(columns: tuple[Column, ...], keys: pa.Table) -> pl.Expr:
 
 
 # Polars, like Spark, has NaN equal to itself and above every number.
-_ORDERS: Final[Mapping[Order, Callable[[pl.Expr, pl.Expr], pl.Expr]]] = {
-    Order.EQUAL: lambda left, right: left == right,
-    Order.DIFFERENT: lambda left, right: left != right,
-    Order.LESS: lambda left, right: left < right,
-    Order.LESS_OR_EQUAL: lambda left, right: left <= right,
-    Order.SAME: lambda left, right: left.eq_missing(right),
+_ORDERS: Final[Mapping[Comparison, Callable[[pl.Expr, pl.Expr], pl.Expr]]] = {
+    Comparison.EQUAL: lambda left, right: left == right,
+    Comparison.DIFFERENT: lambda left, right: left != right,
+    Comparison.LESS: lambda left, right: left < right,
+    Comparison.LESS_OR_EQUAL: lambda left, right: left <= right,
+    Comparison.SAME: lambda left, right: left.eq_missing(right),
 }
 
 
-def _operand(side: Column | Value) -> pl.Expr:
+def _operand(side: ColumnRef | Value) -> pl.Expr:
     kind = _type(side.type)
-    return _column(side).cast(kind) if isinstance(side, Column) else pl.lit(side.value, dtype=kind)
+    return _column(side).cast(kind) if isinstance(side, ColumnRef) else pl.lit(side.value, dtype=kind)
 
 
-def _column(column: Column) -> pl.Expr:
+def _column(column: ColumnRef) -> pl.Expr:
     column_expr = pl.col(column.path[0])
     for name in column.path[1:]:
         column_expr = column_expr.struct.field(name)

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.data import bounds as module
 from nightkeep.formats.delta.data.bounds import bounds, every_bounds
-from nightkeep.formats.delta.data.columns import FileReader
-from nightkeep.formats.delta.data.file_statistics import FileStats
+from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, load
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, load
 from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
@@ -32,14 +32,14 @@ FLOAT_SINCE_WIDENED = {"type_widening"}
 TABLES = sorted({path.parent.name for path in GOLDEN.glob("*/table")} - FLOAT_SINCE_WIDENED - {"variant"})
 
 
-def schema(**columns: pa.DataType) -> TableSchema:
-    fields = tuple(Field(name, name, None, kind, kind, True) for name, kind in columns.items())
-    return TableSchema(fields, (), ColumnMapping.NONE, MappingProxyType({}))
+def schema(**columns: pa.DataType) -> DeltaSchema:
+    fields = tuple(DeltaField(name, name, None, kind, kind, True) for name, kind in columns.items())
+    return DeltaSchema(fields, (), ColumnMapping.NONE, MappingProxyType({}))
 
 
-def file(stats: Mapping[str, Any] | str | None) -> DataFile:
+def file(stats: Mapping[str, Any] | str | None) -> DeltaDataFile:
     text = stats if stats is None or isinstance(stats, str) else json.dumps(stats)
-    return DataFile("part.parquet", "part.parquet", 1, None, None, text, {}, {})
+    return DeltaDataFile("part.parquet", "part.parquet", 1, None, None, text, {}, {})
 
 
 def column(kind: pa.DataType, *pairs: tuple[Any, Any]) -> tuple[list[Any], list[Any]]:
@@ -163,7 +163,7 @@ def test_no_value_of_delta_sparks_files_is_outside_of_its_bounds(name: str) -> N
     for unit in snapshot.units:
         found = every_bounds(snapshot.schema, unit.files)
         for place, one in enumerate(unit.files):
-            rows = FileReader(storage, unit, one).read()
+            rows = DeltaFileReader(storage, unit, one).read()
             for leaf in (leaf for leaf in leaves(snapshot.schema) if leaf.ordered and len(leaf.path) == 1):
                 values = rows.column(leaf.path[0]).combine_chunks()
                 if pa.types.is_floating(values.type):
@@ -176,7 +176,7 @@ def test_our_own_statistics_read_back_as_bounds_of_nested_columns() -> None:
     inner = pa.struct([("at", pa.timestamp("us", "UTC")), ("tags", pa.list_(pa.int8()))])
     moment = datetime(2026, 11, 1, 1, 2, 3, 456_789, UTC)
     table = schema(s=inner)
-    stats = FileStats(table)
+    stats = DeltaFileStats(table)
     stats.add(pa.table({"s": pa.array([{"at": moment, "tags": [1]}, None], inner)}))
 
     found = every_bounds(table, [file(stats.json())])

@@ -19,11 +19,11 @@ from pyroaring import BitMap64
 from tests.drivers.lake_rows import Rows, rows_of
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, FileReader, every_column
+from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader, every_column
 from nightkeep.formats.delta.data.conform import by_place, conform
 from nightkeep.formats.delta.gate.scan import rows, survivors
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, RowTracking, TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, load
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema, RowTracking
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, load
 from nightkeep.model import Address, UnitKey
 from nightkeep.storage import LocalStorage
 
@@ -67,8 +67,8 @@ def test_rows_have_the_ids_that_delta_spark_gives_them(name: str) -> None:
     assert rows_of(pa.table({column: by_last_name[column] for column in expected.columns})).ordered() == expected
 
 
-def field(name: str, kind: pa.DataType, *, physical: str | None = None, number: int | None = None) -> Field:
-    return Field(name, physical or name, number, kind, kind, True)
+def field(name: str, kind: pa.DataType, *, physical: str | None = None, number: int | None = None) -> DeltaField:
+    return DeltaField(name, physical or name, number, kind, kind, True)
 
 
 def with_id(name: str, kind: pa.DataType, number: int) -> "pa.Field[Any]":
@@ -78,25 +78,25 @@ def with_id(name: str, kind: pa.DataType, number: int) -> "pa.Field[Any]":
 class Written:
     """A file of a table with these columns, holding these rows."""
 
-    def __init__(self, folder: Path, table: pa.Table, *fields: Field, **settings: Any) -> None:
+    def __init__(self, folder: Path, table: pa.Table, *fields: DeltaField, **settings: Any) -> None:
         self.storage = LocalStorage(str(folder))
         pq.write_table(table, folder / "f.parquet", **settings)
-        self.schema = TableSchema(fields, (), ColumnMapping.NONE, MappingProxyType({}))
+        self.schema = DeltaSchema(fields, (), ColumnMapping.NONE, MappingProxyType({}))
         self.partition: Mapping[str, object] = {}
         self.raw: Mapping[str, object] = {}
         self.rows: int | None = table.num_rows
 
     @property
     def unit(self) -> DeltaUnit:
-        file = DataFile("f.parquet", "f.parquet", 1, self.rows, None, None, {}, self.raw)
+        file = DeltaDataFile("f.parquet", "f.parquet", 1, self.rows, None, None, {}, self.raw)
         return DeltaUnit(UnitKey("", None), self.partition, {}, (file,), self.schema)
 
     @property
-    def reader(self) -> FileReader:
-        return FileReader(self.storage, self.unit, self.unit.files[0])
+    def reader(self) -> DeltaFileReader:
+        return DeltaFileReader(self.storage, self.unit, self.unit.files[0])
 
     def mapped(self, mapping: ColumnMapping) -> "Written":
-        self.schema = TableSchema(self.schema.fields, (), mapping, MappingProxyType({}))
+        self.schema = DeltaSchema(self.schema.fields, (), mapping, MappingProxyType({}))
         return self
 
     def read(self, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
@@ -121,9 +121,9 @@ def test_columns_are_found_by_id_down_to_the_leaves(tmp_path: Path) -> None:
     stored = pa.struct([with_id("p1", pa.int32(), 3), with_id("p2", pa.string(), 4), with_id("n", pa.int8(), 7)])
     kind = pa.struct([("x", pa.int32()), ("y", pa.string()), ("z", pa.int8())])
     fields = (
-        Field("place", "p", 2, kind, stored, True),
-        Field("places", "q", 5, pa.list_(kind), pa.list_(stored), True),
-        Field("named", "r", 6, pa.map_(pa.string(), kind), pa.map_(pa.string(), stored), True),
+        DeltaField("place", "p", 2, kind, stored, True),
+        DeltaField("places", "q", 5, pa.list_(kind), pa.list_(stored), True),
+        DeltaField("named", "r", 6, pa.map_(pa.string(), kind), pa.map_(pa.string(), stored), True),
         # The name of a column that was dropped, under an id that this file has not.
         field("n", pa.int64(), number=10),
     )
@@ -175,7 +175,7 @@ def test_a_dot_in_a_name_is_no_path(tmp_path: Path) -> None:
 def test_what_the_table_does_not_have_is_left_out_and_what_the_file_lacks_is_null(tmp_path: Path) -> None:
     table = pa.table({"_change_type": ["insert"], "n": [1], "day": ["wrong"]})
     written = Written(tmp_path, table, field("day", pa.date32()), field("n", pa.int64()), field("new", INNER))
-    written.schema = TableSchema(written.schema.fields, ("day",), ColumnMapping.NONE, MappingProxyType({}))
+    written.schema = DeltaSchema(written.schema.fields, ("day",), ColumnMapping.NONE, MappingProxyType({}))
     written.partition = {"day": date(2026, 11, 1)}
 
     assert written.read() == {"day": [date(2026, 11, 1)], "n": [1], "new": [None]}
@@ -194,7 +194,7 @@ PARTITIONS: list[tuple[pa.DataType, object]] = [
 @pytest.mark.parametrize("kind, value", PARTITIONS)
 def test_values_of_partitions_are_constants_of_their_type(tmp_path: Path, kind: pa.DataType, value: object) -> None:
     written = Written(tmp_path, pa.table({"n": [1, 2]}), field("p", kind), field("n", pa.int64()))
-    written.schema = TableSchema(written.schema.fields, ("p",), ColumnMapping.NONE, MappingProxyType({}))
+    written.schema = DeltaSchema(written.schema.fields, ("p",), ColumnMapping.NONE, MappingProxyType({}))
     written.partition = {"p": value}
 
     assert written.read() == {"p": [value, value], "n": [1, 2]}
@@ -360,7 +360,7 @@ def test_files_without_rows_have_columns(tmp_path: Path) -> None:
 
 def tracked(written: Written, **raw: object) -> Written:
     tracking = RowTracking("_row-id", "_row-version")
-    written.schema = TableSchema(
+    written.schema = DeltaSchema(
         written.schema.fields, (), ColumnMapping.NONE, MappingProxyType({}), assigns_row_ids=True, row_tracking=tracking
     )
     written.raw = raw
@@ -397,7 +397,7 @@ def test_row_ids_that_are_nowhere_are_told(tmp_path: Path) -> None:
 def test_all_batches_of_a_unit_have_one_schema(tmp_path: Path) -> None:
     narrow = Written(tmp_path, pa.table({"n": pa.array([1], pa.int16())}), field("n", pa.int64()), field("s", INNER))
     pq.write_table(pa.table({"n": [2], "s": pa.array([{"y": "a"}])}), tmp_path / "g.parquet")
-    files = [DataFile(name, name, 1, 1, None, None, {}, {}) for name in ("f.parquet", "g.parquet")]
+    files = [DeltaDataFile(name, name, 1, 1, None, None, {}, {}) for name in ("f.parquet", "g.parquet")]
     unit = DeltaUnit(UnitKey("", None), {}, {}, tuple(files), narrow.schema)
 
     found = list(rows(narrow.storage, unit, survivors(narrow.storage, unit)))

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.data.columns import FileReader
-from nightkeep.formats.delta.data.file_statistics import FileStats, truncated_maximum
-from nightkeep.formats.delta.metadata.leaf_columns import Leaf, column_names, indexed_leaves, leaves
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit, load
+from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.data.file_statistics import DeltaFileStats, truncated_maximum
+from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, column_names, indexed_leaves, leaves
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit, load
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 
@@ -30,13 +30,13 @@ CHANGED_SINCE = {"mapping_id", "mapping_name", "type_widening", "variant"}
 TABLES = sorted({path.parent.name for path in GOLDEN.glob("*/table")} - CHANGED_SINCE)
 
 
-def schema(columns: Mapping[str, pa.DataType], **settings: str) -> TableSchema:
-    fields = tuple(Field(name, name, None, kind, kind, True) for name, kind in columns.items())
-    return TableSchema(fields, (), ColumnMapping.NONE, MappingProxyType({f"delta.{k}": v for k, v in settings.items()}))
+def schema(columns: Mapping[str, pa.DataType], **settings: str) -> DeltaSchema:
+    fields = tuple(DeltaField(name, name, None, kind, kind, True) for name, kind in columns.items())
+    return DeltaSchema(fields, (), ColumnMapping.NONE, MappingProxyType({f"delta.{k}": v for k, v in settings.items()}))
 
 
-def text(of: TableSchema, *chunks: pa.Table) -> str:
-    stats = FileStats(of)
+def text(of: DeltaSchema, *chunks: pa.Table) -> str:
+    stats = DeltaFileStats(of)
     for chunk in chunks:
         stats.add(chunk)
     return stats.json()
@@ -51,7 +51,7 @@ def flat(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield (*path, name), value
 
 
-def golden_files(name: str) -> Iterator[tuple[LocalStorage, DeltaUnit, DataFile]]:
+def golden_files(name: str) -> Iterator[tuple[LocalStorage, DeltaUnit, DeltaDataFile]]:
     storage = LocalStorage(str(GOLDEN / name / "table"))
     for unit in load(Address("delta", storage.root, name), storage).units:
         for file in unit.files:
@@ -74,7 +74,7 @@ def as_told(value: Any, kind: pa.DataType | None) -> Any:
 @pytest.mark.parametrize("name", TABLES)
 def test_values_are_those_of_delta_spark(name: str) -> None:
     for storage, unit, file in golden_files(name):
-        ours = text(unit.schema, FileReader(storage, unit, file).read())
+        ours = text(unit.schema, DeltaFileReader(storage, unit, file).read())
         found = dict(flat(json.loads(ours, parse_float=Decimal)))
         golden = dict(flat(json.loads(file.stats or "", parse_float=Decimal)))
         # Wide after a DELETE; not told by files older than the feature.
@@ -89,7 +89,7 @@ def test_values_are_those_of_delta_spark(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in TABLES if name.startswith("stats_s")] + ["stats_nested", "optimize"])
 def test_texts_are_those_of_delta_spark_to_the_byte(name: str) -> None:
     seen = [
-        text(unit.schema, FileReader(storage, unit, file).read()) == file.stats
+        text(unit.schema, DeltaFileReader(storage, unit, file).read()) == file.stats
         for storage, unit, file in golden_files(name)
     ]
 
@@ -183,8 +183,8 @@ def test_a_struct_that_is_null_makes_its_leaves_null() -> None:
 
 def test_names_are_the_physical_ones_and_tightness_is_told() -> None:
     logical, stored = pa.struct([("x", pa.int32())]), pa.struct([("col-2", pa.int32())])
-    field = Field("place", "col-1", 1, logical, stored, True)
-    table = TableSchema((field,), (), ColumnMapping.NAME, MappingProxyType({}), has_vectors=True)
+    field = DeltaField("place", "col-1", 1, logical, stored, True)
+    table = DeltaSchema((field,), (), ColumnMapping.NAME, MappingProxyType({}), has_vectors=True)
 
     found = text(table, pa.table({"place": pa.array([{"x": 5}], logical)}))
 
@@ -280,4 +280,4 @@ def test_a_minute_before_1970_is_cut_downwards() -> None:
 def test_only_what_is_ordered_has_bounds() -> None:
     ordered = {pa.int8(), pa.float32(), pa.decimal128(5, 1), pa.date32(), pa.timestamp("us"), pa.string()}
     others = {pa.bool_(), pa.binary(), pa.list_(pa.int8()), pa.map_(pa.string(), pa.int8()), pa.null()}
-    assert {kind for kind in ordered | others if Leaf(("x",), ("x",), kind).ordered} == ordered
+    assert {kind for kind in ordered | others if DeltaLeaf(("x",), ("x",), kind).ordered} == ordered

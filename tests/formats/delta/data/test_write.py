@@ -20,12 +20,12 @@ from tests.drivers.lake_rows import rows_of
 from tests.drivers.lakes_oracle import Lakes
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, FileReader
-from nightkeep.formats.delta.data.file_statistics import FileStats
-from nightkeep.formats.delta.data.write import FileWriter, WrittenFile
-from nightkeep.formats.delta.metadata.naming import Naming
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, RowTracking, TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit, load
+from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader
+from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
+from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
+from nightkeep.formats.delta.metadata.naming import DeltaNaming
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema, RowTracking
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit, load
 from nightkeep.kernels import row_groups
 from nightkeep.model import Address, Run, UnitKey
 from nightkeep.storage import LocalStorage
@@ -34,33 +34,33 @@ NOW_MS = 1_795_000_000_000
 UTC_MICROS, MICROS = pa.timestamp("us", "UTC"), pa.timestamp("us")
 
 
-def field(name: str, kind: pa.DataType, *, nullable: bool = True) -> Field:
-    return Field(name, name, None, kind, kind, nullable)
+def field(name: str, kind: pa.DataType, *, nullable: bool = True) -> DeltaField:
+    return DeltaField(name, name, None, kind, kind, nullable)
 
 
-def schema(*fields: Field, partitions: tuple[str, ...] = (), **more: Any) -> TableSchema:
+def schema(*fields: DeltaField, partitions: tuple[str, ...] = (), **more: Any) -> DeltaSchema:
     settings = MappingProxyType(more.pop("settings", {}))
-    return TableSchema(fields, partitions, more.pop("mapping", ColumnMapping.NONE), settings, **more)
+    return DeltaSchema(fields, partitions, more.pop("mapping", ColumnMapping.NONE), settings, **more)
 
 
 class Writing:
     """A writer of a table in this folder."""
 
-    def __init__(self, folder: Path, table: TableSchema, **settings: Any) -> None:
+    def __init__(self, folder: Path, table: DeltaSchema, **settings: Any) -> None:
         self.storage, self.schema, self.folder = LocalStorage(str(folder)), table, folder
         partition = settings.pop("partition", {})
-        naming = Naming(Run("run", "f" * 16, "0", NOW_MS), UnitKey("", None))
-        self.writer = FileWriter(self.storage, table, naming, partition, now_ms=NOW_MS, **settings)
+        naming = DeltaNaming(Run("run", "f" * 16, "0", NOW_MS), UnitKey("", None))
+        self.writer = DeltaFileWriter(self.storage, table, naming, partition, now_ms=NOW_MS, **settings)
 
-    def write(self, *chunks: pa.Table, **limit: int) -> list[WrittenFile]:
+    def write(self, *chunks: pa.Table, **limit: int) -> list[WrittenDeltaFile]:
         return self.writer.write(iter(chunks), **(limit or {"rows_per_file": 10**6}))
 
-    def read(self, file: WrittenFile, **partition: object) -> pa.Table:
-        stored = DataFile(str(file.add["path"]), file.name, file.bytes, file.rows, None, None, {}, file.add)
+    def read(self, file: WrittenDeltaFile, **partition: object) -> pa.Table:
+        stored = DeltaDataFile(str(file.add["path"]), file.name, file.bytes, file.rows, None, None, {}, file.add)
         unit = DeltaUnit(UnitKey("", None), partition, {}, (stored,), self.schema)
-        return FileReader(self.storage, unit, stored).read()
+        return DeltaFileReader(self.storage, unit, stored).read()
 
-    def footer(self, file: WrittenFile) -> pq.FileMetaData:
+    def footer(self, file: WrittenDeltaFile) -> pq.FileMetaData:
         return pq.read_metadata(self.folder / file.name)
 
 
@@ -106,8 +106,8 @@ def test_rows_of_every_type_are_read_as_they_were_written(rows: list[dict[str, A
         assert writing.read(file).equals(table)
 
 
-def mapped(name: str, number: int, kind: pa.DataType, stored: pa.DataType) -> Field:
-    return Field(name, f"col-{number}", number, kind, stored, True)
+def mapped(name: str, number: int, kind: pa.DataType, stored: pa.DataType) -> DeltaField:
+    return DeltaField(name, f"col-{number}", number, kind, stored, True)
 
 
 def with_id(name: str, kind: pa.DataType, number: int) -> "pa.Field[Any]":
@@ -186,7 +186,7 @@ def test_the_add_action_says_what_the_file_is(tmp_path: Path) -> None:
 
     (file,) = writing.write(rows)
 
-    stats = FileStats(table)
+    stats = DeltaFileStats(table)
     stats.add(rows)
     assert file.add == {
         "path": str(file.add["path"]), "partitionValues": partition, "size": (tmp_path / file.name).stat().st_size,
@@ -229,7 +229,7 @@ def test_a_null_where_none_may_be_is_told(tmp_path: Path) -> None:
         writing.write(pa.table({"n": [1, None]}))
 
 
-def order(writing: Writing, files: list[WrittenFile]) -> list[int]:
+def order(writing: Writing, files: list[WrittenDeltaFile]) -> list[int]:
     return [n for file in files for n in writing.read(file).column("n").to_pylist()]
 
 

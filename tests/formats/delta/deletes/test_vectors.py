@@ -19,11 +19,11 @@ from tests.formats.delta.hand_made import z85
 
 from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes import vectors
 from nightkeep.formats.delta.deletes import z85 as ours
-from nightkeep.formats.delta.deletes.vectors import VectorWriter, decode, encode, read_vector, vector_file
-from nightkeep.formats.delta.metadata.snapshot import DataFile, Vector, VectorKind, load
+from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, decode, encode, read_vector, vector_file
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, Vector, VectorStorage, load
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 
@@ -32,8 +32,8 @@ PORTABLE, NATIVE = struct.pack("<i", 1681511377), struct.pack("<i", 1681511376)
 POSITIONS = st.integers(0, MAX_POSITION) | st.integers(0, 300_000)
 
 
-def file_with(vector: Vector | None, rows: int | None = MAX_POSITION + 1) -> DataFile:
-    return DataFile("part%200.parquet", "part 0.parquet", 1, rows, vector, None, {}, {})
+def file_with(vector: Vector | None, rows: int | None = MAX_POSITION + 1) -> DeltaDataFile:
+    return DeltaDataFile("part%200.parquet", "part 0.parquet", 1, rows, vector, None, {}, {})
 
 
 @st.composite
@@ -56,7 +56,7 @@ def test_z85_is_that_of_the_rfc(data: bytes) -> None:
 
 def test_z85_of_the_rfc_and_of_the_protocol() -> None:
     assert ours.encode(bytes.fromhex("864FD26FB559F75B")) == "HelloWorld"
-    vector = Vector(VectorKind.RELATIVE, "ab^-aqEH.-t@S}K{vb[*k^", 4, 40, 6)
+    vector = Vector(VectorStorage.RELATIVE, "ab^-aqEH.-t@S}K{vb[*k^", 4, 40, 6)
     assert vector_file(vector) == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     bare = dataclasses.replace(vector, place=vector.place[2:])
     assert vector_file(bare) == "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -131,7 +131,7 @@ def test_vectors_are_packed_and_read_back(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(vectors, "PACKED_BYTES", 20_000)
     storage = LocalStorage(str(tmp_path))
     bitmaps = [BitMap64(range(0, 50_000 + n, 3)) for n in range(5)] + [BitMap64([7]), BitMap64()]
-    writer = VectorWriter(storage, "nk-token-0")
+    writer = DeltaVectorWriter(storage, "nk-token-0")
 
     found = [writer.add(bitmap) for bitmap in bitmaps]
     names = writer.close()
@@ -143,12 +143,12 @@ def test_vectors_are_packed_and_read_back(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_writer_of_nothing_writes_nothing(tmp_path: Path) -> None:
-    assert VectorWriter(LocalStorage(str(tmp_path)), "p").close() == ()
+    assert DeltaVectorWriter(LocalStorage(str(tmp_path)), "p").close() == ()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_vector_without_prefix_is_in_the_tables_folder(tmp_path: Path) -> None:
-    writer = VectorWriter(LocalStorage(str(tmp_path)), "")
+    writer = DeltaVectorWriter(LocalStorage(str(tmp_path)), "")
     vector = writer.add(BitMap64([1]))
 
     assert writer.close() == tuple(path.name for path in tmp_path.glob("deletion_vector_*.bin"))
@@ -160,7 +160,7 @@ def test_a_file_without_a_vector_has_lost_no_row(tmp_path: Path) -> None:
 
 
 def inline(payload: bytes, rows: int) -> Vector:
-    return Vector(VectorKind.INLINE, ours.encode(payload), None, len(payload), rows)
+    return Vector(VectorStorage.INLINE, ours.encode(payload), None, len(payload), rows)
 
 
 def test_inline_vectors(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_positions_beyond_the_file_are_refused(tmp_path: Path) -> None:
 def stored(tmp_path: Path) -> Iterator[tuple[LocalStorage, Path, Vector, BitMap64]]:
     """A file of two vectors, of which the second is looked at."""
     storage, held = LocalStorage(str(tmp_path)), BitMap64([*range(40, 60), 99])
-    writer = VectorWriter(storage, "p")
+    writer = DeltaVectorWriter(storage, "p")
     writer.add(BitMap64([1, 2]))
     vector = writer.add(held)
     (name,) = writer.close()
@@ -205,14 +205,14 @@ def test_absolute_places_are_uris(tmp_path: Path, stored: tuple[LocalStorage, Pa
     other.parent.mkdir()
     path.rename(other)
     for place in (other.as_uri(), other.as_uri().removeprefix("file://")):
-        moved = Vector(VectorKind.ABSOLUTE, place, vector.offset, vector.bytes, vector.rows)
+        moved = Vector(VectorStorage.ABSOLUTE, place, vector.offset, vector.bytes, vector.rows)
         assert vector_file(moved) is None
         assert read_vector(storage, file_with(moved, 100)) == held
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/v.bin", "abfss://c@a.dfs.core.windows.net/v.bin", "v.bin"])
 def test_places_elsewhere_are_refused_by_name(tmp_path: Path, place: str) -> None:
-    vector = Vector(VectorKind.ABSOLUTE, place, 1, 10, 1)
+    vector = Vector(VectorStorage.ABSOLUTE, place, 1, 10, 1)
     with pytest.raises(RefusedTable, match=place):
         read_vector(LocalStorage(str(tmp_path)), file_with(vector))
 
@@ -260,7 +260,7 @@ def test_no_descriptor_that_says_otherwise_gives_a_vector(
 def test_a_place_that_ends_in_no_uuid_is_corrupt(tmp_path: Path) -> None:
     for place in ("short", "x" * 19 + "~", "#" * 20):
         with pytest.raises(CorruptMetadata, match="a UUID in Z85"):
-            read_vector(LocalStorage(str(tmp_path)), file_with(Vector(VectorKind.RELATIVE, place, 1, 10, 1)))
+            read_vector(LocalStorage(str(tmp_path)), file_with(Vector(VectorStorage.RELATIVE, place, 1, 10, 1)))
 
 
 def test_delta_sparks_bytes_are_written_as_they_are() -> None:
@@ -270,7 +270,7 @@ def test_delta_sparks_bytes_are_written_as_they_are() -> None:
         storage = LocalStorage(str(GOLDEN / name / "table"))
         for unit in load(Address("delta", storage.root, name), storage).units:
             for file in unit.files:
-                if file.vector is None or file.vector.kind is VectorKind.INLINE:
+                if file.vector is None or file.vector.kind is VectorStorage.INLINE:
                     continue
                 payload = encode(read_vector(storage, file))
                 record = struct.pack(">i", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
@@ -284,7 +284,7 @@ def test_delta_sparks_bytes_are_written_as_they_are() -> None:
 def test_names_are_those_of_their_uuids(tmp_path: Path) -> None:
     unique = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
     place = "nk-x" + ours.encode(unique.bytes)
-    assert vector_file(Vector(VectorKind.RELATIVE, place, 1, 1, 1)) == f"nk-x/deletion_vector_{unique}.bin"
+    assert vector_file(Vector(VectorStorage.RELATIVE, place, 1, 1, 1)) == f"nk-x/deletion_vector_{unique}.bin"
 
 
 def test_the_engines_hide_what_our_vectors_hide(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_the_engines_hide_what_our_vectors_hide(delta_spark: DeltaSpark, lakes: 
     storage = LocalStorage(str(tmp_path))
     (unit,) = load(Address("delta", str(tmp_path), "t"), storage).units
     deleted = [BitMap64([0, 7, rows - 1]), BitMap64(range(1_000, 150_000)), BitMap64(range(0, rows, 3)), BitMap64([5])]
-    writer = VectorWriter(storage, "nk-token-0")
+    writer = DeltaVectorWriter(storage, "nk-token-0")
     added = [writer.add(bitmap) for bitmap in deleted[:3]] + [inline(encode(deleted[3]), 1)]
     (name,) = writer.close()
     actions = [{"commitInfo": {"timestamp": 1_795_000_000_000, "operation": "DELETE", "operationParameters": {}}}]
@@ -312,7 +312,7 @@ def test_the_engines_hide_what_our_vectors_hide(delta_spark: DeltaSpark, lakes: 
     text = "".join(json.dumps(action) + "\n" for action in actions)
     (tmp_path / "_delta_log" / f"{4:020d}.json").write_text(text)
 
-    starts = [FileReader(storage, unit, file).read().column("n").to_numpy() for file in unit.files]
+    starts = [DeltaFileReader(storage, unit, file).read().column("n").to_numpy() for file in unit.files]
     kept = [np.delete(values, list(bitmap)) for values, bitmap in zip(starts, deleted, strict=True)]
     everything = np.concatenate(kept)
     expected = (len(everything), int(everything.sum()))

@@ -17,7 +17,7 @@ from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.gate.proof_parts import pieces
 from nightkeep.formats.delta.metadata import log_state
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.replay import State
+from nightkeep.formats.delta.metadata.replay import LogState
 from nightkeep.model import (
     Address,
     Candidate,
@@ -202,7 +202,7 @@ def test_the_gate_catches_a_file_that_the_reader_misses_on_both_sides(
     replay = log_state.replay
     (lost, *_) = (path for path in made.live() if DAYS[0] in path)
 
-    def forgetful(*arguments: Any) -> State:
+    def forgetful(*arguments: Any) -> LogState:
         state = replay(*arguments)
         return replace(state, adds=tuple(add for add in state.adds if add["path"] != lost))
 

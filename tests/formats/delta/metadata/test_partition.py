@@ -17,7 +17,7 @@ from tests.formats.delta.hand_log import HandLog, add
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.metadata.locations import log_path
 from nightkeep.formats.delta.metadata.partition import folder, key_text, stored, typed
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, load
 from nightkeep.model import Address
 from nightkeep.sql_text.partition_filter import partition_filter
@@ -26,10 +26,10 @@ from nightkeep.storage import LocalStorage
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta"
 
 
-def schema(mapping: ColumnMapping = ColumnMapping.NONE, **types: pa.DataType) -> TableSchema:
+def schema(mapping: ColumnMapping = ColumnMapping.NONE, **types: pa.DataType) -> DeltaSchema:
     prefix = "" if mapping is ColumnMapping.NONE else "col-"
-    fields = (Field(name, f"{prefix}{name}", None, kind, kind, True) for name, kind in types.items())
-    return TableSchema(tuple(fields), tuple(types), mapping, {})
+    fields = (DeltaField(name, f"{prefix}{name}", None, kind, kind, True) for name, kind in types.items())
+    return DeltaSchema(tuple(fields), tuple(types), mapping, {})
 
 
 def golden(name: str) -> DeltaSnapshot:

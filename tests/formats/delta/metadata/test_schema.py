@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, RowTracking, TableSchema, parse_schema
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, RowTracking, parse_schema
 from nightkeep.formats.delta.metadata.types import FIELD_ID, widens
 
 ALL = {
@@ -31,7 +31,7 @@ def column(
 
 def parse(
     *columns: dict[str, Any], partition: tuple[str, ...] = (), features: tuple[str, ...] = (), **properties: str
-) -> TableSchema:
+) -> DeltaSchema:
     """Properties are without the prefix `delta.`, with _ for a dot."""
     metadata = {
         "schemaString": json.dumps({"type": "struct", "fields": list(columns)}),

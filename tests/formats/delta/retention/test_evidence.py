@@ -14,18 +14,18 @@ from tests.retention.damage import fuzz, pieces
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome, Run
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder, Swept
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep
 
 COMMIT = "_delta_log/{:020d}.json"
 
 
-def swept(table: Path, mode: Mode = Mode.DRY_RUN) -> tuple[Swept, set[str]]:
+def swept(table: Path, mode: SweepMode = SweepMode.DRY_RUN) -> tuple[SweepResult, set[str]]:
     """Two months later, by a store's clock that is the same."""
     run = run_of()
     late = Run(run.run_id, run.token, run.attempt, later_ms())
-    with closing(InlineSets()) as sets:
+    with closing(MemorySets()) as sets:
         told = sweep(opened(table), SweepOrder(mode, max_share=1.0), late, sets=sets, clock=lambda: now_ms(table))
         return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
@@ -54,9 +54,9 @@ def rewritten(path: Path, **info: object) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.QUARANTINE, Mode.DELETE])
+@pytest.mark.parametrize("mode", [SweepMode.DRY_RUN, SweepMode.QUARANTINE, SweepMode.DELETE])
 @pytest.mark.parametrize("name", ["optimize", "partition_paths"], ids=["checksums", "metrics alone"])
-def test_a_commit_that_lost_a_file_ends_the_sweep(name: str, mode: Mode, tmp_path: Path) -> None:
+def test_a_commit_that_lost_a_file_ends_the_sweep(name: str, mode: SweepMode, tmp_path: Path) -> None:
     table = golden_copy(name, tmp_path)
     left = leave(table)
     cut(table / COMMIT.format(1))
@@ -102,7 +102,7 @@ def test_a_commit_of_another_table_in_its_place_is_no_evidence(tmp_path: Path) -
     donor = next(path for path in sorted(other.glob("_delta_log/*.json")) if b"SET TBLPROPERTIES" in path.read_bytes())
     rewritten(donor, readVersion=0)
     shutil.copyfile(donor, table / COMMIT.format(1))
-    done, _ = swept(table, Mode.DELETE)
+    done, _ = swept(table, SweepMode.DELETE)
     assert done.outcome is Outcome.REFUSED and "it is of table" in done.reason
 
 
@@ -124,7 +124,7 @@ def test_a_commit_that_removes_files_of_another_table_is_no_evidence(name: str, 
     donor.write_text("\n".join(lines))
     rewritten(donor, readVersion=version - 1, operationMetrics={"numAddedFiles": "0", "numDeletionVectorsAdded": "0"})
     shutil.copyfile(donor, table / COMMIT.format(version))
-    done, _ = swept(table, Mode.DELETE)
+    done, _ = swept(table, SweepMode.DELETE)
     assert done.outcome is Outcome.REFUSED and "files that it removes" in done.reason
     assert all((table / each).exists() for each in left)
 
@@ -139,7 +139,7 @@ def test_a_commit_that_is_older_than_the_one_before_it_is_no_evidence(
     path = table / COMMIT.format(2)
     before = json.loads((table / COMMIT.format(1)).read_text().splitlines()[0])["commitInfo"]["timestamp"]
     rewritten(path, timestamp=before - early_ms)
-    done, _ = swept(table, Mode.DELETE)
+    done, _ = swept(table, SweepMode.DELETE)
     assert (done.outcome is Outcome.VERIFIED) is evident and ("it was made at" in str(done.reason)) is not evident
 
 
@@ -155,7 +155,7 @@ def test_a_remove_of_a_file_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
         gone = {"path": path, "dataChange": True, "deletionTimestamp": later_ms()}
         lines = ({"commitInfo": {**told, "txnId": f"of {number}"}}, {"remove": gone})
         (table / COMMIT.format(number)).write_text("".join(json.dumps(line) + "\n" for line in lines))
-        done, _ = swept(table, Mode.DRY_RUN)
+        done, _ = swept(table, SweepMode.DRY_RUN)
         assert ("files that it removes" in done.reason) is (number == 6)
 
 
@@ -170,14 +170,14 @@ def test_commits_that_tell_no_metrics_need_a_checksum(checksums: bool, tmp_path:
         path.unlink()
 
     dry, orphans = swept(table)
-    done, _ = swept(table, Mode.DELETE)
+    done, _ = swept(table, SweepMode.DELETE)
 
     assert left <= orphans and dry.outcome is Outcome.SKIPPED
     assert ("deleting would be refused" in dry.reason) is not checksums
     assert done.outcome is (Outcome.VERIFIED if checksums else Outcome.REFUSED)
     assert all((table / each).exists() is not checksums for each in left)
     if not checksums:
-        assert swept(table, Mode.QUARANTINE)[0].outcome is Outcome.VERIFIED
+        assert swept(table, SweepMode.QUARANTINE)[0].outcome is Outcome.VERIFIED
 
 
 @pytest.mark.parametrize("operation", [{"a": 1}, ["WRITE"], 7])
@@ -185,7 +185,7 @@ def test_an_operation_that_is_no_text_is_no_evidence(operation: object, tmp_path
     table = golden_copy("partition_paths", tmp_path)
     leave(table)
     rewritten(table / COMMIT.format(1), operation=operation, operationMetrics=None)
-    done, _ = swept(table, Mode.DELETE)
+    done, _ = swept(table, SweepMode.DELETE)
     assert done.outcome is Outcome.REFUSED and "does not tell how many files it adds" in done.reason
 
 

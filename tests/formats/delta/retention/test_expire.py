@@ -15,8 +15,8 @@ from nightkeep.model import Outcome
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Retention
 from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
 from nightkeep.retention.file_check import presence
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 NOW = 1_795_000_000_000
 UUID = b"0123456789abcdef"
@@ -64,13 +64,13 @@ def change(name: str) -> Mapping[str, Any]:
 
 
 def expired(
-    log: Log, mode: Mode = Mode.DELETE, *, about: Callable[[Expiry], None] = lambda expiry: None, **asked: Any
+    log: Log, mode: SweepMode = SweepMode.DELETE, *, about: Callable[[Expiry], None] = lambda expiry: None, **asked: Any
 ) -> tuple[Expired, set[str]]:
     """What an expiry says, and the files that are gone since; `about` is called before anything changes."""
     before = files(log.folder).keys()
     request = ExpireRequest(NOW, **asked)
     order = ExpireOrder(mode, request, Retention(NOW, request.older_than_ms or 0, request.keep))
-    told = expire(opened(log.folder), order, run_of(), sets=InlineSets, before=about)
+    told = expire(opened(log.folder), order, run_of(), sets=MemorySets, before=about)
     return told, {name for name in before - files(log.folder).keys() if not name.startswith("_delta_log")}
 
 
@@ -83,8 +83,8 @@ def test_files_removed_before_the_tables_retention_go_with_vectors_and_change_fi
     assert expired(log)[1] == set()
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_what_is_gone_already_is_not_let_go_again(log: Log, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", SweepMode)
+def test_what_is_gone_already_is_not_let_go_again(log: Log, mode: SweepMode) -> None:
     expired(log)
     before = files(log.folder)
     told, _ = expired(log, mode, about=lambda expiry: pytest.fail("nothing is about to change"))
@@ -93,7 +93,7 @@ def test_what_is_gone_already_is_not_let_go_again(log: Log, mode: Mode) -> None:
 
 def test_a_dry_run_changes_nothing(log: Log) -> None:
     before = files(log.folder)
-    told, _ = expired(log, Mode.DRY_RUN)
+    told, _ = expired(log, SweepMode.DRY_RUN)
     assert told.outcome is Outcome.SKIPPED and told.counted is not None
     assert told.counted.orphans.files == 5
     assert files(log.folder) == before
@@ -157,7 +157,7 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
     (log.folder / DATA["a"]).unlink()
     told, orphans = swept(log.folder, keep=keep)
     assert (told.outcome, orphans) == (Outcome.UNCHANGED, set())
-    found = presence(opened(log.folder), Retention(NOW, 7 * DAY_MS, keep), sets=InlineSets, salt="x", sample=0)
+    found = presence(opened(log.folder), Retention(NOW, 7 * DAY_MS, keep), sets=MemorySets, salt="x", sample=0)
     assert found.faults == 0
 
 
@@ -187,7 +187,7 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
     ],
 )
 def test_every_version_that_stays_has_a_reason(log: Log, asked: dict[str, Any], reasons: Mapping[int, str]) -> None:
-    told, _ = expired(log, Mode.DRY_RUN, **asked)
+    told, _ = expired(log, SweepMode.DRY_RUN, **asked)
     assert dict(told.expiry.kept) == {f"version {version}": reason for version, reason in reasons.items()}
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_only_got_another_vector_goes_from_no_version(tmp_path: Path
     log.made(2, gone("a", 10, deletionVector=marks), gone("b", 10), days=10)
     (log.folder / VECTORS).write_bytes(b"x")
     log.made(3, added("a"), days=1)
-    told, _ = expired(log, Mode.DRY_RUN, keep=frozenset({1}))
+    told, _ = expired(log, SweepMode.DRY_RUN, keep=frozenset({1}))
     assert {version for version, _ in told.expiry.kept} == {f"version {version}" for version in range(4)}
-    told, _ = expired(log, Mode.DRY_RUN)
+    told, _ = expired(log, SweepMode.DRY_RUN)
     assert {version for version, _ in told.expiry.kept} == {"version 2", "version 3"}

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.formats.delta.lake import request
 from tests.formats.delta.layouts import KEY, a_file, a_snapshot
 
-from nightkeep.clustering.cubes import Layout, merging
+from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes
-from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED, cluster_tag, cube_of
 from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey
@@ -26,25 +26,25 @@ def tag(cube: str, clustering: Clustering = BY_ID) -> dict[str, str]:
     return dict(cluster_tag(clustering, cube * 16, UnitKey("")))
 
 
-def layout_of(files: list[DataFile]) -> Layout[DataFile]:
-    return Layout.of(files, SIZES, lambda file: cube_of(file, BY_ID))
+def layout_of(files: list[DeltaDataFile]) -> UnitCubes[DeltaDataFile]:
+    return UnitCubes.of(files, SIZES, lambda file: cube_of(file, BY_ID))
 
 
-def with_bounds(file: DataFile, low: int, high: int) -> DataFile:
+def with_bounds(file: DeltaDataFile, low: int, high: int) -> DeltaDataFile:
     told = {"numRecords": file.rows, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": 0}}
     return replace(file, stats=json.dumps(told))
 
 
-def cube(name: str, files: int, size: int = 1000) -> list[DataFile]:
+def cube(name: str, files: int, size: int = 1000) -> list[DeltaDataFile]:
     """Files whose ids follow each other."""
     return [with_bounds(a_file(f"{name}{n:03}", size, **tag(name)), n * 10, n * 10 + 9) for n in range(files)]
 
 
-def loose(files: int, size: int = 1000) -> list[DataFile]:
+def loose(files: int, size: int = 1000) -> list[DeltaDataFile]:
     return [with_bounds(a_file(f"new{n:03}", size), 0, 1000) for n in range(files)]
 
 
-def planned(files: list[DataFile], **asked: Any) -> PlannedUnit | None:
+def planned(files: list[DeltaDataFile], **asked: Any) -> PlannedUnit | None:
     snapshot = a_snapshot(*files)
     wanted = request(**{"target_bytes": 1000, "clustering": BY_ID, **asked})
     work = cluster_files(snapshot, snapshot.units[0], wanted)
@@ -96,7 +96,7 @@ def planned(files: list[DataFile], **asked: Any) -> PlannedUnit | None:
         ([], {"full": True}, "None"),
     ],
 )
-def test_plans_read_as_they_did(files: list[DataFile], asked: dict[str, Any], expected: str) -> None:
+def test_plans_read_as_they_did(files: list[DeltaDataFile], asked: dict[str, Any], expected: str) -> None:
     assert str(planned(files, **asked)) == expected
 
 

@@ -13,8 +13,8 @@ from nightkeep.clustering.packing import next_fit
 from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, live_bytes
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot
-from nightkeep.formats.delta.rewrite.inputs import Inputs
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot
+from nightkeep.formats.delta.rewrite.inputs import DeltaInputs
 from nightkeep.formats.delta.rewrite.layout_tags import packed_tag
 from nightkeep.formats.delta.rewrite.optimize import pack_files
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
@@ -105,7 +105,7 @@ SMALL = [a_file("a", 300), a_file("b", 200), a_file("c", 400), a_file("d", 450),
         ([], {"full": True}, "nothing"),
     ],
 )
-def test_plans_read_as_they_did(files: list[DataFile], asked: dict[str, Any], expected: str) -> None:
+def test_plans_read_as_they_did(files: list[DeltaDataFile], asked: dict[str, Any], expected: str) -> None:
     assert printed(a_snapshot(*files), request(target_bytes=TARGET, **asked)) == expected
 
 
@@ -176,10 +176,12 @@ files_of = st.lists(
 
 @given(files_of, st.booleans(), st.one_of(st.none(), st.integers(0, 2 * TARGET)), st.floats(0, 1), st.floats(0.1, 1.3))
 def test_a_second_run_finds_nothing(
-    files: list[DataFile], full: bool, small: int | None, ratio: float, shrinks: float
+    files: list[DeltaDataFile], full: bool, small: int | None, ratio: float, shrinks: float
 ) -> None:
     """Whatever files shrink or grow to when they are packed."""
-    named = [DataFile(f"f{n:02}", f"f{n:02}", f.bytes, f.rows, f.vector, None, {}, {}) for n, f in enumerate(files)]
+    named = [
+        DeltaDataFile(f"f{n:02}", f"f{n:02}", f.bytes, f.rows, f.vector, None, {}, {}) for n, f in enumerate(files)
+    ]
     asked = request(target_bytes=TARGET, full=full, min_bytes=small, max_deleted_ratio=ratio)
     again = request(target_bytes=TARGET, min_bytes=small, max_deleted_ratio=ratio)
     work = work_of(a_snapshot(*named), asked)
@@ -191,11 +193,11 @@ def test_a_second_run_finds_nothing(
     assert work_of(a_snapshot(*after), again) is None
 
 
-def outcome(files: list[DataFile], work: Work | None, shrinks: float) -> list[DataFile]:
+def outcome(files: list[DeltaDataFile], work: Work | None, shrinks: float) -> list[DeltaDataFile]:
     """The partition after the work's tasks, each having written equal files."""
     after = [file for file in files if work is None or file.name not in work.input_files]
     for number, task in enumerate(work.tasks if work else ()):
-        assert isinstance(task, PackTask) and isinstance(task.inputs, Inputs) and task.inputs.intent == Intent()
+        assert isinstance(task, PackTask) and isinstance(task.inputs, DeltaInputs) and task.inputs.intent == Intent()
         rows, size = live(task.inputs.files), sum(map(live_bytes, task.inputs.files))
         held = [rows * (n + 1) // task.into - rows * n // task.into for n in range(task.into)]
         after += [

@@ -11,7 +11,7 @@ from tests.formats.delta.lake import ROW_TRACKING, Lake, request
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.deletes.vectors import vector_file
-from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.model import Operation, Plan
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("day", pa.string())])
@@ -26,7 +26,7 @@ def lake(folder: Path, files: int = 6, properties: Mapping[str, str] | None = No
     return found
 
 
-def day(found: Lake, name: str) -> Sequence[DataFile]:
+def day(found: Lake, name: str) -> Sequence[DeltaDataFile]:
     return found.unit(f"day={name}").files
 
 

@@ -16,12 +16,12 @@ from nightkeep.errors import RefusedTable
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire
-from nightkeep.retention.orphans.memory_sets import InlineSets
+from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 SCHEMA = pa.schema([("id", pa.int64())])
-ACTING = [Mode.QUARANTINE, Mode.DELETE]
+ACTING = [SweepMode.QUARANTINE, SweepMode.DELETE]
 
 
 @pytest.fixture
@@ -63,8 +63,10 @@ def pretending(liar: Table, victim: Table) -> None:
 
 
 @pytest.mark.parametrize("outside", [False, True])
-@pytest.mark.parametrize("mode", Mode)
-def test_a_table_that_says_it_is_another_sweeps_nothing_of_it(mode: Mode, outside: bool, warehouse: Warehouse) -> None:
+@pytest.mark.parametrize("mode", SweepMode)
+def test_a_table_that_says_it_is_another_sweeps_nothing_of_it(
+    mode: SweepMode, outside: bool, warehouse: Warehouse
+) -> None:
     liar, victim = made(warehouse, "a"), made(warehouse, "b")
     pretending(liar, victim)
     before = files(victim)
@@ -75,8 +77,10 @@ def test_a_table_that_says_it_is_another_sweeps_nothing_of_it(mode: Mode, outsid
     assert files(victim) == before
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_what_no_table_of_the_catalog_claims_is_vouched_for_or_left_alone(mode: Mode, warehouse: Warehouse) -> None:
+@pytest.mark.parametrize("mode", SweepMode)
+def test_what_no_table_of_the_catalog_claims_is_vouched_for_or_left_alone(
+    mode: SweepMode, warehouse: Warehouse
+) -> None:
     """A table of another catalog, say."""
     liar, victim = made(warehouse, "a"), made(warehouse, "b")
     pretending(liar, victim)
@@ -107,14 +111,16 @@ def test_a_table_that_says_it_is_another_lets_none_of_its_files_expire(warehouse
 
 def expired(table: Table, **order: Any) -> Any:
     now = now_ms()
-    asked = ExpireOrder(Mode.DELETE, ExpireRequest(now, older_than_ms=0, retain_last=1), Retention(now, 0), **order)
-    return expire(opened(table), asked, Run("expire", "0" * 16, "a", now), sets=InlineSets, before=lambda _: None)
+    asked = ExpireOrder(
+        SweepMode.DELETE, ExpireRequest(now, older_than_ms=0, retain_last=1), Retention(now, 0), **order
+    )
+    return expire(opened(table), asked, Run("expire", "0" * 16, "a", now), sets=MemorySets, before=lambda _: None)
 
 
 def test_a_forged_quarantine_of_a_table_brings_nothing_into_another(warehouse: Warehouse, tmp_path: Path) -> None:
     liar, victim = made(warehouse, "a"), made(warehouse, "b")
     planted(liar, f"data/00000-0-{UUID}-00001.parquet")
-    assert swept(liar, Mode.QUARANTINE).swept.acted.files == 1
+    assert swept(liar, SweepMode.QUARANTINE).swept.acted.files == 1
     (plan,) = folder(liar).glob("_nightkeep/quarantine/*/plan-00000.jsonl")
     head, line = map(json.loads, plan.read_text().splitlines())
     before = files(victim)
@@ -130,7 +136,7 @@ def test_a_forged_quarantine_of_a_table_brings_nothing_into_another(warehouse: W
 def test_a_quarantine_of_another_table_is_not_purged(warehouse: Warehouse) -> None:
     liar, victim = made(warehouse, "a"), made(warehouse, "b")
     planted(victim, f"data/00000-0-{UUID}-00001.parquet")
-    assert swept(victim, Mode.QUARANTINE).swept.acted.files == 1
+    assert swept(victim, SweepMode.QUARANTINE).swept.acted.files == 1
     pretending(liar, victim)
     catalog(warehouse).drop_table("db.b")
     before = files(victim)
@@ -143,9 +149,9 @@ def test_a_table_in_the_folder_of_another_is_left_alone(warehouse: Warehouse) ->
     inner = made(warehouse, "b", f"{warehouse.location}/db/a/data/deeper")
     orphan = planted(outer, f"data/00000-0-{UUID}-00001.parquet")
     planted(inner, f"data/00000-0-{UUID}-00002.parquet", f"00000-0-{UUID}-00003.parquet")
-    assert swept(outer, Mode.DELETE).orphans.keys() == orphan
+    assert swept(outer, SweepMode.DELETE).orphans.keys() == orphan
     with pytest.raises(RefusedTable, match=r"claimed by table db\.a"):
-        swept(inner, Mode.DELETE)
+        swept(inner, SweepMode.DELETE)
 
 
 def test_a_table_that_is_registered_twice_is_left_alone(warehouse: Warehouse) -> None:
@@ -153,7 +159,7 @@ def test_a_table_that_is_registered_twice_is_left_alone(warehouse: Warehouse) ->
     catalog(warehouse).register_table("db.again", f"file://{table.metadata}")
     planted(table, f"data/00000-0-{UUID}-00001.parquet")
     with pytest.raises(RefusedTable, match=r"claimed by table db\.again"):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
 
 
 def test_new_files_go_into_no_folder_that_another_table_claims(warehouse: Warehouse) -> None:
@@ -173,5 +179,5 @@ def test_an_honest_table_beside_others_is_swept(warehouse: Warehouse) -> None:
     table = made(warehouse, "a")
     made(warehouse, "ab")
     orphan = planted(table, f"data/00000-0-{UUID}-00001.parquet")
-    done = swept(table, Mode.DELETE)
+    done = swept(table, SweepMode.DELETE)
     assert (done.swept.outcome, done.orphans.keys()) == (Outcome.VERIFIED, orphan)

@@ -15,7 +15,7 @@ from tests.formats.iceberg.sweeping import aged, now_ms, swept
 
 from nightkeep.errors import EvidenceError
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def test_an_answer_that_is_not_what_the_file_says_stops_sweep_and_expiry(
             ours.territory,
             lambda: ours.roots(Retention(0, 0)),
             lambda: ours.expiry(ExpireRequest(now_ms())),
-            lambda: swept(table, Mode.DELETE, of=ours),
+            lambda: swept(table, SweepMode.DELETE, of=ours),
         ):
             with pytest.raises(EvidenceError, match=r"catalog's answer: expected .*metadata\.json.*not alike in"):
                 look()

@@ -19,9 +19,9 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.commit.commit_changes import Edits, change_of, retired_positional
 from nightkeep.formats.iceberg.commit.summary import totals
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, ManifestContent, NewFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, ManifestContent, NewFile
 from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
-from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit, Target
+from nightkeep.formats.iceberg.metadata.pending_changes import DeleteTarget, IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import Intent, Operation, Outcome, UnitKey
 
@@ -277,14 +277,16 @@ def needed(case: Case, number: int) -> bool:
 @given(case=cases)
 def test_equality_deletes_go_once_nothing_needs_them(hand_made: IcebergSnapshot, case: Case) -> None:
     files = {path: content_file(path, sequence) for path, sequence in case.files.items()}
-    equality = {path: content_file(path, number, Content.EQUALITY_DELETES) for path, number in case.equality.items()}
+    equality = {
+        path: content_file(path, number, FileContent.EQUALITY_DELETES) for path, number in case.equality.items()
+    }
     unit = replace(hand_made.units[0], files=tuple(files.values()), positional=(), equality=tuple(equality.values()))
     removed = tuple(file for path, file in files.items() if path in case.removed)
     added = tuple(new_file(sequence) for sequence in case.added)
     intent = Intent(Operation.OPTIMIZE)
     edit = IcebergEdit(case.planned, intent, removed, added, settled=case.settled - case.removed)
     change = change_of(replace(hand_made, units=(unit,)), Edits((edit,), (unit.key,)))
-    gone = {file.path for file in change.removed if file.content is Content.EQUALITY_DELETES}
+    gone = {file.path for file in change.removed if file.content is FileContent.EQUALITY_DELETES}
     assert gone == {path for path, number in case.equality.items() if not needed(case, number)}
 
 
@@ -294,7 +296,7 @@ def hand_made(kept: Kept) -> IcebergSnapshot:
 
 
 def content_file(
-    path: str, number: int, content: Content = Content.DATA, *, referenced: str | None = None, **raw: Any
+    path: str, number: int, content: FileContent = FileContent.DATA, *, referenced: str | None = None, **raw: Any
 ) -> ContentFile:
     return ContentFile(
         content, path, path, "parquet", 0, (DAYS[0],), 10, 100, number, number, 1, referenced=referenced, raw=raw
@@ -302,7 +304,7 @@ def content_file(
 
 
 def new_file(sequence: int | None) -> NewFile:
-    return NewFile(Content.DATA, 0, {"file_path": "new", "partition": (DAYS[0],)}, sequence)
+    return NewFile(FileContent.DATA, 0, {"file_path": "new", "partition": (DAYS[0],)}, sequence)
 
 
 def named(low: str, high: str) -> dict[str, dict[int, bytes]]:
@@ -310,9 +312,9 @@ def named(low: str, high: str) -> dict[str, dict[int, bytes]]:
     return {"lower_bounds": {field: low.encode()}, "upper_bounds": {field: high.encode()}}
 
 
-POSITIONAL = Content.POSITION_DELETES
+POSITIONAL = FileContent.POSITION_DELETES
 OTHER = IcebergEdit(9, Intent(Operation.OPTIMIZE))
-FOLDED = IcebergEdit(9, Intent(Operation.PERSIST_DELETES), targets=(Target("f1", frozenset({("d", None)})),))
+FOLDED = IcebergEdit(9, Intent(Operation.PERSIST_DELETES), targets=(DeleteTarget("f1", frozenset({("d", None)})),))
 RETIRED: dict[str, tuple[ContentFile, IcebergEdit, bool]] = {
     "of a file that stays": (content_file("d", 3, POSITIONAL, referenced="f1"), OTHER, False),
     "of a file that is not live": (content_file("d", 3, POSITIONAL, referenced="f7"), OTHER, True),

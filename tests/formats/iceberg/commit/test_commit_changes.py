@@ -13,7 +13,7 @@ from nightkeep.formats.iceberg.gate import scan
 from nightkeep.formats.iceberg.metadata import positional_deletes
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.delete_index import index_deletes
-from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit, Target
+from nightkeep.formats.iceberg.metadata.pending_changes import DeleteTarget, IcebergEdit
 from nightkeep.formats.iceberg.metadata.positional_deletes import Identity, positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite import hidden_rows
@@ -87,7 +87,7 @@ def test_deletes_are_those_that_a_look_at_every_pair_finds(unit: IcebergUnit) ->
 def test_what_holds_for_no_file_that_is_left_goes(unit: IcebergUnit, removed: set[str], folded: set[int]) -> None:
     gone = tuple(file for file in unit.files if file.path[1:] in removed)
     targets = [
-        Target(file.path, frozenset((f"/r{number}", None) for number in folded))
+        DeleteTarget(file.path, frozenset((f"/r{number}", None) for number in folded))
         for file in unit.files[:2]
         if file not in gone
     ]

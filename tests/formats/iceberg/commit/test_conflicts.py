@@ -15,7 +15,7 @@ from tests.support.unlucky_tables import Overtaken
 
 from nightkeep.formats.iceberg.commit.commit_changes import change_of
 from nightkeep.formats.iceberg.commit.conflicts import edits_of
-from nightkeep.formats.iceberg.metadata.content_files import Content
+from nightkeep.formats.iceberg.metadata.content_files import FileContent
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.model import (
     Committed,
@@ -295,7 +295,7 @@ def test_deletes_stay_for_rows_that_others_moved_after_we_looked_at_them(lake: L
     after = replace(head, units=tuple(others if each.key == unit.key else each for each in head.units))
     assert not table.conflicts(planned, after, rewrites)
     removed = change_of(after, edits_of(rewrites)).removed
-    assert not [file for file in removed if file.content is Content.EQUALITY_DELETES]
+    assert not [file for file in removed if file.content is FileContent.EQUALITY_DELETES]
 
 
 def edit_of(rewrite: Rewrite) -> IcebergEdit:

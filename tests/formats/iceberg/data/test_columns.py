@@ -36,10 +36,10 @@ from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping, schem
 from tests.formats.iceberg.shown import canonical_rows, shown, snapshot_of
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.conform import conform
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.storage import LocalStorage
 
 EVERY = [
@@ -324,14 +324,25 @@ class Written:
         self.storage = LocalStorage(str(folder))
         pq.write_table(held, folder / "f.parquet", **settings)
         current = Schema(*fields)
-        self.schema = TableSchema("db.t", 3, f"file:{folder}", current, {0: current}, {0: PartitionSpec()}, 0, {})
+        self.schema = IcebergSchema("db.t", 3, f"file:{folder}", current, {0: current}, {0: PartitionSpec()}, 0, {})
         self.file = ContentFile(
-            Content.DATA, "file:/f.parquet", "f.parquet", "parquet", 0, (), held.num_rows, 1, 5, 5, 1, first_row_id=100
+            FileContent.DATA,
+            "file:/f.parquet",
+            "f.parquet",
+            "parquet",
+            0,
+            (),
+            held.num_rows,
+            1,
+            5,
+            5,
+            1,
+            first_row_id=100,
         )
 
     @property
-    def reader(self) -> FileReader:
-        return FileReader(self.storage, self.schema, self.file)
+    def reader(self) -> IcebergFileReader:
+        return IcebergFileReader(self.storage, self.schema, self.file)
 
 
 def with_id(name: str, kind: pa.DataType, number: int) -> "pa.Field[Any]":
@@ -396,7 +407,7 @@ def test_keys_are_read_by_id_wherever_they_are(tmp_path: Path) -> None:
 
 def test_an_equality_delete_file_holds_its_own_keys(tmp_path: Path) -> None:
     written = Written(tmp_path, numbered(3).select(["n"]), *NUMBERS)
-    written.file = replace(written.file, content=Content.EQUALITY_DELETES, equality_ids=(1, 2))
+    written.file = replace(written.file, content=FileContent.EQUALITY_DELETES, equality_ids=(1, 2))
 
     assert [piece.column("1").to_pylist() for piece in written.reader.keys([1])] == [[0, 1, 2]]
     with pytest.raises(CorruptMetadata, match=r"f.parquet: expected a column with field id 2, found none"):

@@ -29,13 +29,13 @@ from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping
 from tests.drivers.iceberg_tables import struct as structs
 from tests.formats.iceberg.shown import STORAGE, only_unit, snapshot_of
 
-from nightkeep.formats.iceberg.data.columns import FileReader
-from nightkeep.formats.iceberg.data.file_statistics import FileStats
-from nightkeep.formats.iceberg.data.write import FileWriter
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
+from nightkeep.formats.iceberg.data.file_statistics import IcebergFileStats
+from nightkeep.formats.iceberg.data.write import IcebergFileWriter
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.leaf_columns import StatsModes, leaves
-from nightkeep.formats.iceberg.metadata.naming import Naming
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.model import Run
 
 RUN = Run("run", "0123456789ab", 1, 0)
@@ -119,8 +119,8 @@ def rewritten(table: Table) -> list[tuple[list[dict[str, Any]], tuple[ContentFil
         fields = tuple(unit.schema.current.fields)
         ours = []
         for file in unit.files:
-            stats = FileStats(fields, StatsModes(unit.schema))
-            reader = FileReader(STORAGE, unit.schema, file)
+            stats = IcebergFileStats(fields, StatsModes(unit.schema))
+            reader = IcebergFileReader(STORAGE, unit.schema, file)
             for batch in reader.batches([field.name for field in fields], batch_rows=3):
                 stats.add(batch)
             ours.append(stats.metrics())
@@ -173,22 +173,22 @@ def test_modes_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse, 
 
     assert told(ours[0]) == safer(told(file.raw), uuids_of(table))
     unit = only_unit(table)
-    rows = FileReader(STORAGE, unit.schema, file).read()
-    writer = FileWriter(STORAGE, unit.schema, Naming(RUN), spec_id=0, values=())
+    rows = IcebergFileReader(STORAGE, unit.schema, file).read()
+    writer = IcebergFileWriter(STORAGE, unit.schema, IcebergNaming(RUN), spec_id=0, values=())
     (written,) = writer.write([rows], rows_per_file=100)
     sizes = written.file.raw["column_sizes"]
     assert isinstance(sizes, dict)
     assert sizes.keys() - {2147483540, 2147483539} == file.raw["column_sizes"].keys()
 
 
-def table_of(*fields: NestedField, **properties: str) -> TableSchema:
+def table_of(*fields: NestedField, **properties: str) -> IcebergSchema:
     schema = Schema(*fields)
-    return TableSchema("db.t", 2, "/t", schema, {0: schema}, {0: PartitionSpec()}, 0, properties)
+    return IcebergSchema("db.t", 2, "/t", schema, {0: schema}, {0: PartitionSpec()}, 0, properties)
 
 
 def metrics(kind: IcebergType, *chunks: pa.Array, **properties: str) -> dict[str, Any]:  # type: ignore[type-arg]
     schema = table_of(NestedField(1, "c", kind), **properties)
-    stats = FileStats(tuple(schema.current.fields), StatsModes(schema))
+    stats = IcebergFileStats(tuple(schema.current.fields), StatsModes(schema))
     for chunk in chunks:
         stats.add(pa.table({"c": chunk}))
     return stats.metrics()
@@ -245,7 +245,7 @@ def test_bounds_of_floats_hold_for_every_order_of_nan_and_zeros(chunks: list[lis
 
 def test_values_below_a_null_struct_are_null() -> None:
     schema = table_of(NestedField(1, "s", StructType(NestedField(2, "f", DoubleType(), required=True))))
-    stats = FileStats(tuple(schema.current.fields), StatsModes(schema))
+    stats = IcebergFileStats(tuple(schema.current.fields), StatsModes(schema))
     held = pa.StructArray.from_arrays([pa.array([1.0, 2.0, 3.0])], ["f"], mask=pa.array([False, True, False]))
     stats.add(pa.table({"s": held}))
 

@@ -38,11 +38,11 @@ from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping, struc
 from tests.formats.iceberg.shown import STORAGE, canonical_rows, only_unit, shown
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.iceberg.data.columns import LAST_UPDATED, ROW_ID, FileReader
-from nightkeep.formats.iceberg.data.write import FileWriter, Lineage, WrittenFile
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
-from nightkeep.formats.iceberg.metadata.naming import Naming
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.data.columns import LAST_UPDATED, ROW_ID, IcebergFileReader
+from nightkeep.formats.iceberg.data.write import IcebergFileWriter, Lineage, WrittenIcebergFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.kernels import row_groups
 from nightkeep.model import Run
 
@@ -69,7 +69,7 @@ ROWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def committed(table: Table, files: Sequence[WrittenFile]) -> None:
+def committed(table: Table, files: Sequence[WrittenIcebergFile]) -> None:
     """Put by pyiceberg into one snapshot, in place of every file there is."""
     with pyiceberg_catalog(table.warehouse) as catalog:
         loaded = catalog.load_table(table.name)
@@ -96,7 +96,7 @@ def test_engines_read_what_we_write(
     iceberg_java.create(table, COLUMNS, Layout(properties={"write.parquet.compression-codec": codec}))
     iceberg_java.append(table, ROWS)
     expected, unit = iceberg_java.read(table), only_unit(table)
-    writer = FileWriter(STORAGE, unit.schema, Naming(RUN), spec_id=0, values=())
+    writer = IcebergFileWriter(STORAGE, unit.schema, IcebergNaming(RUN), spec_id=0, values=())
     rows = shown(table)
 
     files = writer.write([rows], rows_per_file=2)
@@ -109,7 +109,7 @@ def test_engines_read_what_we_write(
     # A type that Spark does not know: it reads no file that has such a column.
     iceberg_java.alter(table, {"change": "drop_column", "name": "at"})
     schema = only_unit(table).schema
-    writer = FileWriter(STORAGE, schema, Naming(RUN), spec_id=0, values=())
+    writer = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=0, values=())
     committed(table, writer.write([shown(table)], target_bytes=1 << 20))
     assert iceberg_spark.read(table).rows == iceberg_java.read(table).rows
 
@@ -122,7 +122,7 @@ def test_java_finds_rows_by_our_bloom_filters(iceberg_java: IcebergJava, iceberg
     iceberg_java.create(table, columns, Layout(properties=properties))
     iceberg_java.append(table, [[2 * number, {"t": f"t{number}"}, number, True] for number in range(100)])
     unit = only_unit(table)
-    writer = FileWriter(STORAGE, unit.schema, Naming(RUN), spec_id=0, values=())
+    writer = IcebergFileWriter(STORAGE, unit.schema, IcebergNaming(RUN), spec_id=0, values=())
     (file,) = writer.write([shown(table)], rows_per_file=100)
     committed(table, [file])
 
@@ -140,7 +140,7 @@ def test_spark_finds_nan_and_zeros_by_filters(
     iceberg_java.create(table, [("id", "int"), ("d", "double")])
     iceberg_java.append(table, [[0, 1.0], [1, "NaN"], [2, "-0.0"]])
     unit = only_unit(table)
-    writer = FileWriter(STORAGE, unit.schema, Naming(RUN), spec_id=0, values=())
+    writer = IcebergFileWriter(STORAGE, unit.schema, IcebergNaming(RUN), spec_id=0, values=())
     committed(table, writer.write([shown(table).sort_by("id")], rows_per_file=1))
 
     assert iceberg_spark.read(table, where="d > 5").column("id") == (1,)
@@ -148,24 +148,26 @@ def test_spark_finds_nan_and_zeros_by_filters(
     assert iceberg_spark.read(table, where="d <= 1").column("id") == (0, 2)
 
 
-def table_of(folder: Path | str, *fields: NestedField, version: int = 2, **properties: str) -> TableSchema:
+def table_of(folder: Path | str, *fields: NestedField, version: int = 2, **properties: str) -> IcebergSchema:
     schema = Schema(*fields)
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "n"), spec_id=1)
-    return TableSchema(
+    return IcebergSchema(
         "db.t", version, f"file:{folder}", schema, {0: schema}, {0: PartitionSpec(), 1: spec}, 0, properties
     )
 
 
-def written(schema: TableSchema, *chunks: pa.Table, **limit: int) -> list[WrittenFile]:
-    return FileWriter(STORAGE, schema, Naming(RUN), spec_id=0, values=()).write(chunks, **limit)
+def written(schema: IcebergSchema, *chunks: pa.Table, **limit: int) -> list[WrittenIcebergFile]:
+    return IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=0, values=()).write(chunks, **limit)
 
 
-def read(schema: TableSchema, files: Sequence[WrittenFile], names: Sequence[str]) -> list[list[Any]]:
+def read(schema: IcebergSchema, files: Sequence[WrittenIcebergFile], names: Sequence[str]) -> list[list[Any]]:
     """The columns of all files, in their order."""
     found = []
     for file in files:
-        told = ContentFile(Content.DATA, file.file.path, file.name, "parquet", 0, (), file.rows, file.bytes, 1, 1, 1)
-        found.append(FileReader(STORAGE, schema, told).read(names))
+        told = ContentFile(
+            FileContent.DATA, file.file.path, file.name, "parquet", 0, (), file.rows, file.bytes, 1, 1, 1
+        )
+        found.append(IcebergFileReader(STORAGE, schema, told).read(names))
     return [pa.concat_tables(found).column(name).to_pylist() if found else [] for name in names]
 
 
@@ -224,7 +226,7 @@ def test_properties_decide_row_groups_pages_and_levels(tmp_path: Path) -> None:
 
 def test_files_lie_where_their_partition_does(tmp_path: Path) -> None:
     schema = table_of(tmp_path, NUMBER)
-    writer = FileWriter(STORAGE, schema, Naming(RUN), spec_id=1, values=(7,), sequence_number=5)
+    writer = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=1, values=(7,), sequence_number=5)
 
     (file,) = writer.write([pa.table({"n": [7, 7]})], rows_per_file=10)
 
@@ -236,19 +238,19 @@ def test_files_lie_where_their_partition_does(tmp_path: Path) -> None:
 def test_ids_of_rows_are_carried_on(tmp_path: Path) -> None:
     schema = table_of(tmp_path, NUMBER, version=3)
     rows = pa.table({"n": [1, 2], ROW_ID: [70, 60], LAST_UPDATED: pa.array([3, None], pa.int64())})
-    writer = FileWriter(STORAGE, schema, Naming(RUN), spec_id=0, values=())
-    new = FileWriter(STORAGE, schema, Naming(RUN), spec_id=0, values=(), lineage=Lineage.NEW)
+    writer = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=0, values=())
+    new = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=0, values=(), lineage=Lineage.NEW)
 
     (file,) = writer.write([rows], rows_per_file=10)
     (other,) = new.write([rows], rows_per_file=10)
 
     assert (writer.columns, new.columns) == (("n", ROW_ID, LAST_UPDATED), ("n",))
-    told = ContentFile(Content.DATA, file.file.path, file.name, "parquet", 0, (), 2, 1, 9, 9, 1, first_row_id=100)
-    assert FileReader(STORAGE, schema, told).read().to_pydict() == {
+    told = ContentFile(FileContent.DATA, file.file.path, file.name, "parquet", 0, (), 2, 1, 9, 9, 1, first_row_id=100)
+    assert IcebergFileReader(STORAGE, schema, told).read().to_pydict() == {
         "n": [1, 2], ROW_ID: [70, 60], LAST_UPDATED: [3, 9],
     }  # fmt: skip
     told = replace(told, path=other.file.path, name=other.name)
-    assert FileReader(STORAGE, schema, told).read([ROW_ID]).to_pydict() == {ROW_ID: [100, 101]}
+    assert IcebergFileReader(STORAGE, schema, told).read([ROW_ID]).to_pydict() == {ROW_ID: [100, 101]}
 
 
 def test_files_say_what_schema_they_have(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_files_say_what_schema_they_have(tmp_path: Path) -> None:
     schema = table_of(tmp_path, *fields, version=3)
     lists = pa.array([None], pa.list_(pa.struct([("u", pa.binary(16))])))
     rows = pa.table([[1], lists, pa.array([[("k", 1)]], MAP)], names=["n", "l", "m"])
-    writer = FileWriter(STORAGE, schema, Naming(RUN), spec_id=0, values=(), lineage=Lineage.NEW)
+    writer = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=0, values=(), lineage=Lineage.NEW)
 
     (file,) = writer.write([rows], rows_per_file=1)
 

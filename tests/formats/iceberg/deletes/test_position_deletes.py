@@ -19,20 +19,20 @@ from tests.formats.iceberg.shown import STORAGE
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions, write_positions
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545
 
 
 def a_file(path: str = "/d/f.parquet", rows: int = 100) -> ContentFile:
-    told = {"content": Content.DATA, "format": "parquet", "spec_id": 0, "partition": (), "bytes": 1}
+    told = {"content": FileContent.DATA, "format": "parquet", "spec_id": 0, "partition": (), "bytes": 1}
     numbers = {"sequence_number": 1, "file_sequence_number": 1, "snapshot_id": 1}
     return ContentFile(path=path, name=path[1:], rows=rows, **told, **numbers)  # type: ignore[arg-type]
 
 
 def deletes(path: Path, rows: int) -> ContentFile:
-    return dataclasses.replace(a_file(str(path), rows), content=Content.POSITION_DELETES)
+    return dataclasses.replace(a_file(str(path), rows), content=FileContent.POSITION_DELETES)
 
 
 def twin(pairs: list[tuple[str, int]]) -> dict[str, set[int]]:
@@ -115,7 +115,7 @@ def test_the_file_is_as_java_writes_it(tmp_path: Path, made: Callable[[str], Tab
     write_positions(STORAGE, str(path), a_file(rows=400_000), BitMap64(range(300_000)))
     ours = pq.ParquetFile(path)
     after = NextSnapshot.of(made("positions"))
-    javas = pq.ParquetFile(f"/{after.live(Content.POSITION_DELETES)[0].file.name}")
+    javas = pq.ParquetFile(f"/{after.live(FileContent.POSITION_DELETES)[0].file.name}")
     assert ours.schema.equals(javas.schema)
     for file in (ours, javas):
         assert [int(f.metadata[b"PARQUET:field_id"]) for f in file.schema_arrow] == [PATH_ID, POSITION_ID]
@@ -129,7 +129,7 @@ def test_what_engines_wrote_is_what_java_applies(made: Callable[[str], Table]) -
     for name in ("positions", "upserts_v2", "merge_on_read_v2"):
         after = NextSnapshot.of(made(name))
         rows = {file.path: file.rows for file in after.data_files()}
-        files = [entry.file for entry in after.live(Content.POSITION_DELETES)]
+        files = [entry.file for entry in after.live(FileContent.POSITION_DELETES)]
         assert files
         for file in files:
             found = read_positions(STORAGE, file)

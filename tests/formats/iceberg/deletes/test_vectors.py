@@ -20,8 +20,8 @@ from tests.formats.iceberg.shown import STORAGE, read_vector
 
 from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.iceberg.deletes.vectors import VectorWriter, decode, encode
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter, decode, encode
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
 
 MAGIC = bytes.fromhex("d1d33964")
@@ -91,7 +91,7 @@ def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
 def test_engines_blobs_come_out_of_our_encoder_byte_by_byte(made: Callable[[str], Table], name: str) -> None:
     after = NextSnapshot.of(made(name))
     rows = {file.path: file.rows for file in after.data_files()}
-    vectors = [entry.file for entry in after.live(Content.POSITION_DELETES) if entry.file.is_vector]
+    vectors = [entry.file for entry in after.live(FileContent.POSITION_DELETES) if entry.file.is_vector]
     assert vectors
     for file in vectors:
         assert file.referenced is not None and file.content_offset is not None and file.content_bytes is not None
@@ -117,7 +117,7 @@ def test_engines_hide_what_our_vectors_hide(three_files: Table, iceberg_java: Ic
     files = sorted(after.data_files(), key=lambda file: file.partition)  # type: ignore[arg-type,return-value]
     hidden = [BitMap64(range(0, 70_000, 3)), BitMap64([0, 3, 9]), BitMap64(range(2, 9))]
     location = data_location(after.schema, 0, files[0].partition, "nk-deletes.puffin")
-    writer = VectorWriter(STORAGE, location)
+    writer = PuffinVectorWriter(STORAGE, location)
     for file, bitmap in zip(files, hidden, strict=True):
         writer.add(file, bitmap)
     added = writer.close()
@@ -137,7 +137,7 @@ def test_engines_hide_what_our_vectors_hide(three_files: Table, iceberg_java: Ic
     assert {e["file_path"] for e in entries} == {location} and {e["file_format"] for e in entries} == {"PUFFIN"}
     assert [e["referenced_data_file"] for e in entries] == [file.path for file in files]
     assert [e["partition"] for e in entries] == [[0], [1], [2]]
-    again = [entry.file for entry in NextSnapshot.of(copy).live(Content.POSITION_DELETES)]
+    again = [entry.file for entry in NextSnapshot.of(copy).live(FileContent.POSITION_DELETES)]
     assert [read_vector(STORAGE, v, f.rows) for v, f in zip(again, files, strict=True)] == hidden
 
 
@@ -145,7 +145,7 @@ def test_engines_hide_what_our_vectors_hide(three_files: Table, iceberg_java: Ic
 
 
 def a_file(path: str = "/d/f.parquet", rows: int = 100, **changes: Any) -> ContentFile:
-    told = {"content": Content.DATA, "format": "parquet", "spec_id": 0, "partition": (), "bytes": 1}
+    told = {"content": FileContent.DATA, "format": "parquet", "spec_id": 0, "partition": (), "bytes": 1}
     numbers = {"sequence_number": 1, "file_sequence_number": 1, "snapshot_id": 1}
     return ContentFile(path=path, name=path[1:], rows=rows, **{**told, **numbers, **changes})
 
@@ -157,14 +157,14 @@ def added(file: Any) -> ContentFile:
         {"content_offset": file.raw["content_offset"], "referenced": file.raw["referenced_data_file"]},
     )
     place |= {"content_bytes": raw["content_size_in_bytes"], "bytes": raw["file_size_in_bytes"], "raw": raw}
-    return a_file(file.path, raw["record_count"], content=Content.POSITION_DELETES, format="puffin", **place)
+    return a_file(file.path, raw["record_count"], content=FileContent.POSITION_DELETES, format="puffin", **place)
 
 
 @pytest.fixture
 def stored(tmp_path: Path) -> Iterator[tuple[Path, ContentFile, BitMap64]]:
     """A file of two vectors, of which the second is looked at."""
     held = BitMap64([*range(40, 60), 99])
-    writer = VectorWriter(STORAGE, f"{tmp_path}/v.puffin")
+    writer = PuffinVectorWriter(STORAGE, f"{tmp_path}/v.puffin")
     writer.add(a_file("/d/0.parquet"), BitMap64([1, 2]))
     writer.add(a_file("/d/1.parquet"), held)
     _, second = writer.close()
@@ -216,7 +216,7 @@ def test_no_flipped_bit_gives_another_vector(stored: tuple[Path, ContentFile, Bi
         {"content_offset": 4}, {"content_offset": 5}, {"content_offset": 0}, {"content_offset": 10**9},
         {"content_bytes": 1}, {"content_bytes": 10**9}, {"rows": 20}, {"bytes": 5}, {"referenced": "/d/0.parquet"},
         {"referenced": None}, {"content_offset": None}, {"content_bytes": None}, {"format": "parquet"},
-        {"content": Content.DATA},
+        {"content": FileContent.DATA},
     ],
 )  # fmt: skip
 def test_no_entry_that_says_otherwise_gives_a_vector(
@@ -235,7 +235,7 @@ def bare(tmp_path: Path) -> tuple[Path, ContentFile, BitMap64]:
     path = tmp_path / "v.puffin"
     path.write_bytes(first + second)
     place = {"content_offset": len(first), "content_bytes": len(second), "bytes": len(first) + len(second)}
-    told = {"content": Content.POSITION_DELETES, "format": "puffin", "referenced": "/d/1.parquet", **place}
+    told = {"content": FileContent.POSITION_DELETES, "format": "puffin", "referenced": "/d/1.parquet", **place}
     return path, a_file(str(path), 21, **told), held
 
 
@@ -329,10 +329,10 @@ def test_no_footer_that_says_otherwise_gives_a_vector(
 
 
 def test_a_vector_that_makes_no_sense_is_not_written(tmp_path: Path) -> None:
-    writer = VectorWriter(STORAGE, f"{tmp_path}/v.puffin")
+    writer = PuffinVectorWriter(STORAGE, f"{tmp_path}/v.puffin")
     writer.add(a_file(), BitMap64([5]))
     for file, bitmap in ((a_file(), BitMap64([6])), (a_file("/g"), BitMap64()), (a_file("/g"), BitMap64([100]))):
         with pytest.raises(ValueError, match="expected"):
             writer.add(file, bitmap)
     assert not list(tmp_path.iterdir()) and len(writer.close()) == 1
-    assert VectorWriter(STORAGE, f"{tmp_path}/none.puffin").close() == () and len(list(tmp_path.iterdir())) == 1
+    assert PuffinVectorWriter(STORAGE, f"{tmp_path}/none.puffin").close() == () and len(list(tmp_path.iterdir())) == 1

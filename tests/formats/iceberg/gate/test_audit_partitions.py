@@ -22,9 +22,9 @@ from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Entry, Manifest, ManifestContent, Status
 from nightkeep.formats.iceberg.metadata.manifests import write_manifest
 from nightkeep.formats.iceberg.metadata.partition import typed, unit_key
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.metadata.units import Place, gather
+from nightkeep.formats.iceberg.metadata.units import PartitionFiles, gather
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.storage import LocalStorage
 
@@ -44,7 +44,7 @@ def in_place(path: str, value: object, sequence: int = 1, **more: Any) -> Conten
 
 
 def snapshot_of(
-    schema: TableSchema, version: int, files: Sequence[ContentFile], manifests: Sequence[Manifest] = ()
+    schema: IcebergSchema, version: int, files: Sequence[ContentFile], manifests: Sequence[Manifest] = ()
 ) -> IcebergSnapshot:
     entries = [Entry(Status.EXISTING, file.snapshot_id, file) for file in files]
     units = [unit_of(schema, place) for place in gather(schema, entries, snapshot_id=version).places]
@@ -71,7 +71,7 @@ def snapshot_of(
     )
 
 
-def unit_of(schema: TableSchema, place: Place) -> IcebergUnit:
+def unit_of(schema: IcebergSchema, place: PartitionFiles) -> IcebergUnit:
     key, values = unit_key(schema, place.spec_id, place.values), typed(schema, place.spec_id, place.values)
     sides = (tuple(place.files), tuple(place.positional), tuple(place.equality))
     return IcebergUnit(key, values, place.spec_id, place.values, *sides, schema)
@@ -122,7 +122,7 @@ def test_deletes_of_one_zero_are_not_of_the_other() -> None:
 # Bounds of new manifests
 
 
-def bound_faults(folder: Path, schema: TableSchema, values: Sequence[object], **told: object) -> str:
+def bound_faults(folder: Path, schema: IcebergSchema, values: Sequence[object], **told: object) -> str:
     """Of a manifest of files that stay, with one summary that says something else of them."""
     files = [in_place(f"d{number}", value) for number, value in enumerate(values)]
     path = folder / f"{uuid.uuid4().hex}.avro"

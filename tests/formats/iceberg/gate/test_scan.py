@@ -27,13 +27,13 @@ from tests.formats.iceberg.shown import canonical_rows, shown, snapshot_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
-from nightkeep.formats.iceberg.deletes.vectors import VectorWriter
+from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
 from nightkeep.formats.iceberg.gate import scan
 from nightkeep.formats.iceberg.gate.delete_audit import new_delete_faults
 from nightkeep.formats.iceberg.gate.proof_parts import pieces
 from nightkeep.formats.iceberg.gate.scan import rows, survivors
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.hidden_rows import hidden
 from nightkeep.model import UnitKey
@@ -82,7 +82,7 @@ class World:
     def __init__(self, folder: str, version: int = 2) -> None:
         self.storage, self.folder = LocalStorage("/"), Path(folder)
         current = Schema(*NEWEST)
-        self.schema = TableSchema(
+        self.schema = IcebergSchema(
             "db.t", version, "/t", current, {0: Schema(*OLDEST), 1: current}, {0: PartitionSpec()}, 0, {}
         )
         self.files: list[ContentFile] = []
@@ -94,7 +94,7 @@ class World:
         held = [tuple(files) for files in (self.files, self.positional, self.equality)]
         return IcebergUnit(UnitKey("", None), {}, 0, (), *held, self.schema)
 
-    def put(self, content: Content, sequence: int, table: pa.Table, **more: Any) -> ContentFile:
+    def put(self, content: FileContent, sequence: int, table: pa.Table, **more: Any) -> ContentFile:
         name = f"f{len(self.files) + len(self.positional) + len(self.equality)}.parquet"
         pq.write_table(table, self.folder / name, row_group_size=4)
         size = (self.folder / name).stat().st_size
@@ -105,13 +105,13 @@ class World:
 
     def add(self, data: Data) -> None:
         table = table_of(data.keys, FIELDS[data.era])
-        self.files.append(self.put(Content.DATA, data.sequence, table))
+        self.files.append(self.put(FileContent.DATA, data.sequence, table))
 
     def delete(self, deletes: Deletes) -> None:
         wanted = set(deletes.ids) | ({1, 2, 4} if deletes.extra else set())
         fields = {number: field for era in FIELDS.values() for number, field in era.items() if number in wanted}
         file = self.put(
-            Content.EQUALITY_DELETES, deletes.sequence, table_of(deletes.keys, fields), equality_ids=deletes.ids
+            FileContent.EQUALITY_DELETES, deletes.sequence, table_of(deletes.keys, fields), equality_ids=deletes.ids
         )
         self.equality.append(file)
 
@@ -236,7 +236,7 @@ def test_position_deletes_hold_for_their_own_sequence_number_too(tmp_path: Path)
     for number, file in enumerate(world.files):
         new = write_positions(world.storage, f"{tmp_path}/d{number}.parquet", file, BitMap64([number]))
         deletes = ContentFile(
-            Content.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1,
+            FileContent.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1,
             referenced=file.path,
         )  # fmt: skip
         world.positional.append(deletes)
@@ -247,7 +247,7 @@ def test_position_deletes_hold_for_their_own_sequence_number_too(tmp_path: Path)
 
 def vectors_in(path: Path, positions: Mapping[ContentFile, BitMap64]) -> list[ContentFile]:
     """Written to one file; as a manifest of a later snapshot lists them."""
-    writer = VectorWriter(LocalStorage("/"), str(path))
+    writer = PuffinVectorWriter(LocalStorage("/"), str(path))
     for file, held in positions.items():
         writer.add(file, held)
     return [vector_entry(made.raw) for made in writer.close()]
@@ -255,7 +255,7 @@ def vectors_in(path: Path, positions: Mapping[ContentFile, BitMap64]) -> list[Co
 
 def vector_entry(raw: Any) -> ContentFile:
     return ContentFile(
-        Content.POSITION_DELETES, raw["file_path"], raw["file_path"][1:], "puffin", 0, (), raw["record_count"],
+        FileContent.POSITION_DELETES, raw["file_path"], raw["file_path"][1:], "puffin", 0, (), raw["record_count"],
         raw["file_size_in_bytes"], 3, 3, 1, referenced=raw["referenced_data_file"],
         content_offset=raw["content_offset"], content_bytes=raw["content_size_in_bytes"],
     )  # fmt: skip
@@ -299,7 +299,7 @@ def test_beside_a_vector_no_position_delete_counts(tmp_path: Path) -> None:
     world.add(numbers(1, 5))
     (file,) = world.files
     new = write_positions(world.storage, f"{tmp_path}/d.parquet", file, BitMap64([0]))
-    old = ContentFile(Content.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1)
+    old = ContentFile(FileContent.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1)
     (vector,) = vectors_in(tmp_path / "v.puffin", {file: BitMap64([3, 4])})
 
     world.positional = [old]
@@ -341,7 +341,7 @@ def test_deletes_of_rows_that_there_are_not_are_told(tmp_path: Path) -> None:
     (file,) = world.files
     write_positions(world.storage, f"{tmp_path}/d.parquet", replace(file, rows=10), BitMap64([7]))
     name = f"{tmp_path}/d.parquet"[1:]
-    world.positional = [ContentFile(Content.POSITION_DELETES, "/d", name, "parquet", 0, (), 1, 1, 2, 2, 1)]
+    world.positional = [ContentFile(FileContent.POSITION_DELETES, "/d", name, "parquet", 0, (), 1, 1, 2, 2, 1)]
 
     with pytest.raises(CorruptMetadata, match=r"/f0\.parquet: expected deleted positions below its 5 rows, found 7"):
         world.shown()
@@ -351,7 +351,7 @@ def test_keys_that_are_floats_are_refused(tmp_path: Path) -> None:
     world = World(str(tmp_path))
     world.add(numbers(1, 5))
     table = pa.table([[1.0]], schema=pa.schema([with_id("d", pa.float64(), 3)]))
-    world.equality = [world.put(Content.EQUALITY_DELETES, 2, table, equality_ids=(3,))]
+    world.equality = [world.put(FileContent.EQUALITY_DELETES, 2, table, equality_ids=(3,))]
 
     with pytest.raises(RefusedTable, match="deletes by equal values of column d, a double"):
         world.shown()

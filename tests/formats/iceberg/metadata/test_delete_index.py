@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.formats.iceberg.content_made import equality_of, file_of, positions_of, schema_of, vector_of
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, Entry, Status
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Entry, FileContent, Status
 from nightkeep.formats.iceberg.metadata.delete_index import DeleteIndex, index_deletes
-from nightkeep.formats.iceberg.metadata.units import Gathered, Place, gather
+from nightkeep.formats.iceberg.metadata.units import Gathered, PartitionFiles, gather
 
 SCHEMA = schema_of(
     [("id", "long"), ("a", "string"), ("b", "double")],
@@ -52,7 +52,7 @@ def tables(draw: st.DrawFn) -> list[ContentFile]:
 def holds(delete: ContentFile, file: ContentFile, live: Sequence[ContentFile]) -> bool:
     """The spec's rules, one sentence each ("Scan Planning")."""
     same = delete.spec_id == file.spec_id and repr(delete.partition) == repr(file.partition)
-    if delete.content is Content.EQUALITY_DELETES:
+    if delete.content is FileContent.EQUALITY_DELETES:
         everywhere = delete.spec_id in (1, 2)
         return file.sequence_number < delete.sequence_number and (same or everywhere)
     if delete.is_vector:
@@ -66,7 +66,7 @@ def positions(index: DeleteIndex, file: ContentFile) -> list[ContentFile]:
     return [delete for delete, paths in index.positions_of([file]) if paths == {file.path}]
 
 
-def found(place: Place, gathered: Gathered, file: ContentFile) -> set[tuple[str, int | None]]:
+def found(place: PartitionFiles, gathered: Gathered, file: ContentFile) -> set[tuple[str, int | None]]:
     index = index_deletes(place.positional, (*place.equality, *gathered.everywhere))
     vector = index.vector_of(file)
     equality = [each for each in index.equality if each.sequence_number > file.sequence_number]
@@ -82,7 +82,7 @@ def entries(files: Sequence[ContentFile]) -> list[Entry]:
 @given(tables())
 def test_a_delete_holds_where_the_specification_says(live: list[ContentFile]) -> None:
     gathered = gather(SCHEMA, entries(live), snapshot_id=1)
-    data = {file.path for file in live if file.content is Content.DATA}
+    data = {file.path for file in live if file.content is FileContent.DATA}
     assert {file.path for place in gathered.places for file in place.files} == data
     for place in gathered.places:
         for file in place.files:
@@ -94,7 +94,7 @@ def test_a_delete_holds_where_the_specification_says(live: list[ContentFile]) ->
             (file.path, delete.identity)
             for file in place.files
             for delete in live
-            if delete.content is Content.POSITION_DELETES and not delete.is_vector and holds(delete, file, live)
+            if delete.content is FileContent.POSITION_DELETES and not delete.is_vector and holds(delete, file, live)
         )
 
 
@@ -167,7 +167,7 @@ def test_what_this_snapshot_deleted_keeps_its_place_and_what_others_did_does_not
         Entry(Status.DELETED, 5, equality_of("e", 2, spec_id=1)),
         Entry(Status.DELETED, 4, file_of("c", spec_id=0, partition=("y",))),
     ]
-    assert gather(SCHEMA, gone, snapshot_id=5) == Gathered((Place(0, ("x",)),), ())
+    assert gather(SCHEMA, gone, snapshot_id=5) == Gathered((PartitionFiles(0, ("x",)),), ())
 
 
 def test_many_files_and_many_deletes_are_indexed_once() -> None:

@@ -32,13 +32,20 @@ from nightkeep.encodings import avro_codecs
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.formats.iceberg.metadata import avro
 from nightkeep.formats.iceberg.metadata.avro import read_records, write_records
-from nightkeep.formats.iceberg.metadata.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
+from nightkeep.formats.iceberg.metadata.content_files import (
+    Entry,
+    FileContent,
+    Manifest,
+    ManifestContent,
+    NewFile,
+    Status,
+)
 from nightkeep.formats.iceberg.metadata.locations import name_in, root_of, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_list import read_manifest_list, write_manifest_list
 from nightkeep.formats.iceberg.metadata.manifest_schema import entry_names, entry_schema, sanitized
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest, write_manifest
 from nightkeep.formats.iceberg.metadata.new_locations import data_location, metadata_location
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.limits import BLOCK
 from nightkeep.model import Operation, Outcome
 from nightkeep.storage import LocalStorage, ObjectStorage
@@ -55,7 +62,7 @@ WRITTEN = (
 )  # fmt: skip
 
 
-def entries_of(manifests: tuple[Manifest, ...], schema: TableSchema) -> list[dict[str, Any]]:
+def entries_of(manifests: tuple[Manifest, ...], schema: IcebergSchema) -> list[dict[str, Any]]:
     return [entry_shown(m, e, schema) for m in manifests for e in read_manifest(STORAGE, m, schema)]
 
 
@@ -175,7 +182,7 @@ def test_new_files_inherit_the_commits_numbers_or_keep_an_older_data_sequence(
     after = NextSnapshot.of(table)
     files = after.data_files()
     inheriting, keeping = (
-        NewFile(Content.DATA, 0, {**f.raw, "first_row_id": None, "file_path": f"{f.path}{n}"}, n)
+        NewFile(FileContent.DATA, 0, {**f.raw, "first_row_id": None, "file_path": f"{f.path}{n}"}, n)
         for f, n in zip(files, (None, 1), strict=True)
     )
 
@@ -192,7 +199,7 @@ def test_new_files_inherit_the_commits_numbers_or_keep_an_older_data_sequence(
 def test_row_ids_go_to_data_manifests_without_them_alone(make: Callable[[str], Table]) -> None:
     after = NextSnapshot.of(make("lineage"))
     assert after.parent.next_row_id is not None
-    fresh = after.manifests(after.live(Content.DATA))
+    fresh = after.manifests(after.live(FileContent.DATA))
     _, written = after.listed([*after.parent.manifests, *fresh])
 
     kept = written.manifests[: len(after.parent.manifests)]
@@ -322,16 +329,16 @@ FIELDS = (
 IDENTITY = parse_transform("identity")
 
 
-def table_schema(root: str, version: int = 2) -> TableSchema:
+def table_schema(root: str, version: int = 2) -> IcebergSchema:
     columns = [NestedField(n, f"c{n}", kind) for n, (kind, _) in enumerate(FIELDS, 1)]
     fields = [PartitionField(n, 999 + n, IDENTITY, f"c{n}") for n in range(1, len(FIELDS) + 1)]
     specs = {3: PartitionSpec(*fields, spec_id=3), 4: PartitionSpec(spec_id=4)}
-    return TableSchema("t", version, root, Schema(*columns), {0: Schema(*columns)}, specs, 3, {})
+    return IcebergSchema("t", version, root, Schema(*columns), {0: Schema(*columns)}, specs, 3, {})
 
 
 def new_file(path: str = "/d/f.parquet", partition: tuple[object, ...] = (None,) * 5, **raw: Any) -> NewFile:
     own = {"content": 0, "file_path": path, "file_format": "PARQUET", "partition": partition, "record_count": 1}
-    return NewFile(Content.DATA, raw.pop("spec_id", 3), {**own, "file_size_in_bytes": 9, **raw})
+    return NewFile(FileContent.DATA, raw.pop("spec_id", 3), {**own, "file_size_in_bytes": 9, **raw})
 
 
 def write(root: Path, entries: list[Entry | NewFile], version: int = 2, **changes: Any) -> Manifest:
@@ -646,7 +653,7 @@ def test_entries_that_make_no_sense(tmp_path: Path, entry: dict[str, Any], file:
     record = {**GOOD, **entry, "data_file": {**dict.fromkeys(names), **GOOD["data_file"], "partition": {}, **file}}  # type: ignore[dict-item]
     ids = record["data_file"].get("equality_ids")
     record["data_file"]["equality_ids"] = ids
-    told = avro.Layout(entry_schema(schema, 4), entry_names(schema, 4), avro_codecs.CODECS["null"], {})
+    told = avro.AvroLayout(entry_schema(schema, 4), entry_names(schema, 4), avro_codecs.CODECS["null"], {})
     (tmp_path / "h.avro").write_bytes(write_records([record], told))
     deletes = file.get("content") == 2
     content = ManifestContent.DELETES if deletes else ManifestContent.DATA
@@ -660,7 +667,7 @@ def test_when_a_file_was_added_may_be_unknown_of_entries_that_were_carried_over(
     schema = table_schema("/t", 3)
     record = {**GOOD, "status": status, "sequence_number": 2}
     record["data_file"] = {**dict.fromkeys(avro_names(schema)), **GOOD["data_file"], "partition": {}}  # type: ignore[dict-item]
-    told = avro.Layout(entry_schema(schema, 4), entry_names(schema, 4), avro_codecs.CODECS["null"], {})
+    told = avro.AvroLayout(entry_schema(schema, 4), entry_names(schema, 4), avro_codecs.CODECS["null"], {})
     (tmp_path / "h.avro").write_bytes(write_records([record], told))
     counts = {"added_files": 0, "existing_files": int(status == 0), "deleted_files": int(status == 2)}
     manifest = a_manifest(f"{tmp_path}/h.avro", spec_id=4, first_row_id=0, **counts)
@@ -668,7 +675,7 @@ def test_when_a_file_was_added_may_be_unknown_of_entries_that_were_carried_over(
     assert (entry.file.sequence_number, entry.file.file_sequence_number, entry.file.is_dated) == (2, 2, False)
 
 
-def avro_names(schema: TableSchema) -> list[str]:
+def avro_names(schema: IcebergSchema) -> list[str]:
     return [f["name"] for f in entry_schema(schema, 4)["fields"][-1]["type"]["fields"]]
 
 

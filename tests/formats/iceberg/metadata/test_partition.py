@@ -16,7 +16,7 @@ from tests.formats.iceberg.content_made import metadata_of, schema_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.formats.iceberg.metadata.partition import identity, typed, unit_key
-from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
 from nightkeep.sql_text.partition_filter import partition_filter
 
 ID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
@@ -54,7 +54,7 @@ VALUES: list[tuple[str, str, object, object, str]] = [
 ]  # fmt: skip
 
 
-def of_one(kind: str, transform: str) -> TableSchema:
+def of_one(kind: str, transform: str) -> IcebergSchema:
     return schema_of([("c", kind)], [("c", transform)])
 
 

@@ -13,7 +13,7 @@ from tests.formats.iceberg.recipe_fixtures import Made
 from tests.formats.iceberg.shown import snapshot_of
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.iceberg.metadata.content_files import Content
+from nightkeep.formats.iceberg.metadata.content_files import FileContent
 from nightkeep.formats.iceberg.metadata.delete_index import index_deletes
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, load, load_staged
 
@@ -58,10 +58,10 @@ def test_deletes_hold_for_the_files_that_java_applies_them_to(made: Made, iceber
             vector = index.vector_of(file)
             positional = [delete for delete, paths in index.positions_of([file]) if file.path in paths]
             ours = {each.identity for each in (*positional, *([vector] if vector else []))}
-            assert ours == kinds[Content.POSITION_DELETES]
+            assert ours == kinds[FileContent.POSITION_DELETES]
             # Java leaves out what bounds rule out; that is the plan's to do.
             newer = {each.identity for each in index.equality if each.sequence_number > file.sequence_number}
-            assert kinds[Content.EQUALITY_DELETES] <= newer
+            assert kinds[FileContent.EQUALITY_DELETES] <= newer
 
 
 @pytest.mark.parametrize("name", READ)
@@ -171,7 +171,7 @@ def test_global_deletes_of_an_empty_table_are_stray(iceberg_java: IcebergJava, t
     iceberg_java.create(table, ORDERS)
     iceberg_java.cdc(table, [("-D", [9, None, None])], keys=["id"])
     snapshot = loaded(table)
-    assert snapshot.units == () and [file.content for file in snapshot.stray] == [Content.EQUALITY_DELETES]
+    assert snapshot.units == () and [file.content for file in snapshot.stray] == [FileContent.EQUALITY_DELETES]
     iceberg_java.append(table, [[1, None, "a"]])
     (unit,) = loaded(table).units
     assert unit.equality == snapshot.stray and loaded(table).stray == ()

@@ -13,7 +13,7 @@ from tests.retention.damage import emptied, fuzz
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 
 Made = Callable[[str], Table]
 
@@ -40,8 +40,8 @@ def _without(table: Table, *keys: str) -> None:
     rewritten(table, snapshots=snapshots)
 
 
-@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.QUARANTINE, Mode.DELETE])
-def test_a_list_that_was_cut_to_nothing_ends_the_sweep(mode: Mode, golden: Made) -> None:
+@pytest.mark.parametrize("mode", [SweepMode.DRY_RUN, SweepMode.QUARANTINE, SweepMode.DELETE])
+def test_a_list_that_was_cut_to_nothing_ends_the_sweep(mode: SweepMode, golden: Made) -> None:
     table = golden("merge_on_read_v2")
     left = leave(table)
     for cut in _lists(table):
@@ -94,13 +94,13 @@ def test_summaries_without_totals_are_no_evidence(lacking: tuple[str, ...], gold
     _without(table, *lacking)
     aged(folder(table))
 
-    dry, refused = swept(table), swept(table, Mode.DELETE)
+    dry, refused = swept(table), swept(table, SweepMode.DELETE)
 
     assert left <= dry.orphans.keys()
     assert dry.swept.outcome is Outcome.SKIPPED and "deleting would be refused" in dry.swept.reason
     assert refused.swept.outcome is Outcome.REFUSED and lacking[0] in refused.swept.reason
     assert all(Path("/" + name).exists() for name in left)
-    assert swept(table, Mode.QUARANTINE).swept.outcome is Outcome.VERIFIED
+    assert swept(table, SweepMode.QUARANTINE).swept.outcome is Outcome.VERIFIED
 
 
 def test_totals_that_contradict_what_is_listed_end_the_sweep(golden: Made) -> None:
@@ -110,14 +110,14 @@ def test_totals_that_contradict_what_is_listed_end_the_sweep(golden: Made) -> No
     rewritten(table, snapshots=snapshots)
     aged(folder(table))
     with pytest.raises(EvidenceError, match="total-data-files = 44"):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
 
 
 def test_a_table_that_adds_up_is_swept_for_good(golden: Made) -> None:
     table = golden("merge_on_read_v3")
     left = leave(table)
     aged(folder(table))
-    done = swept(table, Mode.DELETE)
+    done = swept(table, SweepMode.DELETE)
     assert done.swept.outcome is Outcome.VERIFIED and left <= done.orphans.keys()
     assert opened(table).snapshot().units
 

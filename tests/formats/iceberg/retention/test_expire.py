@@ -20,7 +20,7 @@ from tests.formats.iceberg.sweeping import UUID, now_ms, old, reached, rewritten
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, UnknownOutcome
 from nightkeep.formats.iceberg.catalog import sql_commit
-from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten, without
+from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
 from nightkeep.formats.iceberg.retention.expire import plan_expiry
 from nightkeep.model import Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Retention
@@ -175,7 +175,9 @@ def test_history_begins_after_what_went() -> None:
     refs = {"main": {"snapshot-id": 4, "type": "branch"}}
     found = document([(None, 4), (1, 3), (2, 2), (3, 1)], refs, {})
     log = [{"timestamp-ms": n, "snapshot-id": number} for n, number in enumerate((1, 2, 1, 3, 4))]
-    after = without({**found, "snapshot-log": log}, Forgotten(frozenset({1}), frozenset(), 0), location="l", subject="")
+    after = without(
+        {**found, "snapshot-log": log}, RemovedSnapshots(frozenset({1}), frozenset(), 0), location="l", subject=""
+    )
     assert after["snapshot-log"] == log[3:]
     assert after["metadata-log"] == [{"timestamp-ms": NOW_MS, "metadata-file": "l"}]
     assert after["last-updated-ms"] == NOW_MS
@@ -186,8 +188,8 @@ def test_no_branch_may_lose_its_snapshot() -> None:
     found = document([(None, 4), (1, 3)], refs, {})
     for number in (1, 2):
         with pytest.raises(CorruptMetadata, match="none of a branch or tag"):
-            without(found, Forgotten(frozenset({number}), frozenset(), 0), location="l", subject="")
-    assert without(found, Forgotten(frozenset({1}), frozenset({("v1", 1)}), 0), location="l", subject="")
+            without(found, RemovedSnapshots(frozenset({number}), frozenset(), 0), location="l", subject="")
+    assert without(found, RemovedSnapshots(frozenset({1}), frozenset({("v1", 1)}), 0), location="l", subject="")
 
 
 def test_metadata_that_contradicts_itself_plans_nothing() -> None:

@@ -17,7 +17,7 @@ from tests.formats.iceberg.sweeping import UUID, aged, swept
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata import metadata_beginning
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 OTHER = "0123abcd-ffff-4000-8000-00000000beef"
@@ -59,7 +59,7 @@ def test_another_table_is_found_among_any_number_of_files_of_this_one(place: int
         other(table, number).write_text(json.dumps(document))
     aged(folder(table))
     with pytest.raises(RefusedTable, match=rf"{place:05}-.* the metadata of another table, {OTHER}"):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
     other(table, place).unlink()
     assert swept(table).orphans
 
@@ -80,7 +80,7 @@ def test_metadata_that_nobody_can_read_keeps_all_of_the_folder(data: bytes, why:
     other(table).write_bytes(data)
     aged(folder(table))
     with pytest.raises(RefusedTable, match=rf"00000-{UUID}.* may be the metadata of another table: .*expected {why}"):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
 
 
 @pytest.mark.parametrize("name", ["{:05}-" + UUID + ".gz.metadata.json", "v{}.metadata.json.gz"])
@@ -124,7 +124,7 @@ def test_another_formats_table_in_the_very_folder_is_refused(sign: str, format: 
         path.write_text("theirs")
     aged(folder(table))
     with pytest.raises(RefusedTable, match=rf"{re.escape(sign)} in its folder is .* a table of {format}'s"):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
     (folder(table) / sign).rename(folder(table) / "README")
     (folder(table) / sign).parent.rmdir()
     assert str(theirs)[1:] in swept(table).orphans

@@ -11,7 +11,7 @@ from tests.formats.iceberg.golden_tables import GOLDEN
 
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.metadata.avro import Layout, Names, read_frame, read_records, write_records
+from nightkeep.formats.iceberg.metadata.avro import AvroLayout, Names, read_frame, read_records, write_records
 
 NAMES = Names({0: "status", 2: "data_file", 100: "path", 104: "bytes"}, {})
 MANIFESTS = sorted(str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*-m*.avro"))
@@ -41,7 +41,7 @@ def test_both_read_the_same_of_what_engines_wrote(manifest: str) -> None:
 def test_every_codec_and_one_record_a_block(codec: str) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "s", "type": "int", "field-id": 0}]}
     names = Names({0: "status"}, {})
-    one = write_records([{"status": 1}], Layout(schema, names, CODECS[codec], {}))
+    one = write_records([{"status": 1}], AvroLayout(schema, names, CODECS[codec], {}))
     # The header ends where the only block begins: its marker is the last thing of both.
     block = one[one.index(one[-16:]) + 16 :]
     frame = read_frame(one + block * 299, names, subject="m")

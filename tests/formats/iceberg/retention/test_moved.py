@@ -15,8 +15,8 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument, document_path
-from nightkeep.retention.order import UpkeepOrder
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.order import RetentionOrder
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.run_order import upkept
 from nightkeep.spark.engine import Engine
 
@@ -40,7 +40,7 @@ def test_what_was_put_aside_before_a_table_moved_comes_back(warehouse: Warehouse
     orphan.write_bytes(b"an orphan")
     aged(warehouse.folder / "db/t")
     policy, reports = load("none.yaml", text="version: 1").effective("iceberg:lake/db.t"), tmp_path / "reports"
-    assert _ran(policy, reports, Operation.SWEEP, Mode.QUARANTINE).outcome is Outcome.VERIFIED
+    assert _ran(policy, reports, Operation.SWEEP, SweepMode.QUARANTINE).outcome is Outcome.VERIFIED
     assert not orphan.exists()
     with table.transaction() as transaction:
         transaction._apply((SetLocationUpdate(location=f"{warehouse.location}/new/t"),))
@@ -58,6 +58,6 @@ def test_what_was_put_aside_before_a_table_moved_comes_back(warehouse: Warehouse
     assert orphan.read_bytes() == b"an orphan"
 
 
-def _ran(policy: EffectivePolicy, reports: Path, operation: Operation, mode: Mode | None) -> RunDocument:
-    order = UpkeepOrder(operation=operation, run_id="r", reports=str(reports), mode=mode, checks=False)
+def _ran(policy: EffectivePolicy, reports: Path, operation: Operation, mode: SweepMode | None) -> RunDocument:
+    order = RetentionOrder(operation=operation, run_id="r", reports=str(reports), mode=mode, checks=False)
     return upkept(policy, order, Engine(master="none", task_memory_bytes=1 << 30))

@@ -34,7 +34,7 @@ from nightkeep.formats.iceberg.metadata.locations import stored_name
 from nightkeep.formats.iceberg.retention import referenced_files as live_module
 from nightkeep.formats.iceberg.retention.referenced_files import ManifestFiles
 from nightkeep.protocol.table_files import DAY_MS, FILES, Retention, Root
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 EVERY_FILE = Retention(0, 0)
@@ -64,7 +64,7 @@ def test_all_that_readers_need_is_live_and_the_rest_is_found(name: str, golden_t
     # Nothing else is in these folders but what the metadata knows, and metadata that it has forgotten.
     assert listed(table) - needed - protected == orphans
     left = planted(table, f"data/day=x y%/00000-0-{UUID}-00001.parquet", f"metadata/{UUID}-m7.avro")
-    found = swept(table, Mode.DELETE)
+    found = swept(table, SweepMode.DELETE)
     assert found.orphans.keys() == orphans | left
     assert not found.swept.failed and not (orphans | left) & listed(table)
     assert needed | (protected & listed(table)) <= listed(table)
@@ -158,7 +158,7 @@ def test_a_missing_file_stops_the_sweep(what: str, table: Table) -> None:
     Path("/" + stored(path)).unlink()
     before = listed(table)
     with pytest.raises(EvidenceError, match=stored(path).rpartition("/")[2]):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
     assert left <= before == listed(table)
 
 
@@ -175,10 +175,10 @@ def test_unreadable_metadata_stops_the_sweep(table: Table) -> None:
     ):
         rewritten(table, **{**document, **broken})
         with pytest.raises(CorruptMetadata):
-            swept(table, Mode.DELETE)
+            swept(table, SweepMode.DELETE)
     table.metadata.write_text("{")
     with pytest.raises(CorruptMetadata):
-        swept(table, Mode.DELETE)
+        swept(table, SweepMode.DELETE)
     assert listed(table) == before
 
 
@@ -275,7 +275,7 @@ def test_a_table_folder_by_two_names_keeps_its_files(tmp_path: Path) -> None:
         table = warehouse.table()
         aged(tmp_path / "real")
         before = listed(table)
-        for mode in Mode:
+        for mode in SweepMode:
             with pytest.raises(EvidenceError, match=r"two names: .*/lake/db/t/data/.* and .*/real/db/t/data/"):
                 swept(table, mode)
         assert {name for name in listed(table) if "_nightkeep" not in name} == before

@@ -12,7 +12,7 @@ from tests.formats.iceberg.runs import configured, folder
 from tests.formats.iceberg.sweeping import UUID, aged, planted, stored, swept
 
 from nightkeep.errors import EvidenceError
-from nightkeep.retention.orphans.sweep_request import Mode
+from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.sweep import told
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -52,7 +52,7 @@ def test_a_folder_outside_of_the_table_is_swept_for_whoever_vouches_for_it_alone
     prod, dev = tables
     orphan = planted(prod, f"data/00000-0-{UUID}-00001.parquet")
     outside = stored(folder(prod).parents[2] / "db/t")
-    found = swept(prod, Mode.QUARANTINE)
+    found = swept(prod, SweepMode.QUARANTINE)
     assert found.orphans.keys() == orphan
     assert found.swept.unseen == (outside,)
     (note,) = told(found.swept, root="/")["notes"]  # type: ignore[misc]
@@ -70,5 +70,5 @@ def test_a_file_of_ours_that_is_missing_there_still_stops_the_sweep(tables: Sequ
     (file, *_) = (task.file.file_path for task in catalog(prod.warehouse).load_table("db.t").scan().plan_files())
     Path("/" + stored(file.removeprefix("file://"))).unlink()
     with pytest.raises(EvidenceError, match="is not there"):
-        swept(prod, Mode.DELETE)
+        swept(prod, SweepMode.DELETE)
     assert rows(dev) == [0, 1, 2]

@@ -18,14 +18,14 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.retention import table_files as module
 from nightkeep.formats.iceberg.retention.table_files import territory
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import Territory, refuse_changes
+from nightkeep.protocol.table_files import TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import NESTED, classified
 from nightkeep.storage import LocalStorage
 
 HOME = "file:///lake/db/t"
 
 
-def of(properties: Mapping[str, str] | None = None, *, fields: tuple[str, ...] = (), home: str = HOME) -> Territory:
+def of(properties: Mapping[str, str] | None = None, *, fields: tuple[str, ...] = (), home: str = HOME) -> TableFiles:
     """Of a table that is nowhere."""
     raw: dict[str, Any] = {
         "format-version": 2,
@@ -38,7 +38,7 @@ def of(properties: Mapping[str, str] | None = None, *, fields: tuple[str, ...] =
     return territory(address, LocalStorage("/"), (raw, f"{home}/metadata/00001-{UUID}.metadata.json"))
 
 
-def kinds(found: Territory, *names: str) -> list[str | None]:
+def kinds(found: TableFiles, *names: str) -> list[str | None]:
     frame = pl.DataFrame({"name": list(names)}, schema={"name": pl.String})
     seen = {row["name"]: row["kind"] for row in classified(frame, found).to_dicts()}
     return [seen.get(name) for name in names]

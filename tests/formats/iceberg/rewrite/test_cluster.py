@@ -16,7 +16,7 @@ from tests.formats.iceberg.optimized_lake import OptimizedLake, by, request
 from nightkeep.clustering.advise import advise
 from nightkeep.commands.app import main
 from nightkeep.errors import UsageError
-from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, cube_of, packed_mark, run_of
 from nightkeep.model import Curve, Outcome, Run, UnitKey
 from nightkeep.sql_text.queries import read_queries
@@ -264,12 +264,17 @@ def test_layouts_for_object_stores_keep_marks(lake: OptimizedLake, partitioned: 
 def test_a_mark_is_read_from_the_name_it_was_written_to() -> None:
     run, key = Run("r", "0123456789abcdef", "one-two", 0), UnitKey("day=1")
     clustered, packed = clustered_mark([3, 1], Curve.Z), packed_mark(1000)
-    name = f"file:/lake/data/day=1/{Naming(run, key, mark=clustered).data()}"
-    assert cube_of(name, clustered) == cube_of(Naming(run, key, mark=clustered).data(), clustered) is not None
-    assert cube_of(Naming(run, UnitKey("day=2"), mark=clustered).data(), clustered) != cube_of(name, clustered)
+    name = f"file:/lake/data/day=1/{IcebergNaming(run, key, mark=clustered).data()}"
+    assert cube_of(name, clustered) == cube_of(IcebergNaming(run, key, mark=clustered).data(), clustered) is not None
+    assert cube_of(IcebergNaming(run, UnitKey("day=2"), mark=clustered).data(), clustered) != cube_of(name, clustered)
     assert cube_of(name, clustered_mark([1, 3], Curve.Z)) is None
     assert cube_of(name, clustered_mark([3, 1], Curve.HILBERT)) is None and run_of(name, packed) is None
     assert clustered_mark([3], Curve.Z) == clustered_mark([3], Curve.HILBERT) != clustered_mark([4], Curve.Z)
-    assert run_of(Naming(run, key, mark=packed).data(), packed) == run.token
-    for other in (Naming(run, key).data(), "00000-1-ab-00001.parquet", f"{name}.crc", Naming(run, key).deletes()):
+    assert run_of(IcebergNaming(run, key, mark=packed).data(), packed) == run.token
+    for other in (
+        IcebergNaming(run, key).data(),
+        "00000-1-ab-00001.parquet",
+        f"{name}.crc",
+        IcebergNaming(run, key).deletes(),
+    ):
         assert cube_of(other, clustered) is None and run_of(other, packed) is None

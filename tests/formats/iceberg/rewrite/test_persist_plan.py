@@ -14,9 +14,9 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType, UUIDType
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite import delete_matching as probing
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
@@ -43,11 +43,11 @@ FIELDS = (
 REQUEST = Request(Operation.PERSIST_DELETES, now_ms=0)
 
 
-def schema(version: int = 2) -> TableSchema:
+def schema(version: int = 2) -> IcebergSchema:
     columns = Schema(*FIELDS)
     by_name = PartitionField(NAME, 1000, IdentityTransform(), "name")
     specs = {0: PartitionSpec(spec_id=0), 1: PartitionSpec(by_name, spec_id=1)}
-    return TableSchema("t", version, "/t", columns, {0: columns}, specs, 1, {})
+    return IcebergSchema("t", version, "/t", columns, {0: columns}, specs, 1, {})
 
 
 def stats(number: int, kind: Any, low: Any, high: Any, nulls: int = 0, rows: int = 10) -> dict[str, dict[int, Any]]:
@@ -62,7 +62,7 @@ def ids(low: int | None, high: int | None, nulls: int = 0) -> dict[str, dict[int
     return stats(ID, LongType(), low, high, nulls)
 
 
-def file(content: Content, path: str, sequence: int, **told: Any) -> ContentFile:
+def file(content: FileContent, path: str, sequence: int, **told: Any) -> ContentFile:
     raw = {key: told.pop(key) for key in tuple(told) if key.endswith(("bounds", "counts", "sizes"))}
     given = {"rows": 10, "bytes": 1000, "format": "parquet", "spec_id": 1, "partition": ("a",), **told}
     return ContentFile(
@@ -78,15 +78,15 @@ def file(content: Content, path: str, sequence: int, **told: Any) -> ContentFile
 
 
 def data(path: str, sequence: int = 1, **told: Any) -> ContentFile:
-    return file(Content.DATA, path, sequence, **told)
+    return file(FileContent.DATA, path, sequence, **told)
 
 
 def by_keys(path: str, sequence: int = 9, *, keys: Sequence[int] = (ID,), **told: Any) -> ContentFile:
-    return file(Content.EQUALITY_DELETES, path, sequence, equality_ids=tuple(keys), **told)
+    return file(FileContent.EQUALITY_DELETES, path, sequence, equality_ids=tuple(keys), **told)
 
 
 def by_positions(path: str, of: str | None, sequence: int = 5, **told: Any) -> ContentFile:
-    return file(Content.POSITION_DELETES, path, sequence, referenced=of and f"/t/{of}", **told)
+    return file(FileContent.POSITION_DELETES, path, sequence, referenced=of and f"/t/{of}", **told)
 
 
 def vector(of: str, offset: int, sequence: int = 5) -> ContentFile:
@@ -102,8 +102,8 @@ def unit(
         spec_id=1,
         values=(name,),
         files=tuple(files),
-        positional=tuple(each for each in deletes if each.content is Content.POSITION_DELETES),
-        equality=tuple(each for each in deletes if each.content is Content.EQUALITY_DELETES),
+        positional=tuple(each for each in deletes if each.content is FileContent.POSITION_DELETES),
+        equality=tuple(each for each in deletes if each.content is FileContent.EQUALITY_DELETES),
         schema=schema(version),
     )
 

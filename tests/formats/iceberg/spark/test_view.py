@@ -20,13 +20,13 @@ from tests.formats.iceberg.runs import care_for
 
 from nightkeep.checking.check import check
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT
 from nightkeep.formats.iceberg.spark import deletes
 from nightkeep.model import Operation, Outcome, View
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import Relation, Side, column, open_relation
+from nightkeep.spark.view import Side, TableView, column, open_relation
 
 Made = Callable[[str], Table]
 REFUSED = {
@@ -61,11 +61,11 @@ def table(iceberg: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Table:
     return iceberg.table("db.events")
 
 
-def plain_columns(schema: TableSchema) -> list[tuple[int, NestedField]]:
+def plain_columns(schema: IcebergSchema) -> list[tuple[int, NestedField]]:
     return [(i, field) for i, field in enumerate(schema.current.fields) if field.field_type.is_primitive]
 
 
-def opened(spark: SparkSession, table: Table) -> Relation:
+def opened(spark: SparkSession, table: Table) -> TableView:
     return open_relation(address_of(table), spark)
 
 

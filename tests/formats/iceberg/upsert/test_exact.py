@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.errors import UsageError
-from nightkeep.formats.iceberg.upsert.batch import Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.formats.iceberg.upsert.changes import read_changes
 from nightkeep.formats.iceberg.upsert.exact import exactly
 
@@ -28,13 +28,13 @@ TO_FLOATS = pa.map_(pa.string(), pa.float32())
 def of_parquet(folder: Path, values: Sequence[Any], kind: pa.DataType, wanted: pa.DataType) -> list[Any]:
     path = folder / "changes.parquet"
     pq.write_table(pa.table({"a": pa.array(values, kind)}), path)
-    return read_changes(str(path), pa.schema([("a", wanted)]), Mode.APPEND).rows.column("a").to_pylist()
+    return read_changes(str(path), pa.schema([("a", wanted)]), ChangeMode.APPEND).rows.column("a").to_pylist()
 
 
 def of_json(folder: Path, spelled: str, wanted: pa.DataType) -> Any:
     path = folder / "changes.jsonl"
     path.write_text(f'{{"a": null}}\n{{"a": {spelled}}}\n')
-    nothing, found = read_changes(str(path), pa.schema([("a", wanted)]), Mode.APPEND).rows.column("a").to_pylist()
+    nothing, found = read_changes(str(path), pa.schema([("a", wanted)]), ChangeMode.APPEND).rows.column("a").to_pylist()
     assert nothing is None
     return found
 

@@ -21,7 +21,7 @@ from nightkeep.commands.apply_changes import apply_job
 from nightkeep.errors import RefusedTable, UnknownOutcome, UsageError
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.upsert import sink
-from nightkeep.formats.iceberg.upsert.batch import Batch, Distribution, Mode
+from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode, Distribution
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.spark.exchange import SparkExchange
 from nightkeep.spark.session import SparkMapper
@@ -57,7 +57,7 @@ class Pair:
         for table in (self.ours, self.theirs):
             self.java.create(table, columns, layout)
 
-    def apply(self, batch_id: str, changes: Changed, mode: Mode, keys: tuple[str, ...], **more: Any) -> Applied:
+    def apply(self, batch_id: str, changes: Changed, mode: ChangeMode, keys: tuple[str, ...], **more: Any) -> Applied:
         """Ours alone."""
         files, workers = more.pop("files", 1), more.pop("workers", Workers())
         paths = []
@@ -66,12 +66,12 @@ class Pair:
             part = changes[number * len(changes) // files : (number + 1) * len(changes) // files]
             path.write_text("".join(json.dumps({**row, "_change_type": kind}) + "\n" for kind, row in part))
             paths.append(str(path))
-        batch = Batch(batch_id, tuple(paths), mode, keys=keys, **more)
+        batch = ChangeBatch(batch_id, tuple(paths), mode, keys=keys, **more)
         return apply_batch(address_of(self.ours), batch, workers)
 
-    def both(self, batch_id: str, changes: Changed, mode: Mode, keys: tuple[str, ...], **more: Any) -> Applied:
+    def both(self, batch_id: str, changes: Changed, mode: ChangeMode, keys: tuple[str, ...], **more: Any) -> Applied:
         done = self.apply(batch_id, changes, mode, keys, **more)
-        self.java.cdc(self.theirs, changes, keys=keys, upsert=mode is Mode.UPSERT)
+        self.java.cdc(self.theirs, changes, keys=keys, upsert=mode is ChangeMode.UPSERT)
         assert self.java.read(self.ours) == self.java.read(self.theirs)
         return done
 
@@ -111,7 +111,7 @@ def test_java_reads_of_our_upserts_what_it_reads_of_its_own(pair: Pair, layout: 
     keys = ("id", "day") if how.partition else ("id",)
     for number in range(4):
         kinds = ("+I", "+U", "-U", "-D")
-        pair.both(f"b{number}", random_changes(chance, 12, kinds=kinds), Mode.UPSERT, keys)
+        pair.both(f"b{number}", random_changes(chance, 12, kinds=kinds), ChangeMode.UPSERT, keys)
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -120,7 +120,9 @@ def test_java_reads_of_our_changes_what_it_reads_of_its_own(pair: Pair, version:
     pair.make(Layout((("day", "identity"),), version))
     chance = random.Random(version)
     for number in range(4):
-        pair.both(f"b{number}", random_changes(chance, 12, kinds=("+I", "-D", "-U", "+U")), Mode.CHANGES, ("id", "day"))
+        pair.both(
+            f"b{number}", random_changes(chance, 12, kinds=("+I", "-D", "-U", "+U")), ChangeMode.CHANGES, ("id", "day")
+        )
     deletes = pair.live(pair.ours, 2)
     assert deletes and all(set(each["value_counts"]) == {"1", "2", "3", "4", "5"} for each in deletes)
 
@@ -137,9 +139,11 @@ def test_java_reads_of_our_changes_what_it_reads_of_its_own(pair: Pair, version:
     ],
     ids=lambda changes: "".join(kind for kind, _ in changes),
 )
-@pytest.mark.parametrize("mode", [Mode.UPSERT, Mode.CHANGES])
+@pytest.mark.parametrize("mode", [ChangeMode.UPSERT, ChangeMode.CHANGES])
 @pytest.mark.parametrize("version", [2, 3])
-def test_changes_of_one_key_in_one_batch(pair: Pair, changes: list[tuple[str, int]], mode: Mode, version: int) -> None:
+def test_changes_of_one_key_in_one_batch(
+    pair: Pair, changes: list[tuple[str, int]], mode: ChangeMode, version: int
+) -> None:
     """With an older row of the key, and without; by position where the batch wrote it, by equality where not."""
     pair.make(Layout(format_version=version))
     told = [(kind, row(number, name=str(at))) for at, (kind, number) in enumerate(changes)]
@@ -151,7 +155,7 @@ def test_files_are_what_iceberg_s_writer_makes_them(pair: Pair) -> None:
     """Numbers of files and rows of each kind, equality ids, bounds by which deletes are file-scoped, and names."""
     pair.make(Layout((("day", "identity"),)))
     changes = [("+I", row(1)), ("+I", row(2)), ("+I", row(1, name="b")), ("+I", row(3, "2026-11-02")), ("-D", row(9))]
-    done = pair.both("first", changes, Mode.UPSERT, ("id", "day"))
+    done = pair.both("first", changes, ChangeMode.UPSERT, ("id", "day"))
     for content in (0, 1, 2):
         ours, theirs = pair.live(pair.ours, content), pair.live(pair.theirs, content)
         for key in ("partition", "record_count", "equality_ids", "spec_id", "sequence_number", "value_counts"):
@@ -172,7 +176,7 @@ def test_data_files_roll_at_their_target(pair: Pair, version: int) -> None:
     chance = random.Random(version)
     names = [f"{chance.getrandbits(128):x}" for _ in range(3_000)]
     changes = [("+I", row(number % 2_000, name=name)) for number, name in enumerate(names)]
-    done = pair.both("b", changes, Mode.UPSERT, ("id",))
+    done = pair.both("b", changes, ChangeMode.UPSERT, ("id",))
     files = pair.live(pair.ours, 0)
     assert len(files) > 3 and sum(each["record_count"] for each in files) == 3_000
     assert done.files["position_deletes"] == len({each["referenced_data_file"] for each in pair.live(pair.ours, 1)}) > 1
@@ -180,9 +184,9 @@ def test_data_files_roll_at_their_target(pair: Pair, version: int) -> None:
 
 def test_a_replayed_batch_changes_nothing(pair: Pair) -> None:
     pair.make(Layout())
-    first = pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",))
+    first = pair.apply("b", [("+I", row(1))], ChangeMode.UPSERT, ("id",))
     before = pair.java.describe(pair.ours)
-    again = pair.apply("b", [("+I", row(2))], Mode.UPSERT, ("id",))
+    again = pair.apply("b", [("+I", row(2))], ChangeMode.UPSERT, ("id",))
     assert again.replayed and again.snapshot_id == first.snapshot_id
     assert pair.java.describe(pair.ours) == before
 
@@ -197,13 +201,13 @@ def test_a_batch_whose_answer_was_lost_is_found(pair: Pair, monkeypatch: pytest.
         raise OSError("no answer")
 
     monkeypatch.setattr(TableHandle, "commit", losing)
-    done = pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",))
+    done = pair.apply("b", [("+I", row(1))], ChangeMode.UPSERT, ("id",))
     assert loaded(pair.ours).version == done.snapshot_id and len(pair.java.read(pair.ours).rows) == 1
 
 
 def test_a_batch_that_failed_leaves_its_files_under_its_name(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.make(Layout())
-    pair.apply("a", [("+I", row(1))], Mode.UPSERT, ("id",))
+    pair.apply("a", [("+I", row(1))], ChangeMode.UPSERT, ("id",))
     known = set(pair.ours.warehouse.folder.rglob("*.parquet"))
 
     def failing(self: TableHandle, snapshot: Any, parent: int | None, **how: Any) -> bool:
@@ -211,9 +215,9 @@ def test_a_batch_that_failed_leaves_its_files_under_its_name(pair: Pair, monkeyp
 
     with monkeypatch.context() as broken, pytest.raises(UnknownOutcome):
         broken.setattr(TableHandle, "commit", failing)
-        pair.apply("b", [("+I", row(2))], Mode.UPSERT, ("id",))
+        pair.apply("b", [("+I", row(2))], ChangeMode.UPSERT, ("id",))
     left = set(pair.ours.warehouse.folder.rglob("*.parquet")) - known
-    done = pair.apply("b", [("+I", row(2))], Mode.UPSERT, ("id",))
+    done = pair.apply("b", [("+I", row(2))], ChangeMode.UPSERT, ("id",))
     own = set(pair.ours.warehouse.folder.rglob("*.parquet")) - known - left
     assert left and own and not done.replayed
     operation = {"-".join(path.name.split("-")[2:7]) for path in left | own}
@@ -233,7 +237,7 @@ def test_a_lost_race_is_tried_again_on_top(pair: Pair, monkeypatch: pytest.Monke
         return staged(*args, **more)
 
     monkeypatch.setattr(sink.commit, "stage_files", late)
-    pair.apply("b", [("+I", row(1, name="ours"))], Mode.UPSERT, ("id",))
+    pair.apply("b", [("+I", row(1, name="ours"))], ChangeMode.UPSERT, ("id",))
     assert sorted(zip(*(pair.java.read(pair.ours).column(name) for name in ("id", "name")), strict=True)) == [
         (1, "ours"),
         (2, "theirs"),
@@ -267,9 +271,9 @@ def test_a_table_that_is_created_anew_meanwhile_takes_no_batch(
     else:
         monkeypatch.setattr(TableHandle, "commit", before_committed)
     with pytest.raises(RefusedTable, match="created anew"):
-        pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",))
+        pair.apply("b", [("+I", row(1))], ChangeMode.UPSERT, ("id",))
     assert not pair.java.read(pair.ours).rows
-    assert not pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id",)).replayed
+    assert not pair.apply("b", [("+I", row(1))], ChangeMode.UPSERT, ("id",)).replayed
 
 
 @pytest.mark.parametrize("distribution", [Distribution.HASH, Distribution.NONE])
@@ -279,10 +283,10 @@ def test_several_writers(pair: Pair, distribution: Distribution) -> None:
     changes = [("+I", row(number % 4, name=str(number))) for number in range(20)]
     if distribution is Distribution.NONE:
         with pytest.raises(UsageError, match="found 4 keys at several"):
-            pair.apply("a", changes, Mode.UPSERT, ("id",), files=2, writers=2, distribution=distribution)
+            pair.apply("a", changes, ChangeMode.UPSERT, ("id",), files=2, writers=2, distribution=distribution)
         # Half of the keys in either file.
         changes.sort(key=lambda change: change[1]["id"])
-    done = pair.both("b", changes, Mode.UPSERT, ("id",), files=2, writers=2, distribution=distribution)
+    done = pair.both("b", changes, ChangeMode.UPSERT, ("id",), files=2, writers=2, distribution=distribution)
     assert done.files["data"] == 2
 
 
@@ -297,14 +301,14 @@ def test_writers_on_spark(pair: Pair, spark: SparkSession, distribution: Distrib
         changes = changes[: min(cut, len(changes) - cut)] + changes[-min(cut, len(changes) - cut) :]
     workers = Workers(SparkMapper(spark), SparkExchange(spark))
     more = {"files": 2, "writers": 2, "distribution": distribution, "workers": workers}
-    done = pair.both("b", changes, Mode.UPSERT, ("id",), **more)
+    done = pair.both("b", changes, ChangeMode.UPSERT, ("id",), **more)
     names = {each["file_path"].rpartition("/")[2][:5] for each in pair.live(pair.ours, 0)}
     assert names == {"00000", "00001"} and done.rows == len(changes)
 
 
 def test_rows_are_appended_without_keys(pair: Pair) -> None:
     pair.make(Layout((("at", "hour"),)))
-    done = pair.apply("b", [("INSERT", row(1)), ("INSERT", row(1))], Mode.APPEND, ())
+    done = pair.apply("b", [("INSERT", row(1)), ("INSERT", row(1))], ChangeMode.APPEND, ())
     assert done.files == {"data": 1, "position_deletes": 0, "equality_deletes": 0}
     assert len(pair.java.read(pair.ours).rows) == 2
     assert loaded(pair.ours).operation == "append"
@@ -312,49 +316,49 @@ def test_rows_are_appended_without_keys(pair: Pair) -> None:
 
 def test_a_batch_of_deletes_alone_is_a_delete(pair: Pair) -> None:
     pair.make(Layout())
-    pair.both("a", [("+I", row(1)), ("+I", row(2))], Mode.UPSERT, ("id",))
-    pair.both("b", [("-D", {"id": 1})], Mode.UPSERT, ("id",))
+    pair.both("a", [("+I", row(1)), ("+I", row(2))], ChangeMode.UPSERT, ("id",))
+    pair.both("b", [("-D", {"id": 1})], ChangeMode.UPSERT, ("id",))
     assert loaded(pair.ours).operation == "delete"
 
 
 def test_identifier_fields_are_the_keys_by_default(pair: Pair) -> None:
     pair.make(Layout())
     with pytest.raises(UsageError, match="expected --key, as the table has no identifier fields"):
-        pair.apply("a", [("+I", row(1))], Mode.UPSERT, ())
+        pair.apply("a", [("+I", row(1))], ChangeMode.UPSERT, ())
     pair.java.alter(pair.ours, {"change": "identifier", "name": "id"})
-    pair.apply("a", [("+I", row(1)), ("+I", row(1))], Mode.UPSERT, ())
+    pair.apply("a", [("+I", row(1)), ("+I", row(1))], ChangeMode.UPSERT, ())
     assert len(pair.java.read(pair.ours).rows) == 1
 
 
 def test_what_cannot_be_applied_is_refused_by_name(pair: Pair) -> None:
     pair.make(Layout((("day", "identity"),)), [*COLUMNS, ("ratio", "double")])
     with pytest.raises(RefusedTable, match="partition field day is of column day, which is no key"):
-        pair.apply("a", [("+I", row(1))], Mode.UPSERT, ("id",))
+        pair.apply("a", [("+I", row(1))], ChangeMode.UPSERT, ("id",))
     with pytest.raises(RefusedTable, match="key ratio of type double"):
-        pair.apply("a", [("+I", row(1))], Mode.UPSERT, ("ratio", "day"))
+        pair.apply("a", [("+I", row(1))], ChangeMode.UPSERT, ("ratio", "day"))
     with pytest.raises(UsageError, match=r"expected keys among .*, found nobody"):
-        pair.apply("a", [("+I", row(1))], Mode.UPSERT, ("nobody",))
+        pair.apply("a", [("+I", row(1))], ChangeMode.UPSERT, ("nobody",))
     with pytest.raises(UsageError, match="expected keys to distribute by"):
-        pair.apply("a", [("+I", row(1))], Mode.APPEND, (), distribution=Distribution.HASH)
+        pair.apply("a", [("+I", row(1))], ChangeMode.APPEND, (), distribution=Distribution.HASH)
     with pytest.raises(UsageError, match="column id: expected a value in every row, found 1 rows without"):
-        pair.apply("a", [("+I", {"day": "2026-11-01"})], Mode.UPSERT, ("id", "day"))
+        pair.apply("a", [("+I", {"day": "2026-11-01"})], ChangeMode.UPSERT, ("id", "day"))
     with pytest.raises(UsageError, match=r"_change_type to be one of .*, found '\?'"):
-        pair.apply("a", [("?", row(1))], Mode.UPSERT, ("id", "day"))
+        pair.apply("a", [("?", row(1))], ChangeMode.UPSERT, ("id", "day"))
     with pytest.raises(UsageError, match="only INSERT in mode append, found DELETE"):
-        pair.apply("a", [("-D", row(1))], Mode.APPEND, ())
+        pair.apply("a", [("-D", row(1))], ChangeMode.APPEND, ())
     with pytest.raises(UsageError, match=r"expected columns of the table \(.*\) and _change_type, found extra"):
-        pair.apply("a", [("+I", row(1, extra=1))], Mode.UPSERT, ("id", "day"))
+        pair.apply("a", [("+I", row(1, extra=1))], ChangeMode.UPSERT, ("id", "day"))
     assert loaded(pair.ours).version == -1
 
 
 def test_rows_that_deletes_would_not_reach_are_refused(pair: Pair) -> None:
     """Equality deletes hold within their own spec: rows of an older one would stay."""
     pair.make(Layout((("day", "identity"),)))
-    pair.apply("a", [("+I", row(1))], Mode.UPSERT, ("id", "day"))
+    pair.apply("a", [("+I", row(1))], ChangeMode.UPSERT, ("id", "day"))
     pair.java.alter(pair.ours, {"change": "add_partition_field", "column": "id", "transform": "bucket[2]"})
     with pytest.raises(RefusedTable, match="live data files of spec 0, which deletes of spec 1 do not reach"):
-        pair.apply("b", [("+I", row(1))], Mode.UPSERT, ("id", "day"))
-    assert pair.apply("c", [("+I", row(2))], Mode.APPEND, ()).rows == 1
+        pair.apply("b", [("+I", row(1))], ChangeMode.UPSERT, ("id", "day"))
+    assert pair.apply("c", [("+I", row(2))], ChangeMode.APPEND, ()).rows == 1
 
 
 def test_parquet_changes_keep_their_types(pair: Pair) -> None:
@@ -368,7 +372,7 @@ def test_parquet_changes_keep_their_types(pair: Pair) -> None:
         "at": pa.array([1, None], pa.timestamp("us", "Europe/Berlin")),
     }
     pq.write_table(pa.table(held), path)
-    apply_batch(address_of(pair.ours), Batch("b", (str(path),), Mode.UPSERT, keys=("id",)), Workers())
+    apply_batch(address_of(pair.ours), ChangeBatch("b", (str(path),), ChangeMode.UPSERT, keys=("id",)), Workers())
     assert sorted(pair.java.read(pair.ours).column("raw"), key=str) == ["0001", None]
 
 

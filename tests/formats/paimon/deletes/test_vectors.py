@@ -15,8 +15,8 @@ from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.deletes.vectors import (
     MAX_POSITION_32,
+    BitmapKind,
     Vector,
-    VectorKind,
     decode_vector,
     encode_vectors,
     widen,
@@ -24,11 +24,11 @@ from nightkeep.formats.paimon.deletes.vectors import (
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
 
 FILES = {document["file"]: document for document in golden.read_json("vectors.json")}
-BITMAPS: dict[VectorKind, type[Vector]] = {VectorKind.BITMAP32: BitMap, VectorKind.BITMAP64: BitMap64}
+BITMAPS: dict[BitmapKind, type[Vector]] = {BitmapKind.BITMAP32: BitMap, BitmapKind.BITMAP64: BitMap64}
 
 
-def _kind(document: dict[str, Any]) -> VectorKind:
-    return VectorKind[document["kind"]]
+def _kind(document: dict[str, Any]) -> BitmapKind:
+    return BitmapKind[document["kind"]]
 
 
 def _ranges(document: dict[str, Any]) -> list[VectorRange]:
@@ -71,13 +71,13 @@ def test_encoding_gives_javas_bytes(name: str) -> None:
 def test_skipped_high_words_are_left_out_but_read() -> None:
     document = FILES["vectors-64-gaps.bin"]
     vectors = _vectors(document)
-    data, (where,) = encode_vectors(vectors, VectorKind.BITMAP64)
+    data, (where,) = encode_vectors(vectors, BitmapKind.BITMAP64)
     assert len(data) < document["size"]
     assert decode_vector(data, where, subject="index") == vectors[0][1]
 
 
 def test_a_file_of_nothing() -> None:
-    assert encode_vectors([], VectorKind.BITMAP32) == (b"\x01", ())
+    assert encode_vectors([], BitmapKind.BITMAP32) == (b"\x01", ())
 
 
 def test_vectors_without_positions() -> None:
@@ -89,19 +89,19 @@ def test_vectors_without_positions() -> None:
 def test_arguments_are_left_alone() -> None:
     vector = BitMap([*range(1_000), 5_000])
     before = vector.serialize()
-    encode_vectors([("a", vector)], VectorKind.BITMAP32)
+    encode_vectors([("a", vector)], BitmapKind.BITMAP32)
     assert vector.serialize() == before
 
 
 POSITIONS = {
-    VectorKind.BITMAP32: st.integers(0, MAX_POSITION_32),
-    VectorKind.BITMAP64: st.integers(0, MAX_POSITION),
+    BitmapKind.BITMAP32: st.integers(0, MAX_POSITION_32),
+    BitmapKind.BITMAP64: st.integers(0, MAX_POSITION),
 }
 
 
 @st.composite
-def _files(draw: st.DrawFn) -> tuple[VectorKind, list[tuple[str, set[int]]]]:
-    kind = draw(st.sampled_from(VectorKind))
+def _files(draw: st.DrawFn) -> tuple[BitmapKind, list[tuple[str, set[int]]]]:
+    kind = draw(st.sampled_from(BitmapKind))
     starts = draw(st.lists(POSITIONS[kind], max_size=4))
     sets = []
     for number, start in enumerate(starts):
@@ -111,7 +111,7 @@ def _files(draw: st.DrawFn) -> tuple[VectorKind, list[tuple[str, set[int]]]]:
 
 
 @given(_files())
-def test_sets_survive(file: tuple[VectorKind, list[tuple[str, set[int]]]]) -> None:
+def test_sets_survive(file: tuple[BitmapKind, list[tuple[str, set[int]]]]) -> None:
     kind, sets = file
     data, ranges = encode_vectors([(name, BITMAPS[kind](positions)) for name, positions in sets], kind)
     for where, (name, positions) in zip(ranges, sets, strict=True):
@@ -119,24 +119,24 @@ def test_sets_survive(file: tuple[VectorKind, list[tuple[str, set[int]]]]) -> No
         assert set(decode_vector(data, where, subject="index")) == positions
 
 
-@given(st.sets(POSITIONS[VectorKind.BITMAP32]))
+@given(st.sets(POSITIONS[BitmapKind.BITMAP32]))
 def test_widening_keeps_the_set(positions: set[int]) -> None:
     wide = widen(BitMap(positions))
     assert set(wide) == positions
-    assert encode_vectors([("a", BitMap(positions))], VectorKind.BITMAP64) == encode_vectors(
-        [("a", wide)], VectorKind.BITMAP64
+    assert encode_vectors([("a", BitMap(positions))], BitmapKind.BITMAP64) == encode_vectors(
+        [("a", wide)], BitmapKind.BITMAP64
     )
 
 
 @pytest.mark.parametrize(
     ("vector", "kind"),
     [
-        (BitMap([2**31]), VectorKind.BITMAP32),
-        (BitMap64([2**31]), VectorKind.BITMAP32),
-        (BitMap64([MAX_POSITION + 1]), VectorKind.BITMAP64),
+        (BitMap([2**31]), BitmapKind.BITMAP32),
+        (BitMap64([2**31]), BitmapKind.BITMAP32),
+        (BitMap64([MAX_POSITION + 1]), BitmapKind.BITMAP64),
     ],
 )
-def test_positions_the_kind_cannot_hold(vector: Vector, kind: VectorKind) -> None:
+def test_positions_the_kind_cannot_hold(vector: Vector, kind: BitmapKind) -> None:
     with pytest.raises(ValueError, match=r"vector of a.parquet: expected positions up to \d+, found \d+"):
         encode_vectors([("a.parquet", vector)], kind)
 
@@ -171,7 +171,7 @@ def test_whole_records_of_nonsense(body: bytes, message: str) -> None:
         decode_vector(*_forged(body), subject="index/i-0")
 
 
-DATA, RANGES = encode_vectors([("a.parquet", BitMap([1, 2])), ("b.parquet", BitMap([9]))], VectorKind.BITMAP32)
+DATA, RANGES = encode_vectors([("a.parquet", BitMap([1, 2])), ("b.parquet", BitMap([9]))], BitmapKind.BITMAP32)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_other_versions(data: bytes) -> None:
         decode_vector(data, RANGES[0], subject="index")
 
 
-@pytest.mark.parametrize("kind", VectorKind)
-def test_every_flipped_bit_is_noticed(kind: VectorKind) -> None:
+@pytest.mark.parametrize("kind", BitmapKind)
+def test_every_flipped_bit_is_noticed(kind: BitmapKind) -> None:
     data, (where,) = encode_vectors([("a", BitMap([1, 5, 70_000]))], kind)
     for bit in range(len(data) * 8):
         damaged = bytearray(data)

@@ -6,12 +6,12 @@ import pytest
 from pyroaring import BitMap
 from tests.formats.paimon.made_bucket import MadeBucket, Row
 
-from nightkeep.formats.paimon.deletes.vectors import VectorKind, encode_vectors
-from nightkeep.formats.paimon.gate.compactions import Change, Compaction, Vectors, shown_again
+from nightkeep.formats.paimon.deletes.vectors import BitmapKind, encode_vectors
+from nightkeep.formats.paimon.gate.compactions import BucketChange, Compaction, Vectors, shown_again
 
 
 def vectors(made: MadeBucket, file: str, marked: dict[str, set[int]], *, counted: bool) -> Vectors:
-    data, ranges = encode_vectors([(name, BitMap(at)) for name, at in marked.items()], VectorKind.BITMAP32)
+    data, ranges = encode_vectors([(name, BitMap(at)) for name, at in marked.items()], BitmapKind.BITMAP32)
     made.held.files[f"index/{file}"] = data
     named = {r.data_file: r if counted else type(r)(r.data_file, r.offset, r.length, None) for r in ranges}
     return Vectors(file, named)
@@ -30,7 +30,7 @@ def details(
     made.add(5, [Row(1)])
     old = vectors(made, "index-1", before, counted=counted)
     new = old if after is None else vectors(made, "index-2", after, counted=counted)
-    change = Change(named(removed), named(added))
+    change = BucketChange(named(removed), named(added))
     compaction = Compaction(made.storage, made.bucket(), change, old, new, live | added.keys())
     return [(shown.detail.partition(": ")[2], shown.marked) for shown in shown_again(compaction)]
 

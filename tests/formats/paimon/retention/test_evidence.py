@@ -14,10 +14,10 @@ from tests.retention.damage import emptied, fuzz, without_sizes
 from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.model import Outcome
 from nightkeep.retention.file_check import presence
-from nightkeep.retention.orphans.memory_sets import InlineSets
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder
+from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
 
-DELETE, ASIDE = SweepOrder(Mode.DELETE, max_share=1.0), SweepOrder(Mode.QUARANTINE, max_share=1.0)
+DELETE, ASIDE = SweepOrder(SweepMode.DELETE, max_share=1.0), SweepOrder(SweepMode.QUARANTINE, max_share=1.0)
 
 
 def told(table: Path) -> tuple[Path, Mapping[str, object]]:
@@ -36,9 +36,9 @@ def table_of(folder: Path, sample: str, *, old: bool) -> Path:
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["sizes told", "older release"])
-@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.QUARANTINE, Mode.DELETE])
+@pytest.mark.parametrize("mode", [SweepMode.DRY_RUN, SweepMode.QUARANTINE, SweepMode.DELETE])
 @pytest.mark.parametrize("key", ["baseManifestList", "deltaManifestList", "changelogManifestList"])
-def test_a_list_that_was_cut_to_nothing_ends_the_sweep(key: str, mode: Mode, old: bool, tmp_path: Path) -> None:
+def test_a_list_that_was_cut_to_nothing_ends_the_sweep(key: str, mode: SweepMode, old: bool, tmp_path: Path) -> None:
     table = table_of(tmp_path, "events_input", old=old)
     cut = table / "manifest" / str(told(table)[1][key])
     emptied(cut)
@@ -194,16 +194,16 @@ def test_metadata_under_a_key_that_we_do_not_know_ends_the_sweep(tmp_path: Path)
 @pytest.mark.parametrize("key", ["baseManifestList", "deltaManifestList", "indexManifest"])
 def test_the_look_afterwards_does_not_agree_with_a_list_that_was_cut(key: str, tmp_path: Path) -> None:
     table = table_of(tmp_path, "orders", old=True)
-    whole = presence(opened(table), retention(), sets=InlineSets, salt="a")
+    whole = presence(opened(table), retention(), sets=MemorySets, salt="a")
     emptied(table / "manifest" / str(told(table)[1][key]))
     aged(table)
     assert not whole.faults and not whole.unproven
     if key == "indexManifest":
-        found = presence(opened(table), retention(), sets=InlineSets, salt="a")
+        found = presence(opened(table), retention(), sets=MemorySets, salt="a")
         assert found.unproven and "nothing tells to be whole" in str(found)
         return
     with pytest.raises(EvidenceError):
-        presence(opened(table), retention(), sets=InlineSets, salt="a")
+        presence(opened(table), retention(), sets=MemorySets, salt="a")
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ from nightkeep.formats.paimon.metadata.entries import read_list
 from nightkeep.formats.paimon.retention.roots import version_of
 from nightkeep.model import Operation, Outcome
 from nightkeep.protocol.table_files import ExpireRequest
-from nightkeep.retention.orphans.sweep_request import Mode, SweepOrder
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
 
 NOW = {"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"}
 Prepared = Callable[[PaimonJava, Path], object]
@@ -79,7 +79,7 @@ def test_what_is_left_is_what_java_leaves(case: str, producer: str, paimon_java:
     theirs = tmp_path / "theirs"
     shutil.copytree(ours, theirs)
 
-    dry = expired(ours, mode=Mode.DRY_RUN)
+    dry = expired(ours, mode=SweepMode.DRY_RUN)
     done = expired(ours)
     count = paimon_java.expire_as_configured(theirs)
 
@@ -117,7 +117,7 @@ def test_a_request_only_makes_it_gentler(paimon_java: PaimonJava, tmp_path: Path
     assert sorted(at) == [*range(1, 10)]
 
     def going(**request: object) -> list[int | None]:
-        return [root.version for root in expired(table, mode=Mode.DRY_RUN, **request).expiry.roots]
+        return [root.version for root in expired(table, mode=SweepMode.DRY_RUN, **request).expiry.roots]
 
     assert going() == [1, 2, 3, 4]
     assert going(retain_last=2) == [1, 2, 3, 4]
@@ -134,7 +134,7 @@ def test_every_kept_version_has_a_reason(paimon_java: PaimonJava, tmp_path: Path
     paimon_java.set_consumer(table, "stream", snapshot=2)
     _set(paimon_java, table, NOW)
 
-    found = expired(table, mode=Mode.DRY_RUN).expiry
+    found = expired(table, mode=SweepMode.DRY_RUN).expiry
 
     assert [root.version for root in found.roots] == [1]
     assert {*found.kept} == {
@@ -171,7 +171,7 @@ def test_engines_go_on_after_an_expiry(
     paimon_java.delete_tag(table, "late")
     paimon_java.drop_branch(table, "dev")
     aged(table)
-    assert swept(table, SweepOrder(Mode.DELETE))[0].outcome is Outcome.VERIFIED
+    assert swept(table, SweepOrder(SweepMode.DELETE))[0].outcome is Outcome.VERIFIED
     assert (1, DAYS[0], "after") in rows(paimon_java, table)
     assert {name for name in names(table) if name.startswith("day=")} <= {*live_names(table)}
 
@@ -227,7 +227,7 @@ def test_killed_at_any_step_it_leaves_what_can_be_read(paimon_java: PaimonJava, 
         aged(table)
         assert expired(table).outcome in (Outcome.VERIFIED, Outcome.UNCHANGED)
         aged(table)
-        swept(table, SweepOrder(Mode.DELETE))
+        swept(table, SweepOrder(SweepMode.DELETE))
         assert reads(paimon_java, table) == {6: before[6]}
         assert _counted(table) == _counted(last) or at == 1
         last = table

@@ -18,7 +18,7 @@ from tests.formats.paimon.keeping import DAYS, KEYLESS, VECTORS, busy, live_name
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.avro import read_container, write_container
 from nightkeep.formats.paimon.metadata.entries import merge_entries, read_index, read_list, read_manifest
-from nightkeep.formats.paimon.retention.roots import Kept, Version, version_of
+from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, version_of
 from nightkeep.protocol.table_files import Root
 from nightkeep.storage import Storage
 
@@ -291,7 +291,7 @@ def test_a_version_that_goes_while_it_is_listed_is_no_root(tmp_path: Path, monke
     assert [version.id for version in _versions(table)] == [2, 3, 4, 5, 6, 7]
 
 
-def _versions(table: Path) -> list[Version]:
+def _versions(table: Path) -> list[RootMetadata]:
     return [version_of(root) for root in opened(table).roots(retention())]
 
 

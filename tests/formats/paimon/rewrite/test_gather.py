@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.paimon.made_bucket import MadeBucket, Row
 
-from nightkeep.formats.paimon.data.columns import FileReader
-from nightkeep.formats.paimon.rewrite.gather import Source, gather
+from nightkeep.formats.paimon.data.columns import PaimonFileReader
+from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 
 
 @settings(max_examples=40)
@@ -19,7 +19,7 @@ def test_rows_come_from_their_sources_in_order(of_row: list[int], chunk_rows: in
     files = {file.name: file for file in bucket.files}
     # Each file is read forward, with rows between those that are wanted.
     at = {number: np.arange(of_row.count(number)) * 12 // max(1, of_row.count(number)) for number in set(of_row)}
-    sources = {n: Source(FileReader(made.storage, bucket, files[names[n]]), at[n]) for n in at}
+    sources = {n: WantedRows(PaimonFileReader(made.storage, bucket, files[names[n]]), at[n]) for n in at}
     chunks = list(gather(sources, np.array(of_row, np.int32), columns=["v"], chunk_rows=chunk_rows))
     nexts = {number: iter(positions) for number, positions in at.items()}
     expected = [f"{number}.{next(nexts[number])}" for number in of_row]
@@ -31,6 +31,6 @@ def test_a_source_hands_out_its_rows_across_the_pieces_it_reads() -> None:
     made = MadeBucket()
     made.add(0, [Row(at) for at in range(9)], group_rows=2)
     bucket = made.bucket()
-    source = Source(FileReader(made.storage, bucket, bucket.files[0]), np.array([0, 1, 3, 4, 8]))
+    source = WantedRows(PaimonFileReader(made.storage, bucket, bucket.files[0]), np.array([0, 1, 3, 4, 8]))
     found = [pa.concat_tables(source.next_rows(count, ["k"])).column("k").to_pylist() for count in (1, 3, 1)]
     assert found == [[0], [1, 3, 4], [8]]

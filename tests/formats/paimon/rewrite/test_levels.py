@@ -17,11 +17,11 @@ import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Layout
 
-from nightkeep.formats.paimon.metadata.schema import Field, TableSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, Schemas
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
-from nightkeep.formats.paimon.rewrite.levels import Pick, Rules, max_level, pick, pick_full
+from nightkeep.formats.paimon.rewrite.levels import CompactionPick, CompactionRules, max_level, pick, pick_full
 from nightkeep.formats.paimon.rewrite.steps import Step, steps
 from nightkeep.model import UnitKey
 
@@ -35,7 +35,7 @@ class Case:
     """One layout and one question; `text` is everything above the answer."""
 
     options: dict[str, str] = field(default_factory=dict)
-    files: list[DataFile] = field(default_factory=list)
+    files: list[PaimonDataFile] = field(default_factory=list)
     vectors: list[VectorRange] = field(default_factory=list)
     full: bool = False
 
@@ -57,7 +57,7 @@ class Case:
         if "vector" in words:
             self.vectors.append(VectorRange(name, 1, 1, 1))
         self.files.append(
-            DataFile(
+            PaimonDataFile(
                 name, int(size), 10, int(level.removeprefix("L")), (low,), (high,), sequence, sequence, 0,
                 None if deletes == "unknown" else int(deletes), NOON_MS - int(words.get("age", "0")), {},
             )
@@ -74,9 +74,9 @@ class Case:
         if untouched:
             yield f"  leave: {' '.join(sorted(untouched))}"
 
-    def ours(self) -> tuple[Pick | None, tuple[Step, ...]]:
-        schema = TableSchema(0, (Field(0, "k", KEY_TYPE),), (), ("k",), self.options)
-        rules = Rules.of(schema, now_ms=NOON_MS)
+    def ours(self) -> tuple[CompactionPick | None, tuple[Step, ...]]:
+        schema = PaimonSchema(0, (PaimonField(0, "k", KEY_TYPE),), (), ("k",), self.options)
+        rules = CompactionRules.of(schema, now_ms=NOON_MS)
         schemas = Schemas(schema, {0: schema})
         bucket = Bucket(UnitKey("", 0), {}, b"", "bucket-0", 1, tuple(self.files), tuple(self.vectors), None, schemas)
         found = pick_full(bucket, rules) if self.full else pick(bucket, rules, now_ms=NOON_MS)

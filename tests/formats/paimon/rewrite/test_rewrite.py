@@ -9,13 +9,13 @@ from pyroaring import BitMap64
 from tests.formats.paimon.made_bucket import INT, RUN, MadeBucket, Row, buckets
 
 from nightkeep.formats.paimon.data import write
-from nightkeep.formats.paimon.data.columns import FileReader
+from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, data_file
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
-from nightkeep.formats.paimon.rewrite.levels import Rules, max_level, pick_full
+from nightkeep.formats.paimon.rewrite.levels import CompactionRules, max_level, pick_full
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, steps
 from nightkeep.model import Rewrite
@@ -25,7 +25,7 @@ BY_VALUE = {"sequence.field": "v"}
 
 def full_task(made: MadeBucket) -> UpgradeTask | None:
     """Everything to the top, as the planner would ask for it."""
-    bucket, rules = made.bucket(), Rules.of(made.schema, now_ms=0)
+    bucket, rules = made.bucket(), CompactionRules.of(made.schema, now_ms=0)
     found = pick_full(bucket, rules)
     if found is None:
         return None
@@ -55,7 +55,7 @@ def shown(made: MadeBucket, bucket: Bucket) -> Counter[tuple[int, str | None]]:
     """What a reader shows that skips level 0 and applies vectors."""
     vectors, rows = read_vectors(made.storage, bucket), Counter[tuple[int, str | None]]()
     for file in bucket.files:
-        held = FileReader(made.storage, bucket, file).read(["k", "v"])
+        held = PaimonFileReader(made.storage, bucket, file).read(["k", "v"])
         pairs = zip(held.column("k").to_pylist(), held.column("v").to_pylist(), strict=True)
         gone = vectors.get(file.name, ())
         rows.update(pair for at, pair in enumerate(pairs) if file.level > 0 and at not in gone)

@@ -19,8 +19,8 @@ from nightkeep.formats.delta.metadata.log_state import commit_infos, digest
 from nightkeep.formats.delta.metadata.naming import commit_name, commit_user, staged_name, transaction_of
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.schema import TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.storage import Storage, require_exclusive_create
 from nightkeep.storage.times import not_ahead
@@ -126,7 +126,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     return tuple(reversed(versions))
 
 
-def units_of(storage: Storage, schema: TableSchema, version: int) -> tuple[UnitKey, ...]:
+def units_of(storage: Storage, schema: DeltaSchema, version: int) -> tuple[UnitKey, ...]:
     """The partitions that a commit of ours changed, by its own lines: its parent may be gone."""
     name = commit_name(version)
     files = (body for kind, body in parse_lines(storage.read(name), subject=name) if kind in ("add", "remove"))
@@ -164,7 +164,7 @@ def _gone(head: DeltaSnapshot, key: UnitKey, rewrites: Sequence[Rewrite[DeltaEdi
     return sorted(file.name for identity, file in inputs.items() if identity not in live)
 
 
-def _live(snapshot: DeltaSnapshot, key: UnitKey) -> dict[tuple[str, str | None], DataFile]:
+def _live(snapshot: DeltaSnapshot, key: UnitKey) -> dict[tuple[str, str | None], DeltaDataFile]:
     unit = snapshot.by_key.get(key)
     return {} if unit is None else {file.identity: file for file in unit.files}
 
@@ -199,7 +199,7 @@ def _present(raw: Raw) -> dict[str, object]:
 
 def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]) -> DeltaEdit:
     """One edit for all: each removed file once, as the parent has it now."""
-    removed: dict[tuple[str, str | None], DataFile] = {}
+    removed: dict[tuple[str, str | None], DeltaDataFile] = {}
     for rewrite in rewrites:
         live = _live(parent, rewrite.key)
         for file in rewrite.edit.removed:
@@ -229,7 +229,7 @@ def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.U
     return "\n".join([line("commitInfo", info), *body, ""])
 
 
-def _remove(file: DataFile, now_ms: int) -> dict[str, object]:
+def _remove(file: DeltaDataFile, now_ms: int) -> dict[str, object]:
     kept = {key: file.raw[key] for key in _KEPT if file.raw.get(key) is not None}
     counted = {} if file.rows is None else {"stats": json.dumps({"numRecords": file.rows}, separators=(",", ":"))}
     head = {"path": file.path, "deletionTimestamp": now_ms, "dataChange": False, "extendedFileMetadata": True}

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, reason_of
-from nightkeep.formats.delta.metadata.leaf_columns import Leaf, leaves
-from nightkeep.formats.delta.metadata.schema import TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.kernels.arrow_buffers import Array
 
 Path = tuple[str, ...]
@@ -26,7 +26,7 @@ TRUNCATED: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ColumnBounds:
     """One column of many files, in the files' order: arrays of one length, null where nothing is known.
 
     Every value of a file that is not null is in lows..highs, both of the column's type. NaN, which delta-spark orders
@@ -40,7 +40,7 @@ class Bounds:
     rows: Array
 
 
-def bounds(schema: TableSchema, files: Sequence[DataFile], column: Path) -> Bounds:
+def bounds(schema: DeltaSchema, files: Sequence[DeltaDataFile], column: Path) -> ColumnBounds:
     """Of one leaf, by its path of logical names. Raises CorruptMetadata for a leaf or statistics that there are not."""
     by_column = every_bounds(schema, files, [column])
     if column not in by_column:
@@ -50,8 +50,8 @@ def bounds(schema: TableSchema, files: Sequence[DataFile], column: Path) -> Boun
 
 
 def every_bounds(
-    schema: TableSchema, files: Sequence[DataFile], columns: Sequence[Path] | None = None
-) -> Mapping[Path, Bounds]:
+    schema: DeltaSchema, files: Sequence[DeltaDataFile], columns: Sequence[Path] | None = None
+) -> Mapping[Path, ColumnBounds]:
     """Of these leaves, by default of all: each file's text is parsed once.
 
     Raises CorruptMetadata naming a file whose statistics are not a JSON object.
@@ -64,14 +64,16 @@ def every_bounds(
     return {leaf.path: _joined([part[leaf.path] for part in parts]) for leaf in wanted}
 
 
-def _part(files: Sequence[DataFile], wanted: Sequence[Leaf], exact: Callable[[str], Any] | None) -> dict[Path, Bounds]:
+def _part(
+    files: Sequence[DeltaDataFile], wanted: Sequence[DeltaLeaf], exact: Callable[[str], Any] | None
+) -> dict[Path, ColumnBounds]:
     parsed = _Parsed.of([_parsed(file, exact) for file in files])
     return {leaf.path: _leaf_bounds(leaf, parsed) for leaf in wanted}
 
 
-def _joined(parts: Sequence[Bounds]) -> Bounds:
+def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
     columns = zip(*[(part.lows, part.highs, part.nulls, part.rows) for part in parts], strict=True)
-    return Bounds(*[pa.concat_arrays(column) for column in columns])
+    return ColumnBounds(*[pa.concat_arrays(column) for column in columns])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class _Parsed:
         return cls(lows, highs, nulls, _counts([one.get("numRecords") for one in stats]), tight)
 
 
-def _parsed(file: DataFile, parse_float: Callable[[str], Any] | None) -> Mapping[str, Any]:
+def _parsed(file: DeltaDataFile, parse_float: Callable[[str], Any] | None) -> Mapping[str, Any]:
     if file.stats is None:
         return {}
     try:
@@ -103,12 +105,12 @@ def _parsed(file: DataFile, parse_float: Callable[[str], Any] | None) -> Mapping
     return stats
 
 
-def _leaf_bounds(leaf: Leaf, parsed: _Parsed) -> Bounds:
+def _leaf_bounds(leaf: DeltaLeaf, parsed: _Parsed) -> ColumnBounds:
     lows = _typed(_at(parsed.lows, leaf.stored), leaf)
     highs = _typed(_at(parsed.highs, leaf.stored), leaf)
     if pa.types.is_timestamp(leaf.type):
         highs = pc.add(highs, pa.scalar(TRUNCATED, pa.duration("us")))
-    return Bounds(lows, highs, _nulls(_counts(_at(parsed.nulls, leaf.stored)), parsed), parsed.rows)
+    return ColumnBounds(lows, highs, _nulls(_counts(_at(parsed.nulls, leaf.stored)), parsed), parsed.rows)
 
 
 def _at(objects: list[Any], path: Path) -> list[Any]:
@@ -129,7 +131,7 @@ def _counts(values: list[Any]) -> Array:
     return pa.array(counts, pa.int64())
 
 
-def _typed(values: list[Any], leaf: Leaf) -> Array:
+def _typed(values: list[Any], leaf: DeltaLeaf) -> Array:
     """Values of JSON as the leaf's type; null for those that are none of it."""
     if not leaf.ordered:
         return pa.array([None] * len(values), leaf.type)

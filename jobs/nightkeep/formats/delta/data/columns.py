@@ -18,8 +18,8 @@ from pyroaring import BitMap64
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.data.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, one_array
 from nightkeep.storage import Storage
 
@@ -28,7 +28,7 @@ COMMIT_VERSION: Final = "_metadata.row_commit_version"
 """Stable row ids and row commit versions, as delta-spark calls the columns; with row tracking enabled only."""
 
 
-def every_column(schema: TableSchema) -> tuple[str, ...]:
+def every_column(schema: DeltaSchema) -> tuple[str, ...]:
     """The names of the table's columns in its order, then of what row tracking keeps of a row."""
     names = tuple(field.name for field in schema.fields)
     return names if schema.row_tracking is None else (*names, ROW_ID, COMMIT_VERSION)
@@ -49,14 +49,14 @@ class _Column:
     tracked: bool = False
 
 
-class FileReader:
+class DeltaFileReader:
     """One open data file of a unit; columns are asked for by their logical names, all of them by default.
 
     Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
     RefusedTable for a file without field ids where columns are found by id.
     """
 
-    def __init__(self, storage: Storage, unit: DeltaUnit, file: DataFile) -> None:
+    def __init__(self, storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> None:
         self.subject = file.path
         self._unit, self._schema, self._file = unit, unit.schema, file
         self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
@@ -138,7 +138,7 @@ class FileReader:
         place = self._found(by_name, name, pa.field(materialised, pa.int64()))
         return _Column(name, pa.int64(), pa.int64(), place, constant, tracked=True)
 
-    def _place(self, field: Field) -> int | None:
+    def _place(self, field: DeltaField) -> int | None:
         mapped = self._schema.mapping is ColumnMapping.ID
         if mapped and all(field_id(held) is None for held in self._parquet.fields):
             advice = "rewrite the table with the engine that wrote this file"

@@ -17,8 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.delta.metadata.leaf_columns import Leaf, indexed_leaves, whole_number
-from nightkeep.formats.delta.metadata.schema import TableSchema
+from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, indexed_leaves, whole_number
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
 
 PREFIX_LENGTH: Final = 32
@@ -28,10 +28,10 @@ _LAST_PAIR: Final = _LAST_CHARACTER.encode("utf-16-le")
 _UNIT: Final = 2
 
 
-class FileStats:
+class DeltaFileStats:
     """What an add action says of one file's rows; every chunk is added once, by the columns' logical names."""
 
-    def __init__(self, schema: TableSchema) -> None:
+    def __init__(self, schema: DeltaSchema) -> None:
         self._seen = [_Seen(leaf) for leaf in indexed_leaves(schema)]
         self._prefix = whole_number(schema, "delta.dataSkippingStringPrefixLength", PREFIX_LENGTH)
         self._tells_tightness = schema.has_vectors
@@ -66,7 +66,7 @@ class FileStats:
 class _Seen:
     """A column so far: nulls, bounds of what is not null, and of floating values whether one was NaN."""
 
-    leaf: Leaf
+    leaf: DeltaLeaf
     nulls: int = 0
     low: Scalar | None = None
     high: Scalar | None = None
@@ -180,7 +180,7 @@ def _json_text(value: str | None) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _tree(leaves: Iterable[tuple[Leaf, str | None]]) -> str:
+def _tree(leaves: Iterable[tuple[DeltaLeaf, str | None]]) -> str:
     """Nested objects of JSON texts; a struct whose values are all missing is still there, as in delta-spark."""
     root: dict[str, Any] = {}
     for leaf, text in leaves:

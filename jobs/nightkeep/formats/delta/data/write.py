@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
 from nightkeep.formats.delta.data.conform import ArrowField, by_place, conform, without_void
-from nightkeep.formats.delta.data.file_statistics import FileStats
+from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.metadata.locations import log_path
-from nightkeep.formats.delta.metadata.naming import Naming
+from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.partition import folder
-from nightkeep.formats.delta.metadata.schema import TableSchema
-from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, Limit, Source, with_bounds, with_dictionaries
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
+from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
 from nightkeep.storage import Storage
 
 _CODECS: Final = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")} | {
@@ -28,7 +28,7 @@ _CODECS: Final = {name: name for name in ("none", "snappy", "gzip", "zstd", "bro
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenDeltaFile:
     """A new data file: its name in storage, its rows, its size and its raw add action.
 
     The action lacks what only a commit can know: base row id and row commit version.
@@ -40,7 +40,7 @@ class WrittenFile:
     add: Mapping[str, object] = field(hash=False, repr=False)
 
 
-class FileWriter:
+class DeltaFileWriter:
     """Writes files of one partition, given by its values as an add has them. `columns` is what chunks must hold.
 
     Columns are known by their logical names; what else a chunk holds is left out. The codec is the table's
@@ -48,7 +48,7 @@ class FileWriter:
     """
 
     def __init__(
-        self, storage: Storage, schema: TableSchema, naming: Naming, stored_partition: Mapping[str, str | None], *,
+        self, storage: Storage, schema: DeltaSchema, naming: DeltaNaming, stored_partition: Mapping[str, str | None], *,
         now_ms: int, codec: str | None = None, tags: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self._storage, self._schema, self._naming = storage, schema, naming
@@ -63,22 +63,22 @@ class FileWriter:
 
     def write(
         self, chunks: Iterable[pa.Table], *, target_bytes: int | None = None, rows_per_file: int | None = None
-    ) -> list[WrittenFile]:
+    ) -> list[WrittenDeltaFile]:
         """Write all rows in their order; no rows, no file. One of the limits is given.
 
         Each file has `rows_per_file` rows but for the last, or about `target_bytes` bytes. Holds one row group.
         """
-        limit = Limit(target_bytes, rows_per_file)
-        source = Source(chunks)
-        files: list[WrittenFile] = []
+        limit = FileLimit(target_bytes, rows_per_file)
+        source = ChunkSource(chunks)
+        files: list[WrittenDeltaFile] = []
         while source.row_bytes is not None:
             files.append(self._write_file(source, limit))
         return files
 
-    def _write_file(self, source: Source, limit: Limit) -> WrittenFile:
+    def _write_file(self, source: ChunkSource, limit: FileLimit) -> WrittenDeltaFile:
         place, name = folder(self._schema, self._partition), self._naming.data(self._codec)
         path = f"{place}/{name}" if place else name
-        stats = FileStats(self._schema)
+        stats = DeltaFileStats(self._schema)
         with self._storage.create(path) as sink:
             self._write_groups(sink, source, limit, stats)
             size = sink.tell()
@@ -91,9 +91,11 @@ class FileWriter:
             "dataChange": False,
             "stats": stats.json(),
         }
-        return WrittenFile(path, stats.rows, size, add if self._tags is None else {**add, "tags": dict(self._tags)})
+        return WrittenDeltaFile(
+            path, stats.rows, size, add if self._tags is None else {**add, "tags": dict(self._tags)}
+        )
 
-    def _write_groups(self, sink: BinaryIO, source: Source, limit: Limit, stats: FileStats) -> None:
+    def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: DeltaFileStats) -> None:
         group = self._group(sink, source, limit, stats)
         stored = self._stored(group)
         with pq.ParquetWriter(sink, stored.schema, **self._settings(stored)) as writer:
@@ -103,7 +105,7 @@ class FileWriter:
                 self._row_bytes = sink.tell() / stats.rows
                 group = self._group(sink, source, limit, stats)
 
-    def _group(self, sink: BinaryIO, source: Source, limit: Limit, stats: FileStats) -> pa.Table:
+    def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: DeltaFileStats) -> pa.Table:
         rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)
         return source.take(rows)
 
@@ -139,7 +141,7 @@ class _StoredColumn:
     stored: ArrowField
 
 
-def _columns(schema: TableSchema) -> list[_StoredColumn]:
+def _columns(schema: DeltaSchema) -> list[_StoredColumn]:
     """Data columns, partition columns where files must hold them, and those of row tracking.
 
     Columns of type void are not written (PROTOCOL.md, "Void Type").

@@ -19,14 +19,14 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.deletes import z85
 from nightkeep.formats.delta.metadata.locations import is_absolute, own_name
 from nightkeep.formats.delta.metadata.naming import vector_name
-from nightkeep.formats.delta.metadata.snapshot import DataFile, Vector, VectorKind
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, Vector, VectorStorage
 from nightkeep.storage import LocalStorage, Storage
 
 PACKED_BYTES: Final = 2 << 20
 """A file of vectors is full at this size, delta-spark's deletionVectors.packing.targetSize."""
 
 
-def read_vector(storage: Storage, file: DataFile) -> BitMap64:
+def read_vector(storage: Storage, file: DeltaDataFile) -> BitMap64:
     """The deleted positions of a data file; empty where it has no vector.
 
     Raises CorruptMetadata naming the vector's file and offset for bytes that contradict the descriptor, themselves or
@@ -36,7 +36,7 @@ def read_vector(storage: Storage, file: DataFile) -> BitMap64:
     if vector is None:
         return BitMap64()
     subject = f"{file.path}: inline vector"
-    if vector.kind is VectorKind.INLINE:
+    if vector.kind is VectorStorage.INLINE:
         payload = _inline(vector, subject)
     else:
         place, name = _place(storage, vector, file)
@@ -69,7 +69,7 @@ def decode(payload: bytes, *, subject: str) -> BitMap64:
     return roaring.decode(portable, subject=subject)
 
 
-class VectorWriter:
+class DeltaVectorWriter:
     """Packs vectors into files below `prefix`, a file for every PACKED_BYTES; nothing is durable before `close`."""
 
     def __init__(self, storage: Storage, prefix: str) -> None:
@@ -84,7 +84,7 @@ class VectorWriter:
             self._finish()
         place, offset = self._prefix + z85.encode(self._unique.bytes), len(self._content)
         self._content += _INT.pack(len(payload)) + payload + _CRC.pack(zlib.crc32(payload))
-        return Vector(VectorKind.RELATIVE, place, offset, len(payload), len(bitmap))
+        return Vector(VectorStorage.RELATIVE, place, offset, len(payload), len(bitmap))
 
     def close(self) -> tuple[str, ...]:
         """Write what is left. The names of all files written."""
@@ -107,7 +107,7 @@ def vector_file(vector: Vector) -> str | None:
 
     Raises CorruptMetadata for a place that ends in no UUID.
     """
-    if vector.kind is not VectorKind.RELATIVE:
+    if vector.kind is not VectorStorage.RELATIVE:
         return None
     prefix, text = vector.place[:-_UUID_CHARACTERS], vector.place[-_UUID_CHARACTERS:]
     try:
@@ -132,7 +132,7 @@ def _name(prefix: str, unique: uuid.UUID) -> str:
     return vector_name(prefix, unique) if prefix else vector_name("", unique).lstrip("/")
 
 
-def _place(storage: Storage, vector: Vector, file: DataFile) -> tuple[Storage, str]:
+def _place(storage: Storage, vector: Vector, file: DeltaDataFile) -> tuple[Storage, str]:
     """A store and a name. An absolute place is a URI, encoded like the path of an add."""
     name = vector_file(vector)
     if name is None and is_absolute(vector.place):

@@ -11,7 +11,7 @@ from itertools import pairwise
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.gate.file_audit import file_faults
 from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -49,7 +49,7 @@ def _commit_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[
             yield from _remove_faults(body, live.get(str(body["path"])))
 
 
-def _remove_faults(remove: Raw, before: DataFile | None) -> Iterator[str]:
+def _remove_faults(remove: Raw, before: DeltaDataFile | None) -> Iterator[str]:
     """A remove without the very vector of the file leaves it live, its rows twice (Trino #31253)."""
     subject = f"remove of {remove['path']}"
     if before is None:
@@ -106,12 +106,12 @@ def _stray_changes(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Seq
             yield f"{key}: changed, though no unit of it was worked on"
 
 
-def _by_path(unit: DeltaUnit | None) -> Mapping[str, DataFile]:
+def _by_path(unit: DeltaUnit | None) -> Mapping[str, DeltaDataFile]:
     # A version no longer lists a partition that ran empty before it.
     return {} if unit is None else {file.path: file for file in unit.files}
 
 
-def _changed(before: DataFile, after: DataFile) -> list[str]:
+def _changed(before: DeltaDataFile, after: DeltaDataFile) -> list[str]:
     """Fields of a file's add action that differ. Statistics count only where both sides have them as text."""
     fields = (before.raw.keys() | after.raw.keys()) - _OF_A_CHECKPOINT
     changed = [key for key in fields if (before.raw.get(key) or None) != (after.raw.get(key) or None)]
@@ -174,7 +174,7 @@ def _listing_faults(storage: Storage, unit: DeltaUnit) -> Iterator[str]:
             yield f"{file.name}: the log says {file.bytes} bytes, the folder has {found}"
 
 
-def _partition_faults(unit: DeltaUnit, fresh: Iterable[DataFile]) -> Iterator[str]:
+def _partition_faults(unit: DeltaUnit, fresh: Iterable[DeltaDataFile]) -> Iterator[str]:
     """Values that mean the same may be written in several ways, but each column must have one."""
     for file in fresh:
         values = file.raw.get("partitionValues")
@@ -183,14 +183,14 @@ def _partition_faults(unit: DeltaUnit, fresh: Iterable[DataFile]) -> Iterator[st
             yield f"{file.name}: partition values of {columns}, expected of {sorted(unit.stored_partition)}"
 
 
-def _vector_faults(storage: Storage, files: Iterable[DataFile]) -> Iterator[str]:
+def _vector_faults(storage: Storage, files: Iterable[DeltaDataFile]) -> Iterator[str]:
     """Its own size, checksum, cardinality and positions are read_vector's to refuse; rows must be left to show."""
     for file in files:
         if file.vector is not None and len(read_vector(storage, file)) == file.rows:
             yield f"{file.name}: its vector hides every row, expected no file"
 
 
-def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
+def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
     """A file that gets another vector stays what it was; what its statistics say of all its rows still holds."""
     allowed = {"deletionVector", "modificationTime"} if before.identity != after.identity else set()
     if _claims(before) == _claims(after):
@@ -202,7 +202,7 @@ def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
         yield f"{after.name}: {after.rows} rows, {before.rows} before, though its bytes did not change"
 
 
-def _claims(file: DataFile) -> Mapping[str, object]:
+def _claims(file: DeltaDataFile) -> Mapping[str, object]:
     """Statistics apart from whether their bounds are tight: with deleted rows they no longer are."""
     claims = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
     return {key: value for key, value in claims.items() if key != "tightBounds"}

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nightkeep.formats.delta.data.bounds import Bounds, every_bounds
-from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
+from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.conform import ArrowField
-from nightkeep.formats.delta.metadata.leaf_columns import Leaf, leaves
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
 from nightkeep.storage import Storage
 
@@ -26,9 +26,9 @@ BATCH_ROWS = 65_536
 _FIELD_ID = b"PARQUET:field_id"
 
 
-def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[str]:
+def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> Iterator[str]:
     """What is wrong with `file`: its rows, its columns, its statistics."""
-    reader = FileReader(storage, unit, file)
+    reader = DeltaFileReader(storage, unit, file)
     if file.rows == 0 or reader.rows != file.rows:
         yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
     with storage.open(file.name) as source:
@@ -43,7 +43,7 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DataFile) -> Iterator[s
         yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims[leaf.path]))
 
 
-def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
+def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:
     """By name, or with column mapping by id: what readers do not find they take for null."""
     tracked = schema.row_tracking
     # A column of type void has nothing that a file could hold.
@@ -104,7 +104,7 @@ def _ranged(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind) and not pa.types.is_binary(kind) and not pa.types.is_null(kind)
 
 
-def _leaf_values(batch: pa.Table, leaf: Leaf) -> ChunkedArray:
+def _leaf_values(batch: pa.Table, leaf: DeltaLeaf) -> ChunkedArray:
     """A leaf below a null struct is null."""
     values = batch.column(leaf.path[0])
     for name in leaf.path[1:]:
@@ -112,7 +112,7 @@ def _leaf_values(batch: pa.Table, leaf: Leaf) -> ChunkedArray:
     return values
 
 
-def _claim_faults(seen: _Seen, claims: Bounds) -> Iterator[str]:
+def _claim_faults(seen: _Seen, claims: ColumnBounds) -> Iterator[str]:
     """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.gate.proof_parts import PART_BYTES, unit_parts
 
 
@@ -17,5 +17,5 @@ def pieces(
 
 
 def _part(unit: DeltaUnit, paths: frozenset[str]) -> DeltaUnit:
-    files: tuple[DataFile, ...] = tuple(file for file in unit.files if file.path in paths)
+    files: tuple[DeltaDataFile, ...] = tuple(file for file in unit.files if file.path in paths)
     return replace(unit, files=files)

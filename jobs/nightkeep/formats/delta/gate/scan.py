@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
@@ -28,12 +28,12 @@ def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa
     for file in unit.files:
         wanted = positions.get(file.name)
         if wanted:
-            for piece in FileReader(storage, unit, file).taken(None, wanted):
+            for piece in DeltaFileReader(storage, unit, file).taken(None, wanted):
                 yield from piece.combine_chunks().to_batches()
 
 
-def _survivors(storage: Storage, unit: DeltaUnit, file: DataFile) -> BitMap64:
-    counted = FileReader(storage, unit, file).rows
+def _survivors(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> BitMap64:
+    counted = DeltaFileReader(storage, unit, file).rows
     if file.rows is not None and file.rows != counted:
         raise CorruptMetadata(file.path, f"{file.rows} rows as the log says", f"{counted} in its footer")
     deleted = read_vector(storage, file)

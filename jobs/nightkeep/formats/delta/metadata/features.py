@@ -20,7 +20,7 @@ MAX_WRITER: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class DeltaFeature:
     """Either `handled` says what we do, or `refused` what would work instead.
 
     `is_of_values`: only who reads values must know it, so that a sweep and an expiry need not.
@@ -97,7 +97,7 @@ def document() -> str:
     return "\n".join((_HEAD, *rows, ""))
 
 
-def _verdict(known: Feature) -> str:
+def _verdict(known: DeltaFeature) -> str:
     refusals = (f"Refused for `{operation}`: {advice}" for operation, advice in known.refuses.items())
     others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
     sentence = ". ".join((known.handled or f"Refused: {known.refused}", *refusals, *others))
@@ -127,67 +127,67 @@ _CATALOG: Final = "only its catalog may commit: use the catalog's own maintenanc
 _ICEBERG: Final = "commits must keep Iceberg metadata in step: drop the feature, or use the engine's own OPTIMIZE"
 _VARIANT: Final = "values of type variant are not rewritten: use the engine's own OPTIMIZE"
 
-FEATURES: Final[Mapping[str, Feature]] = {
-    "appendOnly": Feature(
+FEATURES: Final[Mapping[str, DeltaFeature]] = {
+    "appendOnly": DeltaFeature(
         _READ, "Commits only rearrange rows (dataChange false), which the feature allows; deletes are refused", writer=2
     ),
-    "invariants": Feature(_READ, "Nothing to do: rows are copied as they are, so what held still holds", writer=2),
-    "checkConstraints": Feature(_READ, "Nothing to do: rows are copied as they are", writer=3),
-    "changeDataFeed": Feature(
+    "invariants": DeltaFeature(_READ, "Nothing to do: rows are copied as they are, so what held still holds", writer=2),
+    "checkConstraints": DeltaFeature(_READ, "Nothing to do: rows are copied as they are", writer=3),
+    "changeDataFeed": DeltaFeature(
         _READ, "Nothing to do: commits with dataChange false have no changes; _change_type is no column", writer=4
     ),
-    "generatedColumns": Feature(_READ, "Nothing to do: generated values are copied, not computed again", writer=4),
-    "columnMapping": Feature(
+    "generatedColumns": DeltaFeature(_READ, "Nothing to do: generated values are copied, not computed again", writer=4),
+    "columnMapping": DeltaFeature(
         _READ,
         "Files, statistics and partition values go by physical names, in mode id by field ids",
         reader=2,
         writer=5,
     ),
-    "identityColumns": Feature(_READ, "Nothing to do: values are copied and the high-water mark stays", writer=6),
-    "allowColumnDefaults": Feature(_READ, "Nothing to do: no row lacks a value when it is copied"),
-    "checkpointProtection": Feature(_READ, "Nothing to do: no checkpoint and no commit is ever removed or made"),
-    "clustering": Feature(
+    "identityColumns": DeltaFeature(_READ, "Nothing to do: values are copied and the high-water mark stays", writer=6),
+    "allowColumnDefaults": DeltaFeature(_READ, "Nothing to do: no row lacks a value when it is copied"),
+    "checkpointProtection": DeltaFeature(_READ, "Nothing to do: no checkpoint and no commit is ever removed or made"),
+    "clustering": DeltaFeature(
         _READ,
         "Read; files keep their clusteringProvider",
         refuses={Operation.OPTIMIZE: "files are clustered by another rule: use the engine's own OPTIMIZE"},
     ),
-    "deletionVectors": Feature(
+    "deletionVectors": DeltaFeature(
         _READ, "Vectors are always read, a remove repeats its file's; new ones only where the table enables them"
     ),
-    "domainMetadata": Feature(_READ, "Domains are kept; only the high-water mark of row tracking is ever written"),
-    "inCommitTimestamp": Feature(_READ, "commitInfo comes first, with a time later than the version before"),
-    "materializePartitionColumns": Feature(
+    "domainMetadata": DeltaFeature(_READ, "Domains are kept; only the high-water mark of row tracking is ever written"),
+    "inCommitTimestamp": DeltaFeature(_READ, "commitInfo comes first, with a time later than the version before"),
+    "materializePartitionColumns": DeltaFeature(
         _READ, "New files hold the partition columns too; their values are always read from the log"
     ),
-    "rowTracking": Feature(
+    "rowTracking": DeltaFeature(
         _READ, "New files get row ids above the high-water mark; where it is enabled, rows keep their ids and versions"
     ),
-    "timestampNtz": Feature(_READ, "Times without zone are read and written as such"),
-    "typeWidening": Feature(_READ, "Older files are cast to the wider type; the history of changes stays"),
-    "typeWidening-preview": Feature(_READ, "As typeWidening"),
-    "v2Checkpoint": Feature(_READ, "Checkpoints with a UUID and with sidecars are read; none is written"),
-    "vacuumProtocolCheck": Feature(_READ, "The writer protocol is checked before every operation"),
-    "adaptiveMetadata": Feature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
-    "adaptiveMetadata-preview": Feature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
-    "catalogManaged": Feature(_NAME, refused=_CATALOG),
-    "catalogOwned-preview": Feature(_NAME, refused=_CATALOG),
-    "collations": Feature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
-    "collations-preview": Feature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
-    "columnMappingUsageTracking": Feature(_NAME, refused=f"it was never released: {_ENGINE}"),
-    "coordinatedCommits-preview": Feature(_NAME, refused=_CATALOG),
-    "geospatial": Feature(_NAME, refused=_ENGINE),
-    "geospatial-dev": Feature(_NAME, refused=_ENGINE),
-    "icebergCompatV1": Feature(_NAME, refused=_ICEBERG),
-    "icebergCompatV2": Feature(_NAME, refused=_ICEBERG),
-    "icebergCompatV3": Feature(_NAME, refused=_ICEBERG),
-    "icebergWriterCompatV1": Feature(_NAME, refused=_ICEBERG),
-    "icebergWriterCompatV3": Feature(_NAME, refused=_ICEBERG),
-    "redirectReaderWriter-preview": Feature(_NAME, refused="the rows are elsewhere: name the table they are in"),
-    "redirectWriterOnly-preview": Feature(_NAME, refused="writes go elsewhere: name the table they go to"),
-    "variantShredding": Feature(_NAME, refused=_VARIANT, is_of_values=True),
-    "variantShredding-preview": Feature(_NAME, refused=_VARIANT, is_of_values=True),
-    "variantType": Feature(_NAME, refused=_VARIANT, is_of_values=True),
-    "variantType-preview": Feature(_NAME, refused=_VARIANT, is_of_values=True),
+    "timestampNtz": DeltaFeature(_READ, "Times without zone are read and written as such"),
+    "typeWidening": DeltaFeature(_READ, "Older files are cast to the wider type; the history of changes stays"),
+    "typeWidening-preview": DeltaFeature(_READ, "As typeWidening"),
+    "v2Checkpoint": DeltaFeature(_READ, "Checkpoints with a UUID and with sidecars are read; none is written"),
+    "vacuumProtocolCheck": DeltaFeature(_READ, "The writer protocol is checked before every operation"),
+    "adaptiveMetadata": DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
+    "adaptiveMetadata-preview": DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
+    "catalogManaged": DeltaFeature(_NAME, refused=_CATALOG),
+    "catalogOwned-preview": DeltaFeature(_NAME, refused=_CATALOG),
+    "collations": DeltaFeature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
+    "collations-preview": DeltaFeature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
+    "columnMappingUsageTracking": DeltaFeature(_NAME, refused=f"it was never released: {_ENGINE}"),
+    "coordinatedCommits-preview": DeltaFeature(_NAME, refused=_CATALOG),
+    "geospatial": DeltaFeature(_NAME, refused=_ENGINE),
+    "geospatial-dev": DeltaFeature(_NAME, refused=_ENGINE),
+    "icebergCompatV1": DeltaFeature(_NAME, refused=_ICEBERG),
+    "icebergCompatV2": DeltaFeature(_NAME, refused=_ICEBERG),
+    "icebergCompatV3": DeltaFeature(_NAME, refused=_ICEBERG),
+    "icebergWriterCompatV1": DeltaFeature(_NAME, refused=_ICEBERG),
+    "icebergWriterCompatV3": DeltaFeature(_NAME, refused=_ICEBERG),
+    "redirectReaderWriter-preview": DeltaFeature(_NAME, refused="the rows are elsewhere: name the table they are in"),
+    "redirectWriterOnly-preview": DeltaFeature(_NAME, refused="writes go elsewhere: name the table they go to"),
+    "variantShredding": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantShredding-preview": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantType": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
+    "variantType-preview": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
 }
 
 _HEAD: Final = """# Features of Delta tables

@@ -16,7 +16,7 @@ _TOLD = (b'"protocol"', b'"metaData"', b'"commitInfo"')
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class LogHead:
     """`commit_info` is that of the version's own commit; empty where the log no longer has it or it has none."""
 
     version: int
@@ -36,7 +36,7 @@ class Head:
         )
 
 
-def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
+def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead:
     """The newest version, or that of `version`, for who reads no values.
 
     Raises RefusedTable for features we do not handle, MissingFile, CorruptMetadata.
@@ -50,7 +50,7 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> Head:
     protocol, metadata = in_force(single, subject=f"{table}: log")
     infos = [body for kind, body in _told(storage, files.own) if kind == "commitInfo"] if files.own else []
     refuse_features(table, protocol, metadata, None, reads_values=False)
-    return Head(files.version, protocol, metadata, infos[0] if infos else {})
+    return LogHead(files.version, protocol, metadata, infos[0] if infos else {})
 
 
 def _told(storage: Storage, name: str) -> Iterator[Action]:

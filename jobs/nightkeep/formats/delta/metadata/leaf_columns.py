@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.metadata.schema import TableSchema
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
 
 INDEXED_COLUMNS = 32
 """Default of delta.dataSkippingNumIndexedCols."""
@@ -17,7 +17,7 @@ _NAME = re.compile(r"\s*(?:`((?:[^`]|``)*)`|([^.,`]+?))\s*([.,]|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class DeltaLeaf:
     """A column that is no struct, at its `path` of logical names; `stored` is the path of physical names.
 
     `ordered`: its statistics have bounds, not only a null count (SkippingEligibleDataType).
@@ -35,15 +35,15 @@ class Leaf:
         return numeric or timed or pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+def leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
     """Every leaf of the data columns, in schema order; an array or map is one leaf."""
-    columns: list[Leaf] = []
+    columns: list[DeltaLeaf] = []
     for field in schema.data_fields:
         columns += _below((field.name,), (field.physical,), field.type, field.stored)
     return tuple(columns)
 
 
-def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+def indexed_leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
     """The leaves that have statistics, in schema order.
 
     `delta.dataSkippingStatsColumns` names them or structs above them, in any case; otherwise they are the first
@@ -58,7 +58,7 @@ def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
     return every if count < 0 else every[:count]
 
 
-def whole_number(schema: TableSchema, key: str, default: int) -> int:
+def whole_number(schema: DeltaSchema, key: str, default: int) -> int:
     """An integer table property. Raises CorruptMetadata."""
     text = schema.configuration.get(key, str(default))
     try:
@@ -84,9 +84,11 @@ def column_names(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(paths)
 
 
-def _below(path: tuple[str, ...], stored: tuple[str, ...], kind: pa.DataType, written: pa.DataType) -> Iterator[Leaf]:
+def _below(
+    path: tuple[str, ...], stored: tuple[str, ...], kind: pa.DataType, written: pa.DataType
+) -> Iterator[DeltaLeaf]:
     if not isinstance(kind, pa.StructType) or not isinstance(written, pa.StructType):
-        yield Leaf(path, stored, kind)
+        yield DeltaLeaf(path, stored, kind)
         return
     for place in range(kind.num_fields):
         child, other = kind.field(place), written.field(place)

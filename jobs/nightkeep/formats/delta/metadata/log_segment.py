@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata.naming import LOG
-from nightkeep.storage import Storage, Stored
+from nightkeep.storage import ListedFile, Storage
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 _SINGLE = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
@@ -63,7 +63,7 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
 class Listing:
     """The log as it is listed now: `commits` ascending, and the range of versions whose state it can tell."""
 
-    commits: tuple[tuple[int, Stored], ...]
+    commits: tuple[tuple[int, ListedFile], ...]
     oldest: int
     newest: int
 
@@ -105,12 +105,12 @@ def _require_all(subject: str, chosen: Sequence[int], *, start: int, end: int) -
     raise MissingFile(subject, f"{expected}, to read version {end}", f"{found} from version {start} on")
 
 
-def _commits(listed: Iterable[Stored]) -> Mapping[int, str]:
+def _commits(listed: Iterable[ListedFile]) -> Mapping[int, str]:
     matches = ((_COMMIT.fullmatch(_base(stored)), stored.name) for stored in listed)
     return {int(match[1]): name for match, name in matches if match}
 
 
-def _checkpoints(listed: Iterable[Stored]) -> list[Checkpoint]:
+def _checkpoints(listed: Iterable[ListedFile]) -> list[Checkpoint]:
     """Complete ones. An empty file is an unfinished one: a checkpoint holds a protocol at least."""
     checkpoints: list[Checkpoint] = []
     parts: defaultdict[tuple[int, int], dict[int, str]] = defaultdict(dict)
@@ -135,5 +135,5 @@ def _preference(checkpoint: Checkpoint) -> tuple[int, bool, tuple[str, ...]]:
     return (checkpoint.version, len(checkpoint.names) == 1, checkpoint.names)
 
 
-def _base(stored: Stored) -> str:
+def _base(stored: ListedFile) -> str:
     return stored.name.rpartition("/")[2]

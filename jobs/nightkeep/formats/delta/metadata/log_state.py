@@ -10,7 +10,7 @@ from nightkeep.formats.delta.metadata.actions import Action, parse_lines
 from nightkeep.formats.delta.metadata.checkpoints import checkpoint_actions
 from nightkeep.formats.delta.metadata.log_segment import Segment, commits_newest_first, segment
 from nightkeep.formats.delta.metadata.naming import commit_name
-from nightkeep.formats.delta.metadata.replay import State, replay
+from nightkeep.formats.delta.metadata.replay import LogState, replay
 from nightkeep.model import digest_of
 from nightkeep.storage import Storage
 
@@ -18,7 +18,7 @@ from nightkeep.storage import Storage
 class ReadState(NamedTuple):
     """A state, and the digest of the commit that made it."""
 
-    state: State
+    state: LogState
     digest: str
 
 

@@ -12,7 +12,7 @@ MARK = "nk"
 LOG = "_delta_log"
 
 
-class Naming:
+class DeltaNaming:
     """Fresh names for one attempt at one unit; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None) -> None:

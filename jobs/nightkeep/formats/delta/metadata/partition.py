@@ -13,13 +13,13 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, Field, TableSchema
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 
 Stored = Mapping[str, str | None]
 DEFAULT: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
-def stored(schema: TableSchema, values: Stored, *, subject: str) -> Stored:
+def stored(schema: DeltaSchema, values: Stored, *, subject: str) -> Stored:
     """The value of every partition column, in the table's order; what is missing or empty is None.
 
     Raises CorruptMetadata, which names `subject`, for a value of a column that does not partition the table.
@@ -31,7 +31,7 @@ def stored(schema: TableSchema, values: Stored, *, subject: str) -> Stored:
     return {name: values.get(name) or None for name in names}
 
 
-def typed(schema: TableSchema, values: Stored) -> Mapping[str, object]:
+def typed(schema: DeltaSchema, values: Stored) -> Mapping[str, object]:
     """Values by logical name (PROTOCOL.md, "Partition Value Serialization").
 
     str, int, bool, Decimal, float, bytes, date, datetime or None. A datetime is of UTC where its text names a zone.
@@ -46,12 +46,12 @@ def typed(schema: TableSchema, values: Stored) -> Mapping[str, object]:
     return typed_values
 
 
-def key_text(schema: TableSchema, values: Mapping[str, object]) -> str:
+def key_text(schema: DeltaSchema, values: Mapping[str, object]) -> str:
     """`day=2026-11-01/region=eu`: a different text for different typed values; null is `null`, no columns are ""."""
     return "/".join(f"{_escaped(name)}={_key_value(values[name])}" for name in schema.partition_columns)
 
 
-def folder(schema: TableSchema, values: Stored) -> str:
+def folder(schema: DeltaSchema, values: Stored) -> str:
     """The folder of a partition's files, as Hive and delta-spark name it; "" for the table's own folder.
 
     Files of a table with mapped columns are not in folders: those would tell names which the table may drop.
@@ -67,7 +67,7 @@ def folder_names(column: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((_hive(column), quote(column, safe=""), column)))
 
 
-def _value(field: Field, text: str) -> object:
+def _value(field: DeltaField, text: str) -> object:
     parse = _parser(field.type)
     try:
         value = parse(text)

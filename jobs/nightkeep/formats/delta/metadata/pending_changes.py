@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.model import Intent
 
 
@@ -18,7 +18,7 @@ class DeltaEdit:
     one commit have one intent. `rows_deleted` counts the rows that are gone with it.
     """
 
-    removed: tuple[DataFile, ...]
+    removed: tuple[DeltaDataFile, ...]
     added: tuple[Mapping[str, object], ...] = field(hash=False)
     intent: Intent = field(default_factory=Intent)
     rows_deleted: int = 0

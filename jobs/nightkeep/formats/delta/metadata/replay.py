@@ -23,7 +23,7 @@ _NAMED: Final[Mapping[str, str]] = {"txn": "appId", "domainMetadata": "domain"}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LogState:
     """One version. All actions are raw; `commit` are the actions of the version's own commit, none if it is gone.
 
     `vacated` are partition values, as the log has them, of files that the own commit removed; none where it also
@@ -42,7 +42,7 @@ class State:
 
 def replay(
     checkpoint: Iterable[Action], commits: Iterable[tuple[str, Iterable[Action]]], own: Iterable[Action] | None = None
-) -> State:
+) -> LogState:
     """The state after the last of `commits`, which are (subject, actions), oldest first.
 
     `own`: where no commit follows the checkpoint, the actions of the commit that it is of. Raises CorruptMetadata.
@@ -58,7 +58,7 @@ def replay(
     return log.state(last, removed)
 
 
-def high_water_mark(state: State) -> int | None:
+def high_water_mark(state: LogState) -> int | None:
     """The highest row id ever assigned (PROTOCOL.md, "Row IDs"). Raises CorruptMetadata."""
     domain = state.domains.get(ROW_TRACKING)
     if domain is None:
@@ -68,7 +68,7 @@ def high_water_mark(state: State) -> int | None:
     return long_value(fields, "rowIdHighWaterMark", subject=subject)
 
 
-def commit_time(state: State, version: int) -> int:
+def commit_time(state: LogState, version: int) -> int:
     """The in-commit timestamp, in epoch milliseconds, which the version's own commit must have in its first line."""
     subject = f"commit of version {version}"
     if not state.commit:
@@ -117,13 +117,13 @@ class _Log:
         )
         return removed
 
-    def state(self, last: tuple[Action, ...], removed: Iterable[Raw]) -> State:
+    def state(self, last: tuple[Action, ...], removed: Iterable[Raw]) -> LogState:
         protocol, metadata = in_force(self.single, subject="log")
         _require_one_vector(self.files)
         # Values of other partition columns than today's are no partitions of this version.
         repartitioned = any(kind == "metaData" for kind, _ in last)
         whole = (body for body in removed if body.get("partitionValues") is not None)
-        return State(
+        return LogState(
             protocol=protocol,
             metadata=metadata,
             adds=tuple(self.files.values()),

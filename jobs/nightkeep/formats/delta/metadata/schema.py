@@ -1,4 +1,4 @@
-"""A table's schema string and configuration -> TableSchema: what a column is called, where, and of which type."""
+"""A table's schema string and configuration -> DeltaSchema: what a column is called, where, and of which type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ColumnMapping(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DeltaField:
     """A top-level column. `type` has the logical names of nested fields, `stored` the physical ones.
 
     `physical` is its name in data files, statistics and partition values; `id` its Parquet field id, None without
@@ -50,7 +50,7 @@ class RowTracking:
 
 
 @dataclass(frozen=True, slots=True)
-class TableSchema:
+class DeltaSchema:
     """One version's columns, partition columns included, in the table's order, and what governs files.
 
     `assigns_row_ids`: every add needs a base row id (the feature is supported); `row_tracking`: ids are also kept
@@ -59,7 +59,7 @@ class TableSchema:
     must hold the partition columns too.
     """
 
-    fields: tuple[Field, ...]
+    fields: tuple[DeltaField, ...]
     partition_columns: tuple[str, ...]
     mapping: ColumnMapping
     configuration: Mapping[str, str]
@@ -70,24 +70,24 @@ class TableSchema:
     stores_partitions: bool = False
 
     @property
-    def data_fields(self) -> tuple[Field, ...]:
+    def data_fields(self) -> tuple[DeltaField, ...]:
         """The columns that data files hold."""
         return tuple(field for field in self.fields if field.name not in self.partition_columns)
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> DeltaField:
         """The column of this exact name. Raises CorruptMetadata."""
         for field in self.fields:
             if field.name == name:
                 return field
         raise CorruptMetadata("schema", f"a column named {name}", f"columns {', '.join(f.name for f in self.fields)}")
 
-    def __reduce__(self) -> tuple[Callable[..., TableSchema], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., DeltaSchema], tuple[object, ...]]:
         # MappingProxyType does not pickle; tasks carry schemas to executors.
         rest = (self.assigns_row_ids, self.row_tracking, self.has_vectors, self.writes_vectors, self.stores_partitions)
         return (_restore, (self.fields, self.partition_columns, self.mapping, dict(self.configuration), *rest))
 
 
-def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") -> TableSchema:
+def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") -> DeltaSchema:
     """The schema of a version from its metaData and protocol actions.
 
     A property counts only where the protocol supports its feature. Raises CorruptMetadata, and RefusedTable (of
@@ -106,7 +106,7 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
     partition_columns = tuple(_partition_columns(raw_metadata, fields))
     require_once(partition_columns, subject=f"{table}: partition columns", what="name")
     tracked = "rowTracking" in features and not is_true(configuration, "delta.rowTrackingSuspended")
-    return TableSchema(
+    return DeltaSchema(
         fields=fields,
         partition_columns=partition_columns,
         mapping=mapping,
@@ -120,7 +120,7 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
     )
 
 
-def parse_partitions(raw_metadata: Raw, raw_protocol: Raw, *, table: str) -> TableSchema:
+def parse_partitions(raw_metadata: Raw, raw_protocol: Raw, *, table: str) -> DeltaSchema:
     """As parse_schema, of the partition columns alone: what says where files are. Other columns may be of any type."""
     wanted = {str(name).lower() for name in raw_metadata.get("partitionColumns") or ()}  # type: ignore[attr-defined]
     columns = [column for column in _columns(raw_metadata, table) if str(column["name"]).lower() in wanted]
@@ -130,8 +130,8 @@ def parse_partitions(raw_metadata: Raw, raw_protocol: Raw, *, table: str) -> Tab
 
 def _restore(
     fields: object, partition_columns: object, mapping: object, configuration: object, *rest: object
-) -> TableSchema:
-    return TableSchema(fields, partition_columns, mapping, MappingProxyType(configuration), *rest)  # type: ignore[arg-type]
+) -> DeltaSchema:
+    return DeltaSchema(fields, partition_columns, mapping, MappingProxyType(configuration), *rest)  # type: ignore[arg-type]
 
 
 _PHYSICAL: Final = "delta.columnMapping.physicalName"
@@ -165,12 +165,12 @@ def _columns(raw_metadata: Raw, table: str) -> list[Raw]:
     return struct_fields(kind, subject=f"{table}: schemaString")
 
 
-def _field(column: Raw, mapping: ColumnMapping, table: str) -> Field:
+def _field(column: Raw, mapping: ColumnMapping, table: str) -> DeltaField:
     name = str(column["name"])
     subject = f"{table}: column {name}"
     _check_metadata(column, subject)
     physical, number = _naming(mapping)(column)
-    return Field(
+    return DeltaField(
         name=name,
         physical=physical,
         id=number,
@@ -229,7 +229,7 @@ def _nested(column: Raw) -> Iterator[Raw]:
             pending += [field.get("type") for field in inner]
 
 
-def _partition_columns(raw_metadata: Raw, fields: Iterable[Field]) -> Iterator[str]:
+def _partition_columns(raw_metadata: Raw, fields: Iterable[DeltaField]) -> Iterator[str]:
     """Named as the schema has them: engines do not mind case."""
     known = {field.name.lower(): field for field in fields}
     columns = raw_metadata.get("partitionColumns") or ()

@@ -14,8 +14,8 @@ from nightkeep.formats.delta.metadata.locations import own_name, storage_name
 from nightkeep.formats.delta.metadata.log_segment import newest, segment
 from nightkeep.formats.delta.metadata.log_state import ReadState, read_state
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
-from nightkeep.formats.delta.metadata.replay import State, commit_time, high_water_mark
-from nightkeep.formats.delta.metadata.schema import TableSchema, is_true, parse_schema
+from nightkeep.formats.delta.metadata.replay import LogState, commit_time, high_water_mark
+from nightkeep.formats.delta.metadata.schema import DeltaSchema, is_true, parse_schema
 from nightkeep.formats.delta.metadata.struct_stats import row_count
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
@@ -24,7 +24,7 @@ _MOVED_ON = 20
 """Cleanups of the log in a row that may overtake its reading."""
 
 
-class VectorKind(StrEnum):
+class VectorStorage(StrEnum):
     """Where a deletion vector is (PROTOCOL.md, "Deletion Vector Descriptor Schema": storageType)."""
 
     RELATIVE = "u"
@@ -39,14 +39,14 @@ class Vector:
     An `offset` of None is that of an inline vector, or 0.
     """
 
-    kind: VectorKind
+    kind: VectorStorage
     place: str
     offset: int | None
     bytes: int
     rows: int
 
     def __post_init__(self) -> None:
-        inline = self.kind is VectorKind.INLINE
+        inline = self.kind is VectorStorage.INLINE
         if (inline and self.offset is not None) or min(self.offset or 0, self.bytes, self.rows) < 0:
             found = f"kind {self.kind}, offset {self.offset}, {self.bytes} bytes, {self.rows} rows"
             raise CorruptMetadata(
@@ -60,7 +60,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class DeltaDataFile:
     """A live file. `path` is as the log has it (percent-encoded), `name` what storage calls it, below the root.
 
     `rows` are physical rows, None where statistics are missing; `raw` is the whole add action, `stats` its JSON text.
@@ -103,8 +103,8 @@ class DeltaUnit:
     key: UnitKey
     partition: Mapping[str, object]
     stored_partition: Mapping[str, str | None]
-    files: tuple[DataFile, ...]
-    schema: TableSchema
+    files: tuple[DeltaDataFile, ...]
+    schema: DeltaSchema
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class DeltaSnapshot:
 
     table: Address
     version: int
-    schema: TableSchema
+    schema: DeltaSchema
     units: tuple[DeltaUnit, ...]
     raw_protocol: Mapping[str, object]
     raw_metadata: Mapping[str, object]
@@ -215,15 +215,15 @@ def _snapshot(
     )
 
 
-def _has_commit_times(schema: TableSchema, state: State) -> bool:
+def _has_commit_times(schema: DeltaSchema, state: LogState) -> bool:
     return "inCommitTimestamp" in supported(state.protocol) and is_true(
         schema.configuration, "delta.enableInCommitTimestamps"
     )
 
 
-def _units(schema: TableSchema, state: State, root: str) -> tuple[DeltaUnit, ...]:
+def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, ...]:
     """By partition: values that are spelled differently and mean the same are one."""
-    spelled: dict[tuple[str | None, ...], list[DataFile]] = {}
+    spelled: dict[tuple[str | None, ...], list[DeltaDataFile]] = {}
     for values in state.vacated:
         spelled.setdefault(_place(schema, values, "remove"), [])
     for raw in state.adds:
@@ -239,29 +239,29 @@ def _units(schema: TableSchema, state: State, root: str) -> tuple[DeltaUnit, ...
     return tuple(units[key] for key in sorted(units))
 
 
-def _place(schema: TableSchema, values: object, subject: str) -> tuple[str | None, ...]:
+def _place(schema: DeltaSchema, values: object, subject: str) -> tuple[str | None, ...]:
     assert isinstance(values, Mapping)
     return tuple(stored(schema, values, subject=subject).values())
 
 
-def _unit(schema: TableSchema, place: tuple[str | None, ...], files: Iterable[DataFile]) -> DeltaUnit:
+def _unit(schema: DeltaSchema, place: tuple[str | None, ...], files: Iterable[DeltaDataFile]) -> DeltaUnit:
     names = (schema.field(name).physical for name in schema.partition_columns)
     values = dict(zip(names, place, strict=True))
     partition = typed(schema, values)
     return DeltaUnit(UnitKey(key_text(schema, partition)), partition, values, _by_path(files), schema)
 
 
-def _by_path(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+def _by_path(files: Iterable[DeltaDataFile]) -> tuple[DeltaDataFile, ...]:
     return tuple(sorted(files, key=lambda file: file.path))
 
 
-def _data_file(raw: Raw, schema: TableSchema, root: str) -> DataFile:
+def _data_file(raw: Raw, schema: DeltaSchema, root: str) -> DeltaDataFile:
     path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
     vector = vector_of(raw.get("deletionVector"))
     if vector and not schema.has_vectors:
         # Readers do not agree on whether such a vector counts.
         raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
-    return DataFile(
+    return DeltaDataFile(
         path=path,
         name=storage_name(path, root),
         bytes=long_value(raw, "size", subject=path),
@@ -278,12 +278,12 @@ def vector_of(raw: object) -> Vector | None:
     if not isinstance(raw, Mapping):
         return None
     kind = raw["storageType"]
-    if kind not in set(VectorKind):
-        raise CorruptMetadata("deletion vector", f"a storageType of {', '.join(VectorKind)}", repr(kind))
-    return Vector(VectorKind(kind), raw["pathOrInlineDv"], raw.get("offset"), raw["sizeInBytes"], raw["cardinality"])
+    if kind not in set(VectorStorage):
+        raise CorruptMetadata("deletion vector", f"a storageType of {', '.join(VectorStorage)}", repr(kind))
+    return Vector(VectorStorage(kind), raw["pathOrInlineDv"], raw.get("offset"), raw["sizeInBytes"], raw["cardinality"])
 
 
-def _require_one_name(files: Iterable[DataFile], removed: Iterable[str], root: str) -> None:
+def _require_one_name(files: Iterable[DeltaDataFile], removed: Iterable[str], root: str) -> None:
     """Two spellings of one file's path would be read as two files, and readers do not agree on whether a remove of one
     is a remove of the other."""
     paths: dict[str, str] = {}

@@ -29,11 +29,11 @@ from nightkeep.formats.delta.retention.action_files import (
 from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.model import Address
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Root
-from nightkeep.storage import Storage, Stored
+from nightkeep.storage import ListedFile, Storage
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedVersions:
     """What commits up to version `through` removed before `before_ms`, and what a checkpoint still tells of that."""
 
     newest: int
@@ -49,7 +49,7 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
     last = () if request.retain_last is None else (log_files.newest - max(request.retain_last, 1) + 1,)
     through = min([log_files.newest, *request.keep, *last])
     before_ms = threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0)
-    task = Removed(log_files.newest, through, before_ms, request.now_ms)
+    task = RemovedVersions(log_files.newest, through, before_ms, request.now_ms)
     note = "files of the log stay as long as the table's own retention of its log says"
     root = Root(f"removed by version {through} and before {task.before_ms}", task)
     roots = (root,) if any(_expired(storage, task)) else ()
@@ -59,7 +59,7 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
     return Expiry(roots, reasons, (note,), files_only=True)
 
 
-def _reason(version: int, task: Removed, request: ExpireRequest) -> str:
+def _reason(version: int, task: RemovedVersions, request: ExpireRequest) -> str:
     """Why no file of `version` goes: the strongest of what holds."""
     if version == task.newest:
         return "the newest version"
@@ -73,7 +73,7 @@ def _reason(version: int, task: Removed, request: ExpireRequest) -> str:
     return f"no file of it was removed more than {age} ago"
 
 
-def _losing(storage: Storage, task: Removed, log_files: Listing) -> frozenset[int]:
+def _losing(storage: Storage, task: RemovedVersions, log_files: Listing) -> frozenset[int]:
     """Versions of the log that show a file which may go, by what commits say: from its add, or the log's start, to its
     removal. A file that a later version shows or removed stays.
     """
@@ -95,7 +95,7 @@ def _losing(storage: Storage, task: Removed, log_files: Listing) -> frozenset[in
     return frozenset(version for versions in lost for version in versions)
 
 
-def _by_removal(storage: Storage, task: Removed, log_files: Listing) -> tuple[set[str], set[str]]:
+def _by_removal(storage: Storage, task: RemovedVersions, log_files: Listing) -> tuple[set[str], set[str]]:
     """Names of files whose removal has expired, and of those that commits removed later, or not long enough ago."""
     expired, staying = set[str](), set[str]()
     for version, stored in log_files.commits:
@@ -105,7 +105,7 @@ def _by_removal(storage: Storage, task: Removed, log_files: Listing) -> tuple[se
     return expired, staying
 
 
-def removed(storage: Storage, task: Removed) -> Reach:
+def removed(storage: Storage, task: RemovedVersions) -> Reach:
     """What may go, unless something that stays needs it."""
     names = {name for action in _expired(storage, task) for name in _names(action)}
     kept = {name for action in _later(storage, task) for name in _names(action)} if names else set()
@@ -117,7 +117,7 @@ def _names(action: Action) -> tuple[str, ...]:
     return (*data_names(str(body["path"])), *vector_names(body))
 
 
-def _expired(storage: Storage, task: Removed) -> Iterator[Action]:
+def _expired(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
     """Removes and change files of commits; a file that was added again is live, and stays for that."""
     log_files = listing(storage)
     for version, stored in log_files.commits:
@@ -127,14 +127,14 @@ def _expired(storage: Storage, task: Removed) -> Iterator[Action]:
     yield from _of_checkpoint(storage, task, log_files)
 
 
-def _later(storage: Storage, task: Removed) -> Iterator[Action]:
+def _later(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
     """What versions after `through` removed: those in between need it, however long ago that was."""
     for version, stored in listing(storage).commits:
         if version > task.through:
             yield from (action for action, _ in _dated(storage, stored, task.now_ms))
 
 
-def _of_checkpoint(storage: Storage, task: Removed, log_files: Listing) -> Iterator[Action]:
+def _of_checkpoint(storage: Storage, task: RemovedVersions, log_files: Listing) -> Iterator[Action]:
     """Tombstones whose commits the log no longer has; where versions are to be kept, a commit must say which."""
     start = segment(storage, task.newest).checkpoint
     if start is None or start.version > task.through:
@@ -146,7 +146,7 @@ def _of_checkpoint(storage: Storage, task: Removed, log_files: Listing) -> Itera
             yield from (a for a in batch if a[0] == "remove" and left_ms(a[1]) < task.before_ms)
 
 
-def _dated(storage: Storage, commit: Stored, now_ms: int) -> Iterator[tuple[Action, int]]:
+def _dated(storage: Storage, commit: ListedFile, now_ms: int) -> Iterator[tuple[Action, int]]:
     known = ("remove", "cdc", "commitInfo")
     actions = [action for action in commit_actions(storage, commit.name) if action[0] in known]
     made_ms = commit_ms(actions, commit.modified_ms, now_ms=now_ms)

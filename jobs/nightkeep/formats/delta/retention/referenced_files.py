@@ -32,7 +32,7 @@ from nightkeep.formats.delta.retention.action_files import (
     written_ms,
 )
 from nightkeep.formats.delta.retention.evidence import Commit
-from nightkeep.formats.delta.retention.expire import Removed, removed
+from nightkeep.formats.delta.retention.expire import RemovedVersions, removed
 from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.formats.delta.retention.version_audit import Proof
 from nightkeep.model import Address
@@ -43,7 +43,7 @@ Row = tuple[str, int | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CommitFiles:
     """One commit: what it removed, and its change files, unless that was before `since_ms`."""
 
     name: str
@@ -53,7 +53,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class VersionFiles:
     """One version: its files, the tombstones since `since_ms` of the checkpoint it starts from, and `change`.
 
     `needed`: readers count on its files.
@@ -62,12 +62,12 @@ class State:
     version: int
     since_ms: int
     now_ms: int
-    change: Change | None = None
+    change: CommitFiles | None = None
     needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CheckpointPart:
     """A file of a checkpoint, of which later commits replaced `gone`."""
 
     name: str
@@ -88,7 +88,7 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
     log_files = listing(storage)
     newest = head(storage, table=address.name, version=log_files.newest)
     since_ms = threshold_ms(newest.metadata, retention.now_ms, retention.older_than_ms)
-    state = partial(State, since_ms=since_ms, now_ms=retention.now_ms)
+    state = partial(VersionFiles, since_ms=since_ms, now_ms=retention.now_ms)
     kept = sorted(version for version in retention.keep if log_files.oldest <= version < log_files.newest)
     return (
         *_versions(log_files, since_ms, retention.now_ms),
@@ -99,11 +99,11 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
 def reach(address: Address, storage: Storage, root: Root) -> Reach:
     """Raises RefusedTable for a live file at an absolute path: a shallow clone's."""
     match root.task:
-        case State():
+        case VersionFiles():
             return _state(storage, root.task)
-        case Change():
+        case CommitFiles():
             return Reach(files(_changed(storage, root.task)))
-        case Removed():
+        case RemovedVersions():
             return removed(storage, root.task)
         case None:
             return Reach(files(()))
@@ -112,7 +112,7 @@ def reach(address: Address, storage: Storage, root: Root) -> Reach:
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
     """FILES of a Part."""
-    assert isinstance(source, Part)
+    assert isinstance(source, CheckpointPart)
     stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
     for actions in checkpoint_files(storage, source.name):
         yield from files(row for action in actions for row in stored(action)).to_batches()
@@ -122,19 +122,25 @@ def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
     """Oldest first; `version` where all that was removed after it is still protected, so that it can be read."""
     readable, roots = True, list[Root]()
     if log_files.newest not in dict(log_files.commits):
-        newest = State(log_files.newest, since_ms, now_ms)
+        newest = VersionFiles(log_files.newest, since_ms, now_ms)
         roots.append(Root(f"version {log_files.newest} of a checkpoint", newest, log_files.newest))
     for version, stored in reversed(log_files.commits):
-        change = Change(stored.name, stored.modified_ms, since_ms, now_ms)
+        change = CommitFiles(stored.name, stored.modified_ms, since_ms, now_ms)
         is_late = stored.modified_ms >= since_ms - _SKEW_MS
-        task = State(version, since_ms, now_ms, change) if version == log_files.newest else change if is_late else None
+        task = (
+            VersionFiles(version, since_ms, now_ms, change)
+            if version == log_files.newest
+            else change
+            if is_late
+            else None
+        )
         named = version if readable and version >= log_files.oldest else None
         roots.append(Root(f"version {version}: {stored.bytes} bytes at {stored.modified_ms}", task, named))
         readable = readable and stored.modified_ms >= since_ms
     return reversed(roots)
 
 
-def _state(storage: Storage, task: State) -> Reach:
+def _state(storage: Storage, task: VersionFiles) -> Reach:
     log_files = segment(storage, task.version)
     added: dict[FileKey, Raw] = {}
     gone: set[FileKey] = set()
@@ -149,7 +155,7 @@ def _state(storage: Storage, task: State) -> Reach:
     rows = [row for body in added.values() for row in _live_rows(body, storage.root, needed=task.needed)]
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
-    parts = tuple(Part(name, shared, task.since_ms, task.now_ms, task.needed) for name in names)
+    parts = tuple(CheckpointPart(name, shared, task.since_ms, task.now_ms, task.needed) for name in names)
     return Reach(files([*log, *rows, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
 
 
@@ -175,7 +181,7 @@ def _live_rows(body: Raw, root: str, *, needed: bool) -> Iterator[Row]:
     yield from ((name, None, needed and len(names) == 1) for name in names)
 
 
-def _changed(storage: Storage, task: Change) -> Iterator[Row]:
+def _changed(storage: Storage, task: CommitFiles) -> Iterator[Row]:
     actions = [action for action in commit_actions(storage, task.name) if action[0] in ("remove", "cdc", "commitInfo")]
     made_ms = commit_ms(actions, task.modified_ms, now_ms=task.now_ms)
     for kind, body in actions:
@@ -189,7 +195,7 @@ def protected(body: Raw) -> Iterator[Row]:
     yield from ((name, None, False) for name in (*data_names(str(body["path"])), *vector_names(body)))
 
 
-def _stored(action: Action, part: Part, root: str, *, shown_ms: int) -> Iterator[Row]:
+def _stored(action: Action, part: CheckpointPart, root: str, *, shown_ms: int) -> Iterator[Row]:
     kind, body = action
     if kind == "remove":
         at_ms = left_removed_ms(body, written_ms=shown_ms, now_ms=part.now_ms)

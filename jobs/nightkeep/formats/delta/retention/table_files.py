@@ -14,17 +14,17 @@ from nightkeep.formats.delta.metadata.actions import Raw
 from nightkeep.formats.delta.metadata.head import head
 from nightkeep.formats.delta.metadata.naming import LOG, MARK
 from nightkeep.formats.delta.metadata.partition import folder_names
-from nightkeep.formats.delta.metadata.schema import ColumnMapping, TableSchema, is_true, parse_partitions
+from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, is_true, parse_partitions
 from nightkeep.model import Address
 from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
-from nightkeep.protocol.table_files import DAY_MS, Kind, Place, Territory
+from nightkeep.protocol.table_files import DAY_MS, FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage
 
 FLOOR_MS: Final = 7 * DAY_MS
 """VACUUM's 168 hours, which a writer that takes days and readers of old versions count on."""
 
 
-def territory(address: Address, storage: Storage) -> Territory:
+def territory(address: Address, storage: Storage) -> TableFiles:
     """The whole folder of the table, without tables below it.
 
     Raises RefusedTable where another format's table is in the very same folder, MissingFile, CorruptMetadata.
@@ -34,11 +34,11 @@ def territory(address: Address, storage: Storage) -> Territory:
     own = {"Delta", "Iceberg"} if _is_universal(newest.metadata) else {"Delta"}
     require_one_format(address.name, storage, "", own=own)
     schema = parse_partitions(newest.metadata, newest.protocol, table=address.name)
-    return Territory(
+    return TableFiles(
         table=address,
         storage=storage,
         home="",
-        places=(Place("", tuple(kinds(schema))),),
+        places=(TableFolder("", tuple(kinds(schema))),),
         foreign=tuple(foreign_patterns()),
         floor_ms=FLOOR_MS,
     )
@@ -50,21 +50,21 @@ def _is_universal(metadata: Raw) -> bool:
     return "iceberg" in (name.strip().lower() for name in formats.split(","))
 
 
-def kinds(schema: TableSchema) -> Iterator[Kind]:
+def kinds(schema: DeltaSchema) -> Iterator[FileKind]:
     """Of the log only what nobody can read: unfinished writes under names that no reader looks for."""
     folders = _folders(schema)
-    yield Kind("staged commit", rf"{LOG}/\.staged-{MARK}-[0-9A-Za-z-]+\.json(?:\.tmp)?")
+    yield FileKind("staged commit", rf"{LOG}/\.staged-{MARK}-[0-9A-Za-z-]+\.json(?:\.tmp)?")
     # Spark, Flink and the Java kernel rename `.<name>.<uuid>.tmp`; Hadoop keeps a checksum beside it.
-    yield Kind("log temporary", rf"{LOG}/(?:_sidecars/)?\.[^/]+\.{_UUID}\.tmp(?:\.crc)?")
+    yield FileKind("log temporary", rf"{LOG}/(?:_sidecars/)?\.[^/]+\.{_UUID}\.tmp(?:\.crc)?")
     # delta-rs renames `_commit_<uuid>.json.tmp`; a store of object_store on local disk stages `<name>#<number>`.
-    yield Kind("log temporary", rf"{LOG}/(?:_sidecars/)?(?:_commit_{_UUID}\.json\.tmp|[^/]+#[0-9]+)")
-    yield Kind("deletion vector", rf"(?:{_PREFIX}/)?deletion_vector_{_UUID}\.bin")
-    yield Kind("change data", rf"_change_data/{folders}{_DATA}")
-    yield Kind("data", rf"{folders}(?:{_DATA}|{_TRINO})")
-    yield Kind("data temporary", rf"(?:_change_data/)?{folders}{_DATA}#[0-9]+")
+    yield FileKind("log temporary", rf"{LOG}/(?:_sidecars/)?(?:_commit_{_UUID}\.json\.tmp|[^/]+#[0-9]+)")
+    yield FileKind("deletion vector", rf"(?:{_PREFIX}/)?deletion_vector_{_UUID}\.bin")
+    yield FileKind("change data", rf"_change_data/{folders}{_DATA}")
+    yield FileKind("data", rf"{folders}(?:{_DATA}|{_TRINO})")
+    yield FileKind("data temporary", rf"(?:_change_data/)?{folders}{_DATA}#[0-9]+")
 
 
-def _folders(schema: TableSchema) -> str:
+def _folders(schema: DeltaSchema) -> str:
     """None, or one for each partition column in their order, or a random one where the table has such."""
     choices = ["".join(_column(schema, name) for name in schema.partition_columns)]
     if schema.mapping is not ColumnMapping.NONE or is_true(schema.configuration, "delta.randomizeFilePrefixes"):
@@ -72,7 +72,7 @@ def _folders(schema: TableSchema) -> str:
     return f"(?:{'|'.join(choice for choice in choices if choice)})?" if any(choices) else ""
 
 
-def _column(schema: TableSchema, name: str) -> str:
+def _column(schema: DeltaSchema, name: str) -> str:
     """A table whose columns were mapped later has folders by what is now the logical or the physical name."""
     names = dict.fromkeys((*folder_names(name), *folder_names(schema.field(name).physical)))
     return f"(?:{'|'.join(map(_literal, names))})=[^/]*/"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from nightkeep import __version__
 from nightkeep.errors import EvidenceError, UnknownOutcome
 from nightkeep.formats.delta.metadata.actions import Raw, line, long_value, parse_lines
-from nightkeep.formats.delta.metadata.head import Head, head
+from nightkeep.formats.delta.metadata.head import LogHead, head
 from nightkeep.formats.delta.metadata.naming import commit_name, commit_user, staged_name
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
 from nightkeep.model import Address, Run
@@ -31,7 +31,7 @@ _LOGGED = frozenset({"", "file", "hdfs", "abfs", "abfss", "adl", "wasb", "wasbs"
 def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
     """VACUUM START. Raises RefusedTable, UnknownOutcome, EvidenceError after lost races; nothing may go then."""
 
-    def told(newest: Head) -> Told:
+    def told(newest: LogHead) -> Told:
         asked = {} if removal.older_than_ms is None else {"specifiedRetentionMillis": removal.older_than_ms}
         parameters = {
             # Ours is always on: what the table retains is never shortened, whatever the caller asks.
@@ -47,7 +47,7 @@ def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> 
 def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
     """VACUUM END. Raises as announce does; what is gone is gone."""
 
-    def told(newest: Head) -> Told:
+    def told(newest: LogHead) -> Told:
         if removal.failed:
             return "VACUUM END", {"status": "FAILED"}, {}
         # Folders are left to whoever made them: an empty one is nothing to a reader.
@@ -57,7 +57,7 @@ def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> 
     _publish(address, storage, run, told)
 
 
-def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[[Head], Told]) -> None:
+def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[[LogHead], Told]) -> None:
     if urlsplit(storage.root).scheme not in _LOGGED:
         return
     subject = f"{address.name}: a commit that tells of removed files"
@@ -86,7 +86,7 @@ def _is_of(storage: Storage, name: str, transaction: str) -> bool:
     return any(info.get("txnId") == transaction for info in infos)
 
 
-def _commit_info(newest: Head, figures: Told, run: Run, transaction: uuid.UUID) -> dict[str, object]:
+def _commit_info(newest: LogHead, figures: Told, run: Run, transaction: uuid.UUID) -> dict[str, object]:
     """Keys in the order of actions.scala's CommitInfo; metrics are strings there too."""
     operation, parameters, metrics = figures
     before = newest.commit_info.get("timestamp")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from nightkeep.clustering.columns import Columns
+from nightkeep.clustering.columns import ClusterColumns
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves, leaves
-from nightkeep.formats.delta.metadata.schema import TableSchema
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Request
 
 ADVICE = "name it in delta.dataSkippingStatsColumns and recompute them"
 
 
-def columns_of(schema: TableSchema) -> Columns:
-    return Columns(leaves(schema), indexed_leaves(schema), schema.partition_columns, ADVICE)
+def columns_of(schema: DeltaSchema) -> ClusterColumns:
+    return ClusterColumns(leaves(schema), indexed_leaves(schema), schema.partition_columns, ADVICE)
 
 
 def require_columns(snapshot: DeltaSnapshot, request: Request) -> None:

@@ -8,7 +8,7 @@ from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.cluster_columns import columns_of
 from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
-from nightkeep.formats.delta.rewrite.inputs import DeltaCluster, DeltaPack, Inputs
+from nightkeep.formats.delta.rewrite.inputs import DeltaCluster, DeltaInputs, DeltaPack
 from nightkeep.formats.delta.rewrite.layout_tags import cube_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Intent, Request
@@ -31,4 +31,4 @@ def cluster_files(
         cube_of=lambda file: cube_of(file, clustering),
         bounds_of=lambda files: file_bounds(unit.schema, files, paths),
     )
-    return cluster_work(files, sizes, request, inputs_of=lambda files: Inputs(replace(unit, files=files), intent))
+    return cluster_work(files, sizes, request, inputs_of=lambda files: DeltaInputs(replace(unit, files=files), intent))

@@ -22,16 +22,16 @@ from pyroaring import BitMap64
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.data.bounds import every_bounds
-from nightkeep.formats.delta.data.columns import FileReader
-from nightkeep.formats.delta.deletes.vectors import VectorWriter, read_vector
+from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, read_vector
 from nightkeep.formats.delta.metadata.naming import vector_folder
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.schema import TableSchema
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Work
 from nightkeep.sql_text.rows.arrow_condition import is_true
-from nightkeep.sql_text.rows.condition import Among, And, Column, Compare, Or, Order, Test, Value, columns_of
+from nightkeep.sql_text.rows.condition import Among, And, ColumnRef, Compare, Comparison, Or, Test, Value, columns_of
 from nightkeep.sql_text.rows.parse import rows_where, shortened
 from nightkeep.storage import Storage
 
@@ -86,12 +86,12 @@ def delete_rows(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> W
 
 def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple[str, ...], int]:
     """The edit, the files of vectors written for it, and how many rows went that were there."""
-    writer = VectorWriter(storage, vector_folder(run))
-    removed: list[DataFile] = []
+    writer = DeltaVectorWriter(storage, vector_folder(run))
+    removed: list[DeltaDataFile] = []
     added: list[Mapping[str, object]] = []
     marked = 0
     for file in task.unit.files:
-        reader = FileReader(storage, task.unit, file)
+        reader = DeltaFileReader(storage, task.unit, file)
         before = read_vector(storage, file)
         hidden = before | _matching(reader, task)
         if len(hidden) == len(before):
@@ -107,12 +107,12 @@ def count_matching(storage: Storage, task: DeleteTask) -> int:
     """Rows that `mark` would hide and that no vector hides yet; reads the condition's columns alone."""
     found = 0
     for file in task.unit.files:
-        hidden = _matching(FileReader(storage, task.unit, file), task)
+        hidden = _matching(DeltaFileReader(storage, task.unit, file), task)
         found += len(hidden - read_vector(storage, file))
     return found
 
 
-def _matching(reader: FileReader, task: DeleteTask) -> BitMap64:
+def _matching(reader: DeltaFileReader, task: DeleteTask) -> BitMap64:
     """Positions of matching rows, deleted or not; reads the condition's columns alone."""
     test = rows_where(task.condition, arrow_schema(task.unit.schema))
     found, start = BitMap64(), 0
@@ -123,7 +123,7 @@ def _matching(reader: FileReader, task: DeleteTask) -> BitMap64:
     return found
 
 
-def _with_vector(file: DataFile, vector: Vector, rows: int) -> Mapping[str, object]:
+def _with_vector(file: DeltaDataFile, vector: Vector, rows: int) -> Mapping[str, object]:
     """The add as it was, bounds no longer tight: they are of rows that are hidden now (PROTOCOL.md, "Per-file
     Statistics"). Row ids stay with their rows."""
     descriptor = {
@@ -160,17 +160,17 @@ def _next(text: str, at: int) -> int:
     return at
 
 
-def arrow_schema(schema: TableSchema) -> pa.Schema:
+def arrow_schema(schema: DeltaSchema) -> pa.Schema:
     """What a condition on rows may name."""
     return pa.schema([(field.name, field.type) for field in schema.fields])
 
 
-def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DataFile]) -> list[bool]:
+def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> list[bool]:
     """False only where a comparison that must hold cannot, by the partition or by a file's bounds."""
     return [bool(one) for one in np.ones(len(files), np.bool_) & _may(test, unit, files)]
 
 
-def _may(test: Test, unit: DeltaUnit, files: Sequence[DataFile]) -> Any:
+def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Any:
     match test:
         case And(left, right):
             return _may(left, unit, files) & _may(right, unit, files)
@@ -203,25 +203,25 @@ def _numbers(values: Any) -> Any:
     return values.cast(f"int{values.type.bit_width}") if pa.types.is_temporal(values.type) else values
 
 
-def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DataFile]) -> Any:
-    column = test.left if isinstance(test.left, Column) else test.right
-    value = test.right if isinstance(test.left, Column) else test.left
-    if not isinstance(column, Column) or not isinstance(value, Value) or value.value is None or not files:
+def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Any:
+    column = test.left if isinstance(test.left, ColumnRef) else test.right
+    value = test.right if isinstance(test.left, ColumnRef) else test.left
+    if not isinstance(column, ColumnRef) or not isinstance(value, Value) or value.value is None or not files:
         return np.True_
     lows, highs = _spans(column, unit, files)
     if lows is None:
         return np.True_
     literal = pa.scalar(value.value, value.type)
     above, below = pc.less_equal(lows, literal), pc.greater_equal(highs, literal)
-    needs = {Order.EQUAL: (above, below), Order.SAME: (above, below)}
+    needs = {Comparison.EQUAL: (above, below), Comparison.SAME: (above, below)}
     ordered = (above,) if column is test.left else (below,)
-    checks = needs.get(test.order, () if test.order is Order.DIFFERENT else ordered)
+    checks = needs.get(test.order, () if test.order is Comparison.DIFFERENT else ordered)
     return np.logical_and.reduce(
         [np.ones(len(files), np.bool_), *(np.asarray(pc.fill_null(check, True)) for check in checks)]  # noqa: FBT003
     )
 
 
-def _spans(column: Column, unit: DeltaUnit, files: Sequence[DataFile]) -> tuple[Any, Any]:
+def _spans(column: ColumnRef, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> tuple[Any, Any]:
     """Lowest and highest value of each file, as the type they are compared as; None where there are no bounds."""
     if column.path[0] in unit.partition:
         kind = unit.schema.field(column.path[0]).type

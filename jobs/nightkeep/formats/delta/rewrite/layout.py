@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from nightkeep.clustering.layout import Layout
+from nightkeep.clustering.layout import TableLayout
 from nightkeep.clustering.sampling import live_sample, spread
-from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.storage import Storage
 
 
-def layout(snapshot: DeltaSnapshot) -> Layout:
+def layout(snapshot: DeltaSnapshot) -> TableLayout:
     """Every live file, and the bounds of each leaf column that has statistics, by its dotted path."""
     wanted = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
     units = [unit.files for unit in snapshot.units]
-    return Layout.of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
+    return TableLayout.of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
 
 
 def sample(
@@ -32,7 +32,7 @@ def sample(
         yield place, pa.concat_tables([_of_file(storage, unit, file, columns, share) for file in files])
 
 
-def _of_file(storage: Storage, unit: DeltaUnit, file: DataFile, columns: Sequence[str], rows: int) -> pa.Table:
+def _of_file(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, columns: Sequence[str], rows: int) -> pa.Table:
     names = [field.name for field in unit.schema.fields]
     gone = read_vector(storage, file)
-    return live_sample(FileReader(storage, unit, file), gone, columns, tops=names, rows=rows)
+    return live_sample(DeltaFileReader(storage, unit, file), gone, columns, tops=names, rows=rows)

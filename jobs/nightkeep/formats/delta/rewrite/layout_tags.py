@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nightkeep.clustering.cubes import cube_mark, marked_cube
-from nightkeep.formats.delta.metadata.snapshot import DataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.model import Clustering, UnitKey
 
 PACKED = "nightkeep.packed"
@@ -24,12 +24,12 @@ def packed_tag(token: str, target_bytes: int) -> Mapping[str, str]:
     return {PACKED: f"{token}/{target_bytes}"}
 
 
-def run_of(file: DataFile, target_bytes: int) -> str | None:
+def run_of(file: DeltaDataFile, target_bytes: int) -> str | None:
     """The run that packed the file to this target, None for every other file."""
     told = file.tags.get(PACKED, "")
     return told if told.endswith(f"/{target_bytes}") else None
 
 
-def cube_of(file: DataFile, clustering: Clustering) -> str | None:
+def cube_of(file: DeltaDataFile, clustering: Clustering) -> str | None:
     """The cube that a file is part of; None unless it was clustered by these columns along this curve."""
     return marked_cube(file.tags.get(CLUSTERED, ""), clustering)

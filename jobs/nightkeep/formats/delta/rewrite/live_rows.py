@@ -9,34 +9,34 @@ import pyarrow as pa
 
 from nightkeep.clustering.live_rows import live_batches, sample_share
 from nightkeep.clustering.sizing import is_gone
-from nightkeep.formats.delta.data.columns import FileReader
+from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRows:
+class DeltaLiveRows:
     """The rows of a partition."""
 
     storage: Storage
     unit: DeltaUnit
 
-    def batches(self, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[pa.Table]:
+    def batches(self, files: Sequence[DeltaDataFile], columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of `files`, each in its order, in tables of one schema. Files without rows are not opened."""
         for file in files:
             if not is_gone(file):
                 hidden = read_vector(self.storage, file)
-                yield from live_batches(FileReader(self.storage, self.unit, file), file, columns, hidden)
+                yield from live_batches(DeltaFileReader(self.storage, self.unit, file), file, columns, hidden)
 
-    def count(self, files: Sequence[DataFile]) -> int:
+    def count(self, files: Sequence[DeltaDataFile]) -> int:
         """How many rows `batches` yields; opens the files that do not say."""
         return sum(self._physical(file) - file.deleted_rows for file in files)
 
-    def sampled(self, files: Sequence[DataFile], columns: Sequence[str], share: float) -> pa.Table:
+    def sampled(self, files: Sequence[DeltaDataFile], columns: Sequence[str], share: float) -> pa.Table:
         """About `share` of the physical rows of each file, at least one of each."""
-        readers = (FileReader(self.storage, self.unit, file) for file in files if not is_gone(file))
+        readers = (DeltaFileReader(self.storage, self.unit, file) for file in files if not is_gone(file))
         return sample_share(readers, columns, share)
 
-    def _physical(self, file: DataFile) -> int:
-        return FileReader(self.storage, self.unit, file).rows if file.rows is None else file.rows
+    def _physical(self, file: DeltaDataFile) -> int:
+        return DeltaFileReader(self.storage, self.unit, file).rows if file.rows is None else file.rows

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.formats.delta.metadata.features import refuse_features
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit
-from nightkeep.formats.delta.rewrite.inputs import DeltaPack, Inputs
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.rewrite.inputs import DeltaInputs, DeltaPack
 from nightkeep.formats.delta.rewrite.layout_tags import run_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Intent, Request
@@ -26,13 +26,15 @@ def pack_files(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Wo
         return None
     sizes, intent = sizes_of(snapshot, request), Intent.of(request)
 
-    def settled(files: Sequence[DataFile]) -> bool:
+    def settled(files: Sequence[DeltaDataFile]) -> bool:
         return is_settled(files, lambda file: run_of(file, sizes.target), _modified)
 
     picked = packing(unit.files, sizes, full=request.full, is_settled=settled)
-    return None if picked is None else packing_work(picked, lambda files: Inputs(replace(unit, files=files), intent))
+    return (
+        None if picked is None else packing_work(picked, lambda files: DeltaInputs(replace(unit, files=files), intent))
+    )
 
 
-def _modified(file: DataFile) -> int:
+def _modified(file: DeltaDataFile) -> int:
     told = file.raw.get("modificationTime")
     return told if isinstance(told, int) else 0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.deletes.vectors import VectorWriter, read_vector
+from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, read_vector
 from nightkeep.formats.delta.metadata.naming import vector_folder
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, Vector, VectorKind
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector, VectorStorage
 from nightkeep.formats.delta.rewrite.tuning import LIVE_VECTOR_SHARE, PACKED_VECTOR_FILES
 from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Work
@@ -23,7 +23,7 @@ from nightkeep.storage import Storage
 _AROUND: int = 8
 """Bytes of a stored vector beside its payload: size and checksum."""
 
-Files = tuple[DataFile, ...]
+Files = tuple[DeltaDataFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def refuse_new_vectors(snapshot: DeltaSnapshot, request: Request) -> None:
 
 def persist(storage: Storage, task: VectorTask, run: Run) -> tuple[DeltaEdit, tuple[str, ...]]:
     """The edit, and the names of the files of vectors written for it."""
-    writer = VectorWriter(storage, vector_folder(run))
+    writer = DeltaVectorWriter(storage, vector_folder(run))
     moved = [_with_vector(file, writer.add(read_vector(storage, file))) for file in task.packed]
     added = (*(_with_vector(file, None) for file in task.empty), *moved)
     return DeltaEdit(task.inputs, added, task.intent), writer.close()
@@ -110,12 +110,12 @@ def _used(snapshot: DeltaSnapshot) -> Mapping[str, float]:
     return {place: sum(held.values()) / ends[place] for place, held in live.items()}
 
 
-def _place(file: DataFile) -> str | None:
+def _place(file: DeltaDataFile) -> str | None:
     """What names the file that its vector is in; None for no vector, or one in the log itself."""
-    return None if file.vector is None or file.vector.kind is VectorKind.INLINE else file.vector.place
+    return None if file.vector is None or file.vector.kind is VectorStorage.INLINE else file.vector.place
 
 
-def _with_vector(file: DataFile, vector: Vector | None) -> Mapping[str, object]:
+def _with_vector(file: DeltaDataFile, vector: Vector | None) -> Mapping[str, object]:
     """The file's add action as it is, but for the vector: its rows, statistics and row ids stay."""
     kept = {key: value for key, value in file.raw.items() if key != "deletionVector"} | {"dataChange": False}
     if vector is None:

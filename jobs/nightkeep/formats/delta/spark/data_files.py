@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile
-from nightkeep.formats.delta.metadata.snapshot import DataFile
-from nightkeep.formats.delta.spark.schema import Columns, is_nested, quoted
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
 from nightkeep.spark.view import column, location, spelling, spelt, told
 from nightkeep.storage import Storage
 
@@ -26,12 +26,12 @@ _KEPT = "nightkeep-kept"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class DeltaStoredFile:
     """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
 
     number: int
     unit: int
-    file: DataFile
+    file: DeltaDataFile
 
     @property
     def partition(self) -> Mapping[str, str | None]:
@@ -45,7 +45,7 @@ class StoredFile:
 class Compared:
     """The columns that versions are compared by, in order: the table's, and those of row tracking if `tracks`."""
 
-    columns: Columns
+    columns: DeltaColumns
     tracks: bool
 
     @property
@@ -60,14 +60,14 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class DeltaStoredRows:
     """Every row that some files of one version hold, those that vectors hide included.
 
     `frame` has `unit`, `file_number`, `position` (file and row as one long) and columns of our own names, which
     `values` gives by physical name: a table's own may be called anything.
     """
 
-    columns: Columns
+    columns: DeltaColumns
     frame: DataFrame
     values: Mapping[str, str]
 
@@ -109,7 +109,9 @@ class Stored:
         ]
 
 
-def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]) -> Stored:
+def stored_rows(
+    spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[DeltaStoredFile]
+) -> DeltaStoredRows:
     """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
     schema = columns.stored()
     read = spark.read.schema(schema).parquet(*(location(storage.root, f.file.name) for f in files))
@@ -124,7 +126,7 @@ def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: 
     described, partition = _described(spark, columns, files, _spellings(read, storage.root, files))
     joined = placed.join(F.broadcast(described), on="file_path", how="inner")
     position = packed(F.col("file_number"), F.col("row_index")).alias("position")
-    return Stored(columns, joined.select("*", position), {**values, **partition})
+    return DeltaStoredRows(columns, joined.select("*", position), {**values, **partition})
 
 
 def packed(file: Column, row: Column) -> Column:
@@ -132,7 +134,7 @@ def packed(file: Column, row: Column) -> Column:
     return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
 
 
-def _spellings(read: DataFrame, root: str, files: Sequence[StoredFile]) -> list[str]:
+def _spellings(read: DataFrame, root: str, files: Sequence[DeltaStoredFile]) -> list[str]:
     """The files' paths as `_metadata.file_path` spells them."""
     found = {spelt(uri): told(uri) for uri in read.inputFiles()}
     names = [spelling(root, file.file.name) for file in files]
@@ -143,7 +145,7 @@ def _spellings(read: DataFrame, root: str, files: Sequence[StoredFile]) -> list[
 
 
 def _described(
-    spark: SparkSession, columns: Columns, files: Sequence[StoredFile], paths: Sequence[str]
+    spark: SparkSession, columns: DeltaColumns, files: Sequence[DeltaStoredFile], paths: Sequence[str]
 ) -> tuple[DataFrame, Mapping[str, str]]:
     """A row per file, with partition values typed by Spark's casts of text, and these columns by physical name."""
     fields = [field for field in columns.table.fields if field.name in columns.partition]
@@ -160,6 +162,6 @@ def _described(
     return spark.createDataFrame(table).withColumns(typed), names
 
 
-def _text(file: StoredFile, physical: str) -> str | None:
+def _text(file: DeltaStoredFile, physical: str) -> str | None:
     """Empty text is null, whatever the type (PROTOCOL.md, "Partition Value Serialization")."""
     return file.partition.get(physical) or None

@@ -14,14 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.spark.data_files import ROW_BITS, StoredFile
+from nightkeep.formats.delta.spark.data_files import ROW_BITS, DeltaStoredFile
 from nightkeep.storage import Storage
 
 BROADCAST_POSITIONS = 1 << 22
 """Up to here the positions are sent to every executor (16 bytes each, 64 MiB); above, the rows are shuffled."""
 
 
-def without_deleted(spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
+def without_deleted(
+    spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[DeltaStoredFile]
+) -> DataFrame:
     """`rows` of `files` whose `position` no vector deletes."""
     vectored = [file for file in files if file.file.vector is not None]
     if not vectored:

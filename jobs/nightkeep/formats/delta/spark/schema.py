@@ -22,7 +22,7 @@ _JSON: Mapping[str, str] = {"ignoreNullFields": "false"}
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class DeltaColumns:
     """The columns of one version, `partition` by logical name among them."""
 
     table: T.StructType
@@ -32,10 +32,10 @@ class Columns:
     """Names in data files of the materialised row id and row commit version, or none."""
 
     @staticmethod
-    def of(snapshot: DeltaSnapshot) -> Columns:
+    def of(snapshot: DeltaSnapshot) -> DeltaColumns:
         schema = snapshot.schema
         tracking = schema.row_tracking
-        return Columns(
+        return DeltaColumns(
             T.StructType.fromJson(json.loads(str(snapshot.raw_metadata["schemaString"]))),
             schema.mapping,
             frozenset(schema.partition_columns),

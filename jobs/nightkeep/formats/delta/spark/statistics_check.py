@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.formats.delta.spark.data_files import Stored, StoredFile, stored_rows
+from nightkeep.formats.delta.spark.data_files import DeltaStoredFile, DeltaStoredRows, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
-from nightkeep.formats.delta.spark.schema import Columns, quoted
+from nightkeep.formats.delta.spark.schema import DeltaColumns, quoted
 from nightkeep.storage import Storage
 
 _ORDERED = (
@@ -40,7 +40,7 @@ class _Leaf:
 
 
 def misstated(
-    spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]
+    spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[DeltaStoredFile]
 ) -> Mapping[int, int]:
     """By place of the unit: columns of `files`, all of which have statistics, for which these do not hold.
 
@@ -65,13 +65,13 @@ def misstated(
     return {row["unit"]: row["wrong"] for row in found.collect()}
 
 
-def _leaves(stored: Stored) -> Iterator[_Leaf]:
+def _leaves(stored: DeltaStoredRows) -> Iterator[_Leaf]:
     for field in stored.columns.table.fields:
         if field.name not in stored.columns.partition:
             yield from _inside(stored, field, stored.value(field), (stored.columns.physical(field),))
 
 
-def _inside(stored: Stored, field: T.StructField, value: Column, path: tuple[str, ...]) -> Iterator[_Leaf]:
+def _inside(stored: DeltaStoredRows, field: T.StructField, value: Column, path: tuple[str, ...]) -> Iterator[_Leaf]:
     if isinstance(field.dataType, T.StructType):
         for inner in field.dataType.fields:
             if not isinstance(inner.dataType, T.NullType):
@@ -102,7 +102,7 @@ def _is_wrong(leaf: _Leaf, place: int) -> Column:
     return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
 
-def _stated(spark: SparkSession, files: Sequence[StoredFile], leaves: Sequence[_Leaf]) -> DataFrame:
+def _stated(spark: SparkSession, files: Sequence[DeltaStoredFile], leaves: Sequence[_Leaf]) -> DataFrame:
     """A row per file: its numbers, and `stated`, its statistics."""
     counted = _nested({leaf.path: T.LongType() for leaf in leaves})
     ordered = _nested({leaf.path: leaf.kind for leaf in leaves if isinstance(leaf.kind, _ORDERED)})

@@ -19,26 +19,26 @@ from nightkeep.formats.delta.metadata.log_segment import newest, segment
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import commit_name
 from nightkeep.formats.delta.metadata.partition import key_text, typed
-from nightkeep.formats.delta.metadata.snapshot import DataFile, DeltaSnapshot, DeltaUnit, load
-from nightkeep.formats.delta.spark.data_files import Compared, StoredFile, stored_rows
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, load
+from nightkeep.formats.delta.spark.data_files import Compared, DeltaStoredFile, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
-from nightkeep.formats.delta.spark.schema import Columns
+from nightkeep.formats.delta.spark.schema import DeltaColumns
 from nightkeep.formats.delta.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.view import Side, UnitState, Version, column, connect
+from nightkeep.spark.view import Side, TableVersion, UnitState, column, connect
 from nightkeep.storage import open_storage
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
 """Off by default in Spark; it changes nothing where the schema to read has no ids."""
 
 
-def open_table(address: Address, spark: SparkSession) -> DeltaRelation:
+def open_table(address: Address, spark: SparkSession) -> DeltaView:
     """The table as its latest version has it. Raises RefusedTable for a feature that we do not read."""
     spark.conf.set(_BY_ID, "true")
-    return DeltaRelation(address, spark)
+    return DeltaView(address, spark)
 
 
-class DeltaRelation:
+class DeltaView:
     """A unit is a partition. Versions are read once and kept."""
 
     published: Final = View.RAW
@@ -52,7 +52,7 @@ class DeltaRelation:
         connect(spark, self._storage)
         self._snapshots: dict[int, DeltaSnapshot] = {}
         latest = self._snapshot(self.latest())
-        self._columns = Columns.of(latest)
+        self._columns = DeltaColumns.of(latest)
 
     @property
     def schema(self) -> T.StructType:
@@ -71,7 +71,7 @@ class DeltaRelation:
     def latest(self) -> int:
         return newest(self._storage)
 
-    def version(self, number: int) -> Version | None:
+    def version(self, number: int) -> TableVersion | None:
         try:
             own = segment(self._storage, number).own
         except MissingFile:
@@ -81,7 +81,7 @@ class DeltaRelation:
         listed = _rows([file for unit in snapshot.units for file in unit.files])
         settled = changes_rows is None and _deleted(snapshot) is None
         told = self._rows_before(number) if settled else None
-        return Version(
+        return TableVersion(
             number=number,
             parent=number - 1,
             author=_author(snapshot),
@@ -104,7 +104,7 @@ class DeltaRelation:
         values = [value.alias(name) for name, value in payload.items()]
         if not files:
             return self._nothing().select("unit", F.expr("true").alias("sound"), *values)
-        stored = stored_rows(self._spark, self._storage, Columns.of(snapshot), files)
+        stored = stored_rows(self._spark, self._storage, DeltaColumns.of(snapshot), files)
         named = stored.without(side.deleted).select("unit", "position", *stored.compared(self._compared))
         live = without_deleted(self._spark, self._storage, named.select("unit", "position", *values), files)
         return live.select("unit", F.expr("true").alias("sound"), *payload)
@@ -115,7 +115,7 @@ class DeltaRelation:
         fresh = [file for file in _numbered(snapshot, units) if _promises(file.file) not in known and file.file.stats]
         if not fresh:
             return {}
-        found = misstated(self._spark, self._storage, Columns.of(snapshot), fresh)
+        found = misstated(self._spark, self._storage, DeltaColumns.of(snapshot), fresh)
         return {units[place]: count for place, count in found.items()}
 
     @property
@@ -193,23 +193,23 @@ def _state(unit: DeltaUnit) -> UnitState:
     )
 
 
-def _identity(file: DataFile) -> tuple[object, ...]:
+def _identity(file: DeltaDataFile) -> tuple[object, ...]:
     """What decides which rows a file shows, and with which ids."""
     return (*file.identity, file.raw.get("baseRowId"), file.raw.get("defaultRowCommitVersion"))
 
 
-def _promises(file: DataFile) -> tuple[object, ...]:
+def _promises(file: DeltaDataFile) -> tuple[object, ...]:
     return (*file.identity, file.stats)
 
 
-def _rows(files: Sequence[DataFile]) -> int | None:
+def _rows(files: Sequence[DeltaDataFile]) -> int | None:
     """Rows that no vector deletes, by metadata alone; None if the statistics of a file do not say."""
     counts = [file.rows for file in files]
     known = [count for count in counts if count is not None]
     return sum(known) - sum(file.deleted_rows for file in files) if len(known) == len(counts) else None
 
 
-def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[StoredFile]:
+def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[DeltaStoredFile]:
     held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
     files = [(place, file) for place, unit in held for file in unit.files]
-    return [StoredFile(number, *found) for number, found in enumerate(files)]
+    return [DeltaStoredFile(number, *found) for number, found in enumerate(files)]

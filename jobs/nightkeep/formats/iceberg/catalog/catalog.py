@@ -33,7 +33,7 @@ from nightkeep.formats.iceberg.catalog.claims import Claim, bounds, claims, loca
 from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.catalog.update_commit import SILENT
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, name_in
-from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten, without
+from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, decode, head
 from nightkeep.model.dotted import join_name, split_name
 from nightkeep.redaction import learn
@@ -125,7 +125,7 @@ class TableHandle:
             table = opened.load_table(self.identifier)
         return update_commit.commit(opened, table, raw, snapshot=snapshot)
 
-    def forget(self, loaded: tuple[Raw, str], gone: Forgotten) -> bool:
+    def forget(self, loaded: tuple[Raw, str], gone: RemovedSnapshots) -> bool:
         """Remove snapshots, branches and tags from the table as it was `loaded`; False, and nothing changed, where it
         is not so any more. Raises as `commit`."""
         raw, location = loaded

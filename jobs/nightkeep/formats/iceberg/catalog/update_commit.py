@@ -39,8 +39,8 @@ from pyiceberg.table.update import (
 )
 
 from nightkeep.errors import AddressError, CorruptMetadata
-from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten
-from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, Head, Raw, decode, head, refs
+from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, decode, head, refs
 
 SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
 """Failures that leave open what became of a request: of the server, of a proxy, of the connection."""
@@ -110,7 +110,7 @@ def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
     return _committed(catalog, table, _request(raw, snapshot, subject))
 
 
-def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: Forgotten) -> bool:
+def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: RemovedSnapshots) -> bool:
     """Ask the catalog to remove snapshots, branches and tags from the table, last seen as `raw`.
 
     Every branch and tag that it was seen to have is to be where it was: no catalog is asked to know that there is no
@@ -165,7 +165,7 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
     return requirements, (AddSnapshotUpdate(snapshot=added), reference)
 
 
-def _identity(before: Head, subject: str) -> uuid.UUID:
+def _identity(before: MetadataHead, subject: str) -> uuid.UUID:
     try:
         return uuid.UUID(before.uuid)
     except ValueError as failure:

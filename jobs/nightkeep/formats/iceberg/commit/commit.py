@@ -11,11 +11,11 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
-from nightkeep.formats.iceberg.commit.commit_changes import Change, change_of, live_files
+from nightkeep.formats.iceberg.commit.commit_changes import FileChange, change_of, live_files
 from nightkeep.formats.iceberg.commit.conflicts import edits_of
-from nightkeep.formats.iceberg.commit.staging import Place, next_manifests
+from nightkeep.formats.iceberg.commit.staging import StagedSnapshot, next_manifests
 from nightkeep.formats.iceberg.commit.summary import OPERATIONS, change_summary, new_totals, own_keys
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, Manifest, NewFile, Status
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, Manifest, NewFile, Status
 from nightkeep.formats.iceberg.metadata.locations import name_in, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_list import write_manifest_list
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
@@ -71,13 +71,13 @@ def stage_files(
     Staged is what the snapshot consists of, without the files it adds.
     """
     place = _place(storage, parent, run)
-    name, written = _write(place, Change((), tuple(added)), summary, merges=False)
+    name, written = _write(place, FileChange((), tuple(added)), summary, merges=False)
     return Candidate(parent.table, place.snapshot_id, parent.identity, name, (*written, name), units=())
 
 
-def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> Place:
+def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> StagedSnapshot:
     table = head(parent.metadata, subject=parent.metadata_location)
-    return Place(storage, parent, run, _fresh_id(table.snapshots.keys()), table.sequence_number + 1)
+    return StagedSnapshot(storage, parent, run, _fresh_id(table.snapshots.keys()), table.sequence_number + 1)
 
 
 def _fresh_id(taken: Collection[int]) -> int:
@@ -86,7 +86,9 @@ def _fresh_id(taken: Collection[int]) -> int:
     return _fresh_id(taken) if number in taken or not number else number
 
 
-def _write(place: Place, change: Change, summary: Mapping[str, str], *, merges: bool) -> tuple[str, list[str]]:
+def _write(
+    place: StagedSnapshot, change: FileChange, summary: Mapping[str, str], *, merges: bool
+) -> tuple[str, list[str]]:
     """The name of the staged snapshot, and those of the files that were written for it."""
     storage, parent, run = place.storage, place.parent, place.run
     manifests = next_manifests(place, change, merges=merges)
@@ -121,7 +123,7 @@ def _write(place: Place, change: Change, summary: Mapping[str, str], *, merges: 
     return name, [*(manifest.name for manifest in manifests.written), storage_name(location)]
 
 
-def _change_summary(place: Place, change: Change) -> Mapping[str, str]:
+def _change_summary(place: StagedSnapshot, change: FileChange) -> Mapping[str, str]:
     parent = place.parent
     gone = {file.identity for file in change.removed}
     live = [file for file in live_files(parent) if file.identity not in gone]
@@ -168,7 +170,7 @@ def units_of(storage: Storage, snapshot: IcebergSnapshot) -> tuple[UnitKey, ...]
     keys: dict[UnitKey, None] = {}
     for file in (file for manifest in own for file in _changed(storage, snapshot, manifest)):
         # Equality deletes that hold everywhere are no partition's.
-        if file.content is not Content.EQUALITY_DELETES or not snapshot.schema.is_global(file.spec_id):
+        if file.content is not FileContent.EQUALITY_DELETES or not snapshot.schema.is_global(file.spec_id):
             keys[unit_key(snapshot.schema, file.spec_id, file.partition)] = None
     return tuple(keys)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.positional_deletes import (
@@ -26,7 +26,7 @@ from nightkeep.model import UnitKey
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What a commit does to the live files of its parent: `removed` as they are live in it, each once."""
 
     removed: tuple[ContentFile, ...]
@@ -43,12 +43,12 @@ class Edits:
     @cached_property
     def removed_data(self) -> frozenset[str]:
         files = (file for edit in self.every for file in edit.removed)
-        return frozenset(file.path for file in files if file.content is Content.DATA)
+        return frozenset(file.path for file in files if file.content is FileContent.DATA)
 
     @cached_property
     def removed_deletes(self) -> frozenset[Identity]:
         files = (file for edit in self.every for file in edit.removed)
-        return frozenset(file.identity for file in files if file.content is Content.POSITION_DELETES)
+        return frozenset(file.identity for file in files if file.content is FileContent.POSITION_DELETES)
 
     @cached_property
     def folded(self) -> Mapping[str, frozenset[Identity]]:
@@ -84,7 +84,7 @@ def _listed(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
         yield from unit.equality
 
 
-def change_of(parent: IcebergSnapshot, edits: Edits) -> Change:
+def change_of(parent: IcebergSnapshot, edits: Edits) -> FileChange:
     """Raises CorruptMetadata where a data file that was rewritten is not live in `parent` any more."""
     units = [parent.by_key[key] for key in edits.keys if key in parent.by_key]
     data = {file.path: file for unit in units for file in unit.files}
@@ -94,7 +94,7 @@ def change_of(parent: IcebergSnapshot, edits: Edits) -> Change:
         raise CorruptMetadata(subject, f"{lost[0]} as it was rewritten", "no such live file")
     gone = [data[path] for path in sorted(edits.removed_data)]
     deletes = [delete for unit in units for delete in retired_positional(unit, edits)]
-    return Change((*gone, *deletes, *_retired_equality(parent, units, edits)), edits.added)
+    return FileChange((*gone, *deletes, *_retired_equality(parent, units, edits)), edits.added)
 
 
 def retired_positional(unit: IcebergUnit, edits: Edits) -> Iterator[ContentFile]:
@@ -147,7 +147,9 @@ class _Undecided:
 def _undecided(units: Iterable[IcebergUnit], edits: Edits, added: Iterable[NewFile]) -> _Undecided:
     kept = [file for unit in units for file in unit.files if file.path not in edits.removed_data]
     # Files that are added with the number of the commit are newer than every delete.
-    new = [each.sequence_number for each in added if each.content is Content.DATA and each.sequence_number is not None]
+    new = [
+        each.sequence_number for each in added if each.content is FileContent.DATA and each.sequence_number is not None
+    ]
     any_ = [*new, *(file.sequence_number for file in kept)]
     unsettled = [*new, *(file.sequence_number for file in kept if file.path not in edits.settled)]
     return _Undecided(min(any_, default=None), min(unsettled, default=None))

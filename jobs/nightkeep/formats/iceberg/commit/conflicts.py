@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.formats.iceberg.commit.commit_changes import Edits, retired_positional
 from nightkeep.formats.iceberg.data.columns import LINEAGE, ROW_ID
-from nightkeep.formats.iceberg.metadata.content_files import Content, NewFile
+from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
@@ -63,9 +63,9 @@ def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile])
     if not head.schema.has_row_lineage or not added:
         return None
     reason = "the table's format version changed: a file"
-    if any(new.content is Content.POSITION_DELETES and "content_offset" not in new.raw for new in added):
+    if any(new.content is FileContent.POSITION_DELETES and "content_offset" not in new.raw for new in added):
         return f"{reason} of position deletes {_OF_VERSION_2}"
-    data = next((new for new in added if new.content is Content.DATA), None)
+    data = next((new for new in added if new.content is FileContent.DATA), None)
     if data is None or _row_ids(storage, data):
         return None
     return f"{reason} {_OF_VERSION_2}"

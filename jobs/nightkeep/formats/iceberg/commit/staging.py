@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.commit.commit_changes import Change
+from nightkeep.formats.iceberg.commit.commit_changes import FileChange
 from nightkeep.formats.iceberg.metadata.content_files import (
-    Content,
     ContentFile,
     Entry,
+    FileContent,
     Manifest,
     ManifestContent,
     NewFile,
@@ -35,7 +35,7 @@ _ENTRY_BYTES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StagedSnapshot:
     """The snapshot that is being staged: on top of what, by whom, with which numbers."""
 
     storage: Storage
@@ -65,7 +65,7 @@ class Manifests:
         }
 
 
-def next_manifests(place: Place, change: Change, *, merges: bool) -> Manifests:
+def next_manifests(place: StagedSnapshot, change: FileChange, *, merges: bool) -> Manifests:
     """Write what is needed: the parent's manifests without what goes, and new ones for what comes.
 
     Raises CorruptMetadata where a file that goes is in no manifest.
@@ -93,7 +93,7 @@ def next_manifests(place: Place, change: Change, *, merges: bool) -> Manifests:
 class _Work:
     """`gone` are files that are still to be found in a manifest; `pools` the entries of manifests to be merged."""
 
-    place: Place
+    place: StagedSnapshot
     gone: dict[Identity, ContentFile]
     pools: dict[Group, list[Entry]] = field(default_factory=dict)
     written: list[Manifest] = field(default_factory=list)
@@ -170,5 +170,5 @@ def _may_hold_file(manifest: Manifest, file: ContentFile) -> bool:
     return alike and after and manifest.min_sequence_number <= file.sequence_number
 
 
-def _kind(content: Content) -> ManifestContent:
-    return ManifestContent.DATA if content is Content.DATA else ManifestContent.DELETES
+def _kind(content: FileContent) -> ManifestContent:
+    return ManifestContent.DATA if content is FileContent.DATA else ManifestContent.DELETES

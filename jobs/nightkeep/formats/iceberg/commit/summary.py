@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nightkeep import __version__
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY, RUN_PROPERTY
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.model import Intent, Operation
@@ -40,10 +40,10 @@ def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
     counted: Counter[str] = Counter()
     for file in map(_measured, files):
         counted["files-size"] += file.bytes
-        if file.content is Content.DATA:
+        if file.content is FileContent.DATA:
             counted.update({"data-files": 1, "records": file.rows})
             continue
-        kind = "equality" if file.content is Content.EQUALITY_DELETES else "position"
+        kind = "equality" if file.content is FileContent.EQUALITY_DELETES else "position"
         own = "dvs" if file.is_vector else f"{kind}-delete-files"
         counted.update({"delete-files": 1, own: 1, f"{kind}-deletes": file.rows})
     return counted
@@ -53,7 +53,7 @@ def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
 class _Measured:
     """What Java counts of a file; of a vector its own bytes, as others share its Puffin file (ScanTaskUtil)."""
 
-    content: Content
+    content: FileContent
     is_vector: bool
     rows: int
     bytes: int

@@ -19,9 +19,9 @@ from pyroaring import BitMap64
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField, with_ids
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.storage import Storage
@@ -36,7 +36,7 @@ LINEAGE: Final[Mapping[str, NestedField]] = {
 """Their reserved fields (spec, "Reserved Field IDs")."""
 
 
-def every_column(schema: TableSchema) -> tuple[str, ...]:
+def every_column(schema: IcebergSchema) -> tuple[str, ...]:
     """The names of the current columns in their order, then of what row lineage keeps of a row."""
     names = tuple(field.name for field in schema.current.fields)
     return (*names, *LINEAGE) if schema.has_row_lineage else names
@@ -64,14 +64,14 @@ class _Column:
         return LINEAGE.get(self.name) is self.field
 
 
-class FileReader:
+class IcebergFileReader:
     """One open Parquet data or delete file; columns are asked for by their current names, all of them by default.
 
     Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
     RefusedTable for a file without field ids in a table without a name mapping. `rows` is the footer's count.
     """
 
-    def __init__(self, storage: Storage, schema: TableSchema, file: ContentFile) -> None:
+    def __init__(self, storage: Storage, schema: IcebergSchema, file: ContentFile) -> None:
         self.subject = file.path
         self._schema, self._file = schema, file
         self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
@@ -98,7 +98,7 @@ class FileReader:
         """
         columns = [self._located(str(number), self._schema.field(number)) for number in field_ids]
         for column in columns:
-            if column.places is None and self._file.content is Content.EQUALITY_DELETES:
+            if column.places is None and self._file.content is FileContent.EQUALITY_DELETES:
                 raise CorruptMetadata(self.subject, f"a column with field id {column.field.field_id}", "none")
         for _, piece in self._pieces(columns, batch_rows=batch_rows):
             yield piece
@@ -188,7 +188,7 @@ def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
     return pa.schema([(column.name, arrow_type(column.field.field_type)) for column in columns])
 
 
-def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
+def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:
     """Values of columns by which the file's spec partitions as they are, by field id."""
     fields = schema.spec(file.spec_id).fields
     if len(fields) != len(file.partition):

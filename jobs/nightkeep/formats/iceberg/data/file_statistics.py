@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UUIDType
 
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
-from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, StatsModes, leaves_of
+from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, StatsModes, leaves_of
 from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField
 from nightkeep.formats.iceberg.metadata.types import FIELD_ID
 from nightkeep.kernels.arrow_buffers import ChunkedArray, Scalar
@@ -27,7 +27,7 @@ from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut,
 _FULL = StatsMode(Detail.FULL)
 
 
-class FileStats:
+class IcebergFileStats:
     """What a data_file says of one file's rows; every chunk is added once, by the columns' names."""
 
     def __init__(self, fields: tuple[NestedField, ...], modes: StatsModes) -> None:
@@ -87,7 +87,7 @@ def _start(column: pq.ColumnChunkMetaData) -> int:
 class _Seen:
     """A column so far: nulls, NaN, and the bounds of all else."""
 
-    leaf: Leaf
+    leaf: IcebergLeaf
     nulls: int = 0
     nans: int | None = None
     low: Bound = None

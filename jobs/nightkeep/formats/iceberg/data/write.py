@@ -14,16 +14,16 @@ from pyiceberg.types import BooleanType, NestedField, UnknownType
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
-from nightkeep.formats.iceberg.data.file_statistics import FileStats, footer_facts
-from nightkeep.formats.iceberg.metadata.content_files import Content, NewFile
+from nightkeep.formats.iceberg.data.file_statistics import IcebergFileStats, footer_facts
+from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.leaf_columns import StatsModes, leaves_of
 from nightkeep.formats.iceberg.metadata.locations import name_in
-from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.kernels.arrow_buffers import Array
-from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, Limit, Source, with_bounds, with_dictionaries
+from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
 from nightkeep.storage import Storage
 
 _CODECS: Final = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")} | {
@@ -48,7 +48,7 @@ class Lineage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenIcebergFile:
     """A new data file: its name in storage, its rows and its size, and what a commit adds."""
 
     name: str
@@ -57,7 +57,7 @@ class WrittenFile:
     file: NewFile = field(hash=False, repr=False)
 
 
-class FileWriter:
+class IcebergFileWriter:
     """Writes files of one partition: `values` of spec `spec_id` as manifests have them.
 
     `columns` is what chunks must hold, by current names and, where the table has row lineage and rows are not new,
@@ -66,7 +66,7 @@ class FileWriter:
     """
 
     def __init__(
-        self, storage: Storage, schema: TableSchema, naming: Naming, *,
+        self, storage: Storage, schema: IcebergSchema, naming: IcebergNaming, *,
         spec_id: int, values: Sequence[object], sequence_number: int | None = None, lineage: Lineage = Lineage.CARRIED,
     ) -> None:  # fmt: skip
         self._storage, self._schema, self._naming = storage, schema, naming
@@ -83,27 +83,27 @@ class FileWriter:
 
     def write(
         self, chunks: Iterable[pa.Table], *, target_bytes: int | None = None, rows_per_file: int | None = None
-    ) -> list[WrittenFile]:
+    ) -> list[WrittenIcebergFile]:
         """Write all rows in their order; no rows, no file. One of the limits is given.
 
         Each file has `rows_per_file` rows but for the last, or about `target_bytes` bytes. Holds one row group.
         Raises CorruptMetadata for a null where the schema allows none.
         """
-        limit, source = Limit(target_bytes, rows_per_file, self._group_bytes), Source(chunks)
-        files: list[WrittenFile] = []
+        limit, source = FileLimit(target_bytes, rows_per_file, self._group_bytes), ChunkSource(chunks)
+        files: list[WrittenIcebergFile] = []
         while source.row_bytes is not None:
             files.append(self._write_file(source, limit))
         return files
 
-    def _write_file(self, source: Source, limit: Limit) -> WrittenFile:
+    def _write_file(self, source: ChunkSource, limit: FileLimit) -> WrittenIcebergFile:
         location = data_location(self._schema, self._spec_id, self._values, self._naming.data())
-        name, stats = name_in(self._storage, location), FileStats(self._fields, self._modes)
+        name, stats = name_in(self._storage, location), IcebergFileStats(self._fields, self._modes)
         with self._storage.create(name) as sink:
             footer = self._write_groups(sink, source, limit, stats)
             size = sink.tell()
         self._row_bytes = size / stats.rows
         raw: dict[str, object] = {
-            "content": int(Content.DATA),
+            "content": int(FileContent.DATA),
             "file_path": location,
             "file_format": "PARQUET",
             "partition": self._values,
@@ -113,10 +113,12 @@ class FileWriter:
             **footer_facts(footer, self._stored, self._modes),
             "sort_order_id": UNSORTED,
         }
-        new = NewFile(Content.DATA, self._spec_id, raw, self._sequence)
-        return WrittenFile(name, stats.rows, size, new)
+        new = NewFile(FileContent.DATA, self._spec_id, raw, self._sequence)
+        return WrittenIcebergFile(name, stats.rows, size, new)
 
-    def _write_groups(self, sink: BinaryIO, source: Source, limit: Limit, stats: FileStats) -> pq.FileMetaData:
+    def _write_groups(
+        self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats
+    ) -> pq.FileMetaData:
         group = self._group(sink, source, limit, stats)
         if self._dictionaries is None:
             self._dictionaries = with_dictionaries(group.select(self.columns))
@@ -136,7 +138,7 @@ class FileWriter:
                 group = self._group(sink, source, limit, stats)
         return footers[0]
 
-    def _group(self, sink: BinaryIO, source: Source, limit: Limit, stats: FileStats) -> pa.Table:
+    def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> pa.Table:
         rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)
         return source.take(rows)
 
@@ -157,14 +159,14 @@ def _as_stored(chunk: pa.Table, place: Any) -> Any:
     return pa.chunked_array(pieces, place.type)
 
 
-def _fields(schema: TableSchema, lineage: Lineage) -> tuple[NestedField, ...]:
+def _fields(schema: IcebergSchema, lineage: Lineage) -> tuple[NestedField, ...]:
     """Columns that files hold. Those of type unknown, all of them null, are not written (spec, "Primitive Types")."""
     known = tuple(column for column in schema.current.fields if not isinstance(column.field_type, UnknownType))
     carried = schema.has_row_lineage and lineage is Lineage.CARRIED
     return (*known, *LINEAGE.values()) if carried else known
 
 
-def _settings(schema: TableSchema) -> Mapping[str, Any]:
+def _settings(schema: IcebergSchema) -> Mapping[str, Any]:
     codec = schema.properties.get("write.parquet.compression-codec", "zstd").lower()
     if codec not in _CODECS:
         raise RefusedTable(schema.table, f"compression {codec} is not handled", "set it to zstd or snappy")
@@ -183,7 +185,7 @@ def _settings(schema: TableSchema) -> Mapping[str, Any]:
     }
 
 
-def _bloom_filters(schema: TableSchema, fields: Sequence[NestedField], rows: int) -> dict[str, Any] | None:
+def _bloom_filters(schema: IcebergSchema, fields: Sequence[NestedField], rows: int) -> dict[str, Any] | None:
     """Of the columns that the table's properties name; `rows` is about how many values differ, unless they tell."""
     filters: dict[str, Any] = {}
     for leaf in (leaf for column in fields for leaf in leaves_of(column)):
@@ -196,7 +198,7 @@ def _bloom_filters(schema: TableSchema, fields: Sequence[NestedField], rows: int
     return filters or None
 
 
-def _number(schema: TableSchema, key: str, default: N) -> N:
+def _number(schema: IcebergSchema, key: str, default: N) -> N:
     """A property of the default's type. Raises CorruptMetadata."""
     text = schema.properties.get(key)
     try:

@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, reason_of
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.locations import name_in
@@ -74,7 +74,7 @@ def write_positions(storage: Storage, location: str, data_file: ContentFile, bit
     with storage.open(name) as opened, pq.ParquetFile(opened) as written:
         raw = _raw(data_file, bitmap, written.metadata)
     raw |= {"file_path": location, "file_size_in_bytes": size}
-    return NewFile(Content.POSITION_DELETES, data_file.spec_id, raw)
+    return NewFile(FileContent.POSITION_DELETES, data_file.spec_id, raw)
 
 
 _BATCH_ROWS: Final = 1 << 17
@@ -163,7 +163,7 @@ def _raw(data_file: ContentFile, bitmap: BitMap64, footer: pq.FileMetaData) -> d
     path, ends = to_bytes(StringType(), data_file.path), (bitmap.min(), bitmap.max())
     low, high = (to_bytes(LongType(), end) for end in ends)
     return {
-        "content": Content.POSITION_DELETES.value,
+        "content": FileContent.POSITION_DELETES.value,
         "file_format": "PARQUET",
         "partition": data_file.partition,
         "record_count": len(bitmap),

@@ -17,7 +17,7 @@ from nightkeep import __version__
 from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.formats.iceberg.deletes.puffin import Blob, NewBlob, open_puffin, write_puffin
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import name_in
 from nightkeep.storage import Storage
 
@@ -65,7 +65,7 @@ def decode(content: bytes, *, subject: str) -> BitMap64:
     return roaring.decode(payload[len(_MAGIC) :], subject=subject)
 
 
-class VectorWriter:
+class PuffinVectorWriter:
     """Collects vectors for one Puffin file at `location`; nothing is written before `close`, and nothing for none."""
 
     def __init__(self, storage: Storage, location: str) -> None:
@@ -98,7 +98,7 @@ class VectorWriter:
 
     def _new_file(self, file: ContentFile, rows: int, blob: Blob, size: int) -> NewFile:
         raw = {
-            "content": Content.POSITION_DELETES.value,
+            "content": FileContent.POSITION_DELETES.value,
             "file_path": self._location,
             "file_format": "PUFFIN",
             "partition": file.partition,
@@ -108,7 +108,7 @@ class VectorWriter:
             "content_offset": blob.offset,
             "content_size_in_bytes": blob.length,
         }
-        return NewFile(Content.POSITION_DELETES, file.spec_id, raw)
+        return NewFile(FileContent.POSITION_DELETES, file.spec_id, raw)
 
 
 _MAGIC: Final = bytes.fromhex("d1d33964")

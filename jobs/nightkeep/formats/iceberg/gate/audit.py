@@ -12,7 +12,7 @@ from nightkeep.formats.iceberg.gate.delete_audit import delete_faults, new_delet
 from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
 from nightkeep.formats.iceberg.gate.manifest_audit import manifest_faults
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
@@ -109,9 +109,9 @@ def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
     for file in (file for file in _files(candidate).values() if file.identity not in known):
         if file.snapshot_id != candidate.version or file.file_sequence_number != own:
             yield f"{file.path}: added with {file.file_sequence_number} by {file.snapshot_id}, expected {own} and us"
-        if file.content is Content.DATA and file.sequence_number > parent.sequence_number:
+        if file.content is FileContent.DATA and file.sequence_number > parent.sequence_number:
             yield f"{file.path}: sequence number {file.sequence_number}, newer than deletes that its rows may miss"
-        if file.content is not Content.DATA and file.sequence_number != own:
+        if file.content is not FileContent.DATA and file.sequence_number != own:
             yield f"{file.path}: sequence number {file.sequence_number}, expected the commit's, {own}"
 
 
@@ -131,10 +131,10 @@ def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
     for file in files:
         # Java counts of a Puffin file only the vector's bytes.
         counts["files-size"] += file.content_bytes or 0 if file.is_vector else file.bytes
-        if file.content is Content.DATA:
+        if file.content is FileContent.DATA:
             counts.update({"data-files": 1, "records": file.rows})
         else:
-            kind = "equality-deletes" if file.content is Content.EQUALITY_DELETES else "position-deletes"
+            kind = "equality-deletes" if file.content is FileContent.EQUALITY_DELETES else "position-deletes"
             counts.update({"delete-files": 1, kind: file.rows})
     return counts
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
@@ -73,7 +73,9 @@ def _newer_faults(candidate: IcebergSnapshot, delete: ContentFile, path: str) ->
 
 def _equality(snapshot: IcebergSnapshot) -> dict[str, ContentFile]:
     files = (file for unit in snapshot.units for file in unit.equality)
-    return {file.path: file for file in (*files, *(s for s in snapshot.stray if s.content is Content.EQUALITY_DELETES))}
+    return {
+        file.path: file for file in (*files, *(s for s in snapshot.stray if s.content is FileContent.EQUALITY_DELETES))
+    }
 
 
 def _scope(snapshot: IcebergSnapshot, delete: ContentFile) -> Iterable[IcebergUnit]:

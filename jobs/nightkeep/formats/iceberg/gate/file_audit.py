@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.types import IcebergType, NestedField, StructType
 
-from nightkeep.formats.iceberg.data.columns import LINEAGE, FileReader
+from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.partition import identity
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
@@ -47,7 +47,7 @@ def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iter
     yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
     leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
     seen = {leaf: _Seen() for leaf in leaves}
-    reader = FileReader(storage, unit.schema, file)
+    reader = IcebergFileReader(storage, unit.schema, file)
     tops = tuple(dict.fromkeys(leaf.path[0] for leaf in leaves))
     for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
         seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
@@ -79,7 +79,7 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
             yield _Leaf((*path, field.name), field)
 
 
-def _column_faults(stored: pa.Schema, schema: TableSchema) -> Iterator[str]:
+def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
     """By id: what readers do not find they take for null, or for a default."""
     wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
     by_id = {_id(field): field for field in stored}

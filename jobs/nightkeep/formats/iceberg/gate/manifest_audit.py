@@ -14,9 +14,9 @@ from typing import Any
 from pyiceberg.types import UUIDType
 
 from nightkeep.formats.iceberg.metadata.content_files import (
-    Content,
     ContentFile,
     Entry,
+    FileContent,
     Manifest,
     ManifestContent,
     Status,
@@ -104,7 +104,7 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
     """Kind and spec of every entry, and bounds that hold all of their partition values."""
     data = manifest.content is ManifestContent.DATA
     for file in files:
-        if file.spec_id != manifest.spec_id or (file.content is Content.DATA) is not data:
+        if file.spec_id != manifest.spec_id or (file.content is FileContent.DATA) is not data:
             yield f"{file.path}: {file.content.name} of spec {file.spec_id} in a manifest of {manifest.spec_id}"
     if manifest.partitions is None:
         return

@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.delete_index import DeleteIndex, index_deletes
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.protocol import Positions
@@ -56,12 +56,12 @@ def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[
     for file in unit.files:
         wanted = positions.get(file.name)
         if wanted:
-            for piece in FileReader(storage, unit.schema, file).taken(None, wanted):
+            for piece in IcebergFileReader(storage, unit.schema, file).taken(None, wanted):
                 yield from piece.combine_chunks().to_batches()
 
 
-def _counted(storage: Storage, schema: TableSchema, file: ContentFile) -> int:
-    counted = FileReader(storage, schema, file).rows
+def _counted(storage: Storage, schema: IcebergSchema, file: ContentFile) -> int:
+    counted = IcebergFileReader(storage, schema, file).rows
     if counted != file.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{counted} in its footer")
     return counted
@@ -108,7 +108,7 @@ def _columns(delete: ContentFile) -> tuple[int, ...]:
     return tuple(sorted(set(delete.equality_ids)))
 
 
-def _require_keys(schema: TableSchema, columns: Sequence[int]) -> None:
+def _require_keys(schema: IcebergSchema, columns: Sequence[int]) -> None:
     for number in columns:
         field = schema.field(number)
         if str(field.field_type) in ("float", "double") or not field.field_type.is_primitive:
@@ -117,7 +117,7 @@ def _require_keys(schema: TableSchema, columns: Sequence[int]) -> None:
 
 
 def _deleted_keys(
-    storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
+    storage: Storage, schema: IcebergSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
 ) -> Iterator[pl.DataFrame]:
     """Every key once a piece, with the greatest sequence number it was deleted at.
 
@@ -140,10 +140,10 @@ def _deleted_keys(
 
 
 def _key_batches(
-    storage: Storage, schema: TableSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
+    storage: Storage, schema: IcebergSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
 ) -> Iterator[tuple[pa.Table, int]]:
     for delete in deletes:
-        reader = FileReader(storage, schema, delete)
+        reader = IcebergFileReader(storage, schema, delete)
         if reader.rows != delete.rows:
             expected = f"{delete.rows} rows as its manifest says"
             raise CorruptMetadata(delete.path, expected, f"{reader.rows} in its footer")
@@ -157,7 +157,7 @@ def _newest(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _joined(
-    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], keys: pl.DataFrame
+    storage: Storage, schema: IcebergSchema, files: Sequence[ContentFile], keys: pl.DataFrame
 ) -> Iterator[tuple[str, BitMap64]]:
     """By path, positions of the rows whose key was deleted after their file was added; null equals null."""
     names = [name for name in keys.columns if name != _SEQUENCE]
@@ -172,7 +172,7 @@ def _joined(
 
 
 def _keyed_rows(
-    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], columns: Sequence[int], *, rows: int
+    storage: Storage, schema: IcebergSchema, files: Sequence[ContentFile], columns: Sequence[int], *, rows: int
 ) -> Iterator[pl.DataFrame]:
     """Keys of the files' rows, about so many at a time: parts of large files, and many small files together.
 
@@ -182,7 +182,7 @@ def _keyed_rows(
     count = 0
     for ordinal, file in enumerate(files):
         start = 0
-        for batch in FileReader(storage, schema, file).keys(columns, batch_rows=rows):
+        for batch in IcebergFileReader(storage, schema, file).keys(columns, batch_rows=rows):
             stop = start + batch.num_rows
             positions = pl.int_range(start, stop, dtype=pl.Int64).alias(_POSITION)
             number = pl.lit(ordinal, pl.Int32).alias(_FILE)

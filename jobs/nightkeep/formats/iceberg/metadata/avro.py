@@ -18,7 +18,7 @@ import polars as pl
 
 from nightkeep.encodings.avro_codecs import CODECS, Codec
 from nightkeep.encodings.avro_container import (
-    Header,
+    AvroHeader,
     Record,
     Schema,
     StoredContainer,
@@ -79,7 +79,7 @@ def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class AvroLayout:
     """How records are written: the schema that the header shows, the names records have, the rest of the header."""
 
     schema: Schema
@@ -88,14 +88,14 @@ class Layout:
     metadata: Mapping[str, str]
 
 
-def write_records(records: Iterable[Record], layout: Layout) -> bytes:
+def write_records(records: Iterable[Record], layout: AvroLayout) -> bytes:
     """A whole container file; records are taken and encoded a block at a time. Equal arguments give equal bytes.
 
     Raises ValueError or TypeError for a record that the schema does not hold.
     """
     items = array_of(renamed(layout.schema, layout.names))
     metadata = {key: value.encode() for key, value in layout.metadata.items()}
-    return container_bytes(records, items, layout.codec, Header(layout.schema, metadata))
+    return container_bytes(records, items, layout.codec, AvroHeader(layout.schema, metadata))
 
 
 def codec_of(properties: Mapping[str, str]) -> Codec:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 
-class Content(IntEnum):
+class FileContent(IntEnum):
     """What the rows of a file are (spec, data_file field 134)."""
 
     DATA = 0
@@ -50,7 +50,7 @@ class ContentFile:
     as dicts by field id: what is carried over.
     """
 
-    content: Content
+    content: FileContent
     path: str
     name: str
     format: str
@@ -77,7 +77,7 @@ class ContentFile:
 
     @property
     def is_vector(self) -> bool:
-        return self.content is Content.POSITION_DELETES and self.format == "puffin"
+        return self.content is FileContent.POSITION_DELETES and self.format == "puffin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class NewFile:
     outputs do.
     """
 
-    content: Content
+    content: FileContent
     spec_id: int
     raw: Mapping[str, object] = field(hash=False)
     sequence_number: int | None = None

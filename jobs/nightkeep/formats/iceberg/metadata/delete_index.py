@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.partition import identity
 
 
@@ -93,7 +93,7 @@ def require_targets(files: Mapping[str, ContentFile], deletes: Iterable[ContentF
     """
     for delete in deletes:
         target = files.get(delete.referenced or "")
-        if target is None or delete.content is not Content.POSITION_DELETES:
+        if target is None or delete.content is not FileContent.POSITION_DELETES:
             continue
         same = identity(delete.spec_id, delete.partition) == identity(target.spec_id, target.partition)
         if not same and (delete.is_vector or delete.sequence_number >= target.sequence_number):

@@ -15,14 +15,14 @@ from pyiceberg.types import DoubleType, FloatType
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
 from nightkeep.formats.iceberg.metadata.locations import ADVICE
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
 
 NEWEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class IcebergFeature:
     """Either `handled` says what we do, or `refused` what would work instead. `without` is what is done all the same,
     planning at least, for a table with a refused one.
 
@@ -119,7 +119,7 @@ def manifest_list_of(table: str, snapshot: Raw) -> str:
     return text(snapshot, "manifest-list", subject=f"{table}: snapshot {snapshot.get('snapshot-id')}")
 
 
-def refuse_keys(schema: TableSchema, deletes: Iterable[ContentFile]) -> None:
+def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
     """Raises RefusedTable for equality deletes by columns that we do not compare as readers do."""
     fields = {field_id: file.path for file in deletes for field_id in file.equality_ids}
     for field_id, path in fields.items():
@@ -139,7 +139,7 @@ def document() -> str:
     return "\n".join((_HEAD, *rows, ""))
 
 
-def _verdict(known: Feature) -> str:
+def _verdict(known: IcebergFeature) -> str:
     refused = f"{known.without}; all else is refused: {known.refused}" if known.without else f"Refused: {known.refused}"
     return f"{known.handled or refused}."
 
@@ -219,50 +219,50 @@ _TYPES: Final = re.compile(
 )
 _FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
 
-FEATURES: Final[Mapping[str, Feature]] = {
-    "format version 1": Feature(
+FEATURES: Final[Mapping[str, IcebergFeature]] = {
+    "format version 1": IcebergFeature(
         refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')",
         without="Planned, and swept in a dry run",
     ),
-    "format version 2": Feature(handled="Read and written"),
-    "format version 3": Feature(handled="Read and written"),
-    "format versions above 3": Feature(refused="use the engine that wrote it"),
-    "format version 3 in catalogs other than REST and SQL": Feature(refused="move the table to such a catalog"),
-    "position deletes": Feature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
-    "deletion vectors": Feature(handled="Applied, checked and written, one for each data file"),
-    "equality deletes": Feature(handled="Applied by sequence number, those of no partition everywhere"),
-    "equality deletes by float or double columns": Feature(refused=_ENGINE),
-    "equality deletes by columns that no schema has": Feature(refused=_ENGINE),
-    "equality deletes by structs or fields within them": Feature(
+    "format version 2": IcebergFeature(handled="Read and written"),
+    "format version 3": IcebergFeature(handled="Read and written"),
+    "format versions above 3": IcebergFeature(refused="use the engine that wrote it"),
+    "format version 3 in catalogs other than REST and SQL": IcebergFeature(refused="move the table to such a catalog"),
+    "position deletes": IcebergFeature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
+    "deletion vectors": IcebergFeature(handled="Applied, checked and written, one for each data file"),
+    "equality deletes": IcebergFeature(handled="Applied by sequence number, those of no partition everywhere"),
+    "equality deletes by float or double columns": IcebergFeature(refused=_ENGINE),
+    "equality deletes by columns that no schema has": IcebergFeature(refused=_ENGINE),
+    "equality deletes by structs or fields within them": IcebergFeature(
         refused="delete by columns of primitive types", test=_NESTED_KEYS
     ),
-    "row lineage": Feature(handled="Rows keep their ids and the sequence numbers of their last change"),
-    "default values": Feature(handled="Read where a file lacks the column"),
-    "default values of nanosecond timestamps": Feature(refused=_ENGINE),
-    "partition spec evolution": Feature(handled="Files stay in the partition spec that they were written in"),
-    "schema evolution": Feature(handled="Columns are read by field id, of files without ids by name mapping"),
-    "transforms of several columns": Feature(refused=_ENGINE),
-    "unknown transforms": Feature(refused=_ENGINE),
-    "partition values of type fixed": Feature(
+    "row lineage": IcebergFeature(handled="Rows keep their ids and the sequence numbers of their last change"),
+    "default values": IcebergFeature(handled="Read where a file lacks the column"),
+    "default values of nanosecond timestamps": IcebergFeature(refused=_ENGINE),
+    "partition spec evolution": IcebergFeature(handled="Files stay in the partition spec that they were written in"),
+    "schema evolution": IcebergFeature(handled="Columns are read by field id, of files without ids by name mapping"),
+    "transforms of several columns": IcebergFeature(refused=_ENGINE),
+    "unknown transforms": IcebergFeature(refused=_ENGINE),
+    "partition values of type fixed": IcebergFeature(
         refused="partition by another column; other partitions are cared for", without="Swept and expired"
     ),
-    "type timestamp_ns": Feature(handled="Read and written"),
-    "type timestamptz_ns": Feature(handled="Read and written"),
-    "type variant": Feature(refused=_ENGINE, without=_ROWLESS),
-    "type geometry": Feature(refused=_ENGINE, without=_ROWLESS),
-    "type geography": Feature(refused=_ENGINE, without=_ROWLESS),
-    "type unknown": Feature(refused=_ENGINE, without=_ROWLESS),
-    "unknown types": Feature(refused=_ENGINE, without=_ROWLESS),
-    "ORC files": Feature(refused=_REWRITE),
-    "Avro files": Feature(refused=_REWRITE),
-    "files of other formats": Feature(refused=_REWRITE),
-    "encryption": Feature(refused=_ENGINE),
-    "files in object stores": Feature(handled="Read and written in one bucket", test=_BUCKETS),
-    **{name: Feature(refused=advice) for name, advice in ADVICE.items()},
-    "files outside the table's folder": Feature(handled="Read where manifests say, written as properties say"),
-    "branches and tags": Feature(handled="Left alone: only the branch main is read and committed to"),
-    "statistics files": Feature(handled="Kept", test=_KEPT),
-    "snapshots without a manifest list": Feature(refused="expire snapshots of before the upgrade to version 2"),
+    "type timestamp_ns": IcebergFeature(handled="Read and written"),
+    "type timestamptz_ns": IcebergFeature(handled="Read and written"),
+    "type variant": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "type geometry": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "type geography": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "type unknown": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "unknown types": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "ORC files": IcebergFeature(refused=_REWRITE),
+    "Avro files": IcebergFeature(refused=_REWRITE),
+    "files of other formats": IcebergFeature(refused=_REWRITE),
+    "encryption": IcebergFeature(refused=_ENGINE),
+    "files in object stores": IcebergFeature(handled="Read and written in one bucket", test=_BUCKETS),
+    **{name: IcebergFeature(refused=advice) for name, advice in ADVICE.items()},
+    "files outside the table's folder": IcebergFeature(handled="Read where manifests say, written as properties say"),
+    "branches and tags": IcebergFeature(handled="Left alone: only the branch main is read and committed to"),
+    "statistics files": IcebergFeature(handled="Kept", test=_KEPT),
+    "snapshots without a manifest list": IcebergFeature(refused="expire snapshots of before the upgrade to version 2"),
 }
 
 _HEAD: Final = """# Features of Iceberg tables

@@ -17,9 +17,9 @@ from pyiceberg.utils.decimal import decimal_required_bytes
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import (
-    Content,
     ContentFile,
     Entry,
+    FileContent,
     Manifest,
     ManifestContent,
     Status,
@@ -27,7 +27,7 @@ from nightkeep.formats.iceberg.metadata.content_files import (
 from nightkeep.formats.iceberg.metadata.conversions import decimal_of, unscaled_of
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.manifest_schema import MAPS, file_fields, partition_key, partition_types
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 PATH_FIELD: Final = 2147483546
 """The field id of file_path in position delete files (spec, "Reserved Field IDs")."""
@@ -43,7 +43,7 @@ class FileDecoder:
     partition: tuple[tuple[str, Convert], ...]
 
     @classmethod
-    def of(cls, manifest: Manifest, schema: TableSchema) -> FileDecoder:
+    def of(cls, manifest: Manifest, schema: IcebergSchema) -> FileDecoder:
         spec = schema.spec(manifest.spec_id)
         types = partition_types(schema, manifest.spec_id)
         pairs = [(partition_key(f.field_id), _from_avro(kind)) for f, kind in zip(spec.fields, types, strict=True)]
@@ -65,9 +65,9 @@ class FileDecoder:
         path = _text(file, "file_path")
         raw = self._raw(file)
         # Manifests of version 1 do not say it.
-        content = Content(file.setdefault("content", 0))
+        content = FileContent(file.setdefault("content", 0))
         live = status is not Status.DELETED
-        if live and (content is Content.DATA) != (self.manifest.content is ManifestContent.DATA):
+        if live and (content is FileContent.DATA) != (self.manifest.content is ManifestContent.DATA):
             raise ValueError(f"{path}: content {content.name} in a manifest of {self.manifest.content.name}")
         snapshot_id = record.get("snapshot_id")
         sequence_number = self._inherited(record, "sequence_number", status)
@@ -85,7 +85,7 @@ class FileDecoder:
             file_sequence_number=sequence_number if added is None else added,
             snapshot_id=self.manifest.snapshot_id if snapshot_id is None else _whole(snapshot_id, "snapshot_id"),
             equality_ids=_equality_ids(file, content),
-            referenced=_referenced(file) if content is Content.POSITION_DELETES else None,
+            referenced=_referenced(file) if content is FileContent.POSITION_DELETES else None,
             content_offset=_optional_number(file, "content_offset"),
             content_bytes=_optional_number(file, "content_size_in_bytes"),
             first_row_id=_optional_number(file, "first_row_id"),
@@ -139,7 +139,7 @@ class FileEncoder:
     partition: tuple[tuple[str, Convert], ...]
 
     @classmethod
-    def of(cls, schema: TableSchema, spec_id: int) -> FileEncoder:
+    def of(cls, schema: IcebergSchema, spec_id: int) -> FileEncoder:
         pairs = zip(schema.spec(spec_id).fields, partition_types(schema, spec_id), strict=True)
         partition = tuple((partition_key(field.field_id), _to_avro(kind)) for field, kind in pairs)
         return cls(file_fields(schema.format_version), partition)
@@ -204,8 +204,8 @@ def _optional_number(file: Record, name: str) -> int | None:
     return None if value is None else _whole(value, name)
 
 
-def _equality_ids(file: Record, content: Content) -> tuple[int, ...]:
-    if content is not Content.EQUALITY_DELETES:
+def _equality_ids(file: Record, content: FileContent) -> tuple[int, ...]:
+    if content is not FileContent.EQUALITY_DELETES:
         return ()
     ids = file.get("equality_ids")
     if not ids:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UnknownType
 
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.kernels.stats import Detail, StatsMode, parse_mode
 
@@ -22,7 +22,7 @@ _PREFIX: Final = "write.metadata.metrics."
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class IcebergLeaf:
     """A column that is no struct, at its `path` of names; lists and maps are leaves, too, of no order."""
 
     path: tuple[str, ...]
@@ -38,16 +38,16 @@ class Leaf:
         return isinstance(self.field.field_type, PrimitiveType) and not isinstance(self.field.field_type, UnknownType)
 
 
-def leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+def leaves(schema: IcebergSchema) -> tuple[IcebergLeaf, ...]:
     """Every leaf of the current columns, in schema order."""
     return tuple(leaf for field in schema.current.fields for leaf in leaves_of(field))
 
 
-def leaves_of(field: NestedField, above: tuple[str, ...] = ()) -> Iterator[Leaf]:
+def leaves_of(field: NestedField, above: tuple[str, ...] = ()) -> Iterator[IcebergLeaf]:
     """The leaf that a column is, or those of a struct."""
     path = (*above, field.name)
     if not isinstance(field.field_type, StructType):
-        yield Leaf(path, field)
+        yield IcebergLeaf(path, field)
         return
     for child in field.field_type.fields:
         yield from leaves_of(child, path)
@@ -56,7 +56,7 @@ def leaves_of(field: NestedField, above: tuple[str, ...] = ()) -> Iterator[Leaf]
 class StatsModes:
     """How much is told of each column of a table, by `write.metadata.metrics.*`. What is no mode is as if not set."""
 
-    def __init__(self, schema: TableSchema) -> None:
+    def __init__(self, schema: IcebergSchema) -> None:
         stated = schema.properties.get(f"{_PREFIX}default")
         self._default = DEFAULT if stated is None else _mode(stated, DEFAULT)
         self._of: dict[str, StatsMode] = {}
@@ -107,7 +107,7 @@ def _fields(kind: IcebergType) -> tuple[NestedField, ...]:
     return (kind.key_field, kind.value_field) if isinstance(kind, MapType) else ()
 
 
-def indexed_leaves(schema: TableSchema) -> tuple[Leaf, ...]:
+def indexed_leaves(schema: IcebergSchema) -> tuple[IcebergLeaf, ...]:
     """Those for which new files get bounds, in schema order."""
     modes, bounded = StatsModes(schema), (Detail.TRUNCATE, Detail.FULL)
     return tuple(leaf for leaf in leaves(schema) if leaf.ordered and modes.of(".".join(leaf.path)).detail in bounded)

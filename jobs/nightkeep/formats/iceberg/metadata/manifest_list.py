@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, kind_of, reason_of
-from nightkeep.formats.iceberg.metadata.avro import Layout, Names, read_records, write_records
+from nightkeep.formats.iceberg.metadata.avro import AvroLayout, Names, read_records, write_records
 from nightkeep.formats.iceberg.metadata.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.metadata.locations import name_in, require_in, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_schema import list_names, list_schema
@@ -37,7 +37,7 @@ def parse_manifest_list(storage: Storage, location: str, data: bytes) -> tuple[M
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenList:
+class WrittenManifestList:
     """`manifests` as the list has them, with the row ids they were given; `next_row_id` is the first one left."""
 
     manifests: tuple[Manifest, ...]
@@ -54,7 +54,7 @@ def write_manifest_list(
     parent_id: int | None,
     sequence_number: int,
     next_row_id: int | None,
-) -> WrittenList:
+) -> WrittenManifestList:
     """Write the list of a snapshot's manifests. `next_row_id` is the table's as it is, None before version 3.
 
     In version 3 a data manifest without row ids gets the next ones, as many as it has added and existing rows; others
@@ -78,9 +78,9 @@ def write_manifest_list(
             next_row_id += manifest.added_rows + manifest.existing_rows
         assigned.append(manifest)
     records = [_record(manifest, format_version) for manifest in assigned]
-    layout = Layout(list_schema(format_version), list_names(), CODECS["deflate"], metadata)
+    layout = AvroLayout(list_schema(format_version), list_names(), CODECS["deflate"], metadata)
     storage.put(name_in(storage, location), write_records(records, layout))
-    return WrittenList(tuple(assigned), next_row_id)
+    return WrittenManifestList(tuple(assigned), next_row_id)
 
 
 _LINEAGE: Final = 3

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nightkeep.formats.iceberg.metadata.content_files import Entry, Manifest, ManifestContent, NewFile
 from nightkeep.formats.iceberg.metadata.manifest_schema import unwritten_type
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 
 TARGET_BYTES: Final = ("commit.manifest.target-size-bytes", 8 << 20)
@@ -32,7 +32,7 @@ def worth_merging(snapshot: IcebergSnapshot) -> str | None:
     return f"{len(picked)} small manifests, {size:,} bytes in all, become about {few}"
 
 
-def to_merge(manifests: Sequence[Manifest], schema: TableSchema) -> tuple[Manifest, ...]:
+def to_merge(manifests: Sequence[Manifest], schema: IcebergSchema) -> tuple[Manifest, ...]:
     """Manifests below half the target, of each kind and spec that has enough of them, and that we write."""
     properties = schema.properties
     small: dict[Group, list[Manifest]] = {}

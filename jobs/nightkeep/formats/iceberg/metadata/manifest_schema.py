@@ -37,7 +37,7 @@ from pyiceberg.utils.decimal import decimal_required_bytes
 from nightkeep.encodings.avro_container import Schema
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata.avro import Names
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 
 class _Need(Enum):
@@ -154,7 +154,7 @@ def file_fields(format_version: int) -> tuple[str, ...]:
     return tuple(f.name for f in _FILE if format_version in f.versions and f.id != _PARTITION_ID)
 
 
-def entry_schema(schema: TableSchema, spec_id: int) -> Schema:
+def entry_schema(schema: IcebergSchema, spec_id: int) -> Schema:
     """manifest_entry for manifests of this partition spec. Raises CorruptMetadata, RefusedTable."""
     partition = {"type": "record", "name": "r102", "fields": _partition_fields(schema, spec_id)}
     within = [f for f in _FILE if schema.format_version in f.versions]
@@ -166,7 +166,7 @@ def entry_schema(schema: TableSchema, spec_id: int) -> Schema:
     return {"type": "record", "name": "manifest_entry", "fields": fields}
 
 
-def entry_names(schema: TableSchema, spec_id: int) -> Names:
+def entry_names(schema: IcebergSchema, spec_id: int) -> Names:
     """What records of manifests are keyed by: the spec's names, and `partition_key` of a partition field's id."""
     fields = schema.spec(spec_id).fields
     by_id = {f.id: f.name for f in (*_ENTRY, *_FILE)} | _PAIRS
@@ -190,7 +190,7 @@ def partition_key(field_id: int) -> str:
     return f"p{field_id}"
 
 
-def partition_types(schema: TableSchema, spec_id: int) -> tuple[IcebergType, ...]:
+def partition_types(schema: IcebergSchema, spec_id: int) -> tuple[IcebergType, ...]:
     """The types of a spec's partition values, in the order of its fields: what their transforms give.
 
     UnknownType where no schema has the source column any more. Raises CorruptMetadata for a spec that the table does
@@ -199,7 +199,7 @@ def partition_types(schema: TableSchema, spec_id: int) -> tuple[IcebergType, ...
     return tuple(_result_type(schema, f) for f in schema.spec(spec_id).fields)
 
 
-def unwritten_type(schema: TableSchema, spec_id: int) -> RefusedTable | None:
+def unwritten_type(schema: IcebergSchema, spec_id: int) -> RefusedTable | None:
     """The refusal of a spec with values of type fixed: Iceberg Java writes them with a length, which Avro and others do
     not (avro_fixed), so that one cannot read the other's manifests."""
     for kind in partition_types(schema, spec_id):
@@ -221,7 +221,7 @@ def _units(character: str) -> str:
     return "".join(f"_x{int.from_bytes(data[at : at + 2], 'big'):X}" for at in range(0, len(data), 2))
 
 
-def _result_type(schema: TableSchema, field: Any) -> IcebergType:
+def _result_type(schema: IcebergSchema, field: Any) -> IcebergType:
     try:
         source = schema.field(field.source_id).field_type
     except CorruptMetadata:
@@ -230,7 +230,7 @@ def _result_type(schema: TableSchema, field: Any) -> IcebergType:
     return kind
 
 
-def _partition_fields(schema: TableSchema, spec_id: int) -> list[Schema]:
+def _partition_fields(schema: IcebergSchema, spec_id: int) -> list[Schema]:
     """Partition fields are optional, all of them. A named type is written out once and then referred to."""
     fields, known = [], set[str]()
     if refusal := unwritten_type(schema, spec_id):
@@ -250,7 +250,7 @@ def _partition_fields(schema: TableSchema, spec_id: int) -> list[Schema]:
     return fields
 
 
-def _avro_type(schema: TableSchema, kind: IcebergType) -> Any:
+def _avro_type(schema: IcebergSchema, kind: IcebergType) -> Any:
     if isinstance(kind, DecimalType):
         return {
             "type": "fixed", "name": f"decimal_{kind.precision}_{kind.scale}",

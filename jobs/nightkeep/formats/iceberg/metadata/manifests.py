@@ -13,17 +13,24 @@ from typing import Any, Final
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, kind_of
-from nightkeep.formats.iceberg.metadata.avro import Layout, codec_of, read_records, write_records
-from nightkeep.formats.iceberg.metadata.content_files import Content, Entry, Manifest, ManifestContent, NewFile, Status
+from nightkeep.formats.iceberg.metadata.avro import AvroLayout, codec_of, read_records, write_records
+from nightkeep.formats.iceberg.metadata.content_files import (
+    Entry,
+    FileContent,
+    Manifest,
+    ManifestContent,
+    NewFile,
+    Status,
+)
 from nightkeep.formats.iceberg.metadata.field_summaries import field_summaries
 from nightkeep.formats.iceberg.metadata.file_records import FileDecoder, FileEncoder
 from nightkeep.formats.iceberg.metadata.locations import name_in, require_in
 from nightkeep.formats.iceberg.metadata.manifest_schema import entry_names, entry_schema, partition_types
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.storage import Storage
 
 
-def read_manifest(storage: Storage, manifest: Manifest, schema: TableSchema) -> list[Entry]:
+def read_manifest(storage: Storage, manifest: Manifest, schema: IcebergSchema) -> list[Entry]:
     """Every entry of a manifest in its order, DELETED ones too, as a snapshot whose list names it sees them.
 
     Fields are found by id, so files of any writer and of format versions 1 to 3 are read. `raw` of a data file has
@@ -55,7 +62,7 @@ def write_manifest(
     location: str,
     entries: Sequence[Entry | NewFile],
     *,
-    schema: TableSchema,
+    schema: IcebergSchema,
     spec_id: int,
     content: ManifestContent,
     snapshot_id: int,
@@ -118,7 +125,7 @@ def _status(manifest: Manifest, record: Record) -> Status:
 
 def _require_fit(location: str, entry: Entry | NewFile, spec_id: int, content: ManifestContent) -> None:
     file = entry if isinstance(entry, NewFile) else entry.file
-    if file.spec_id != spec_id or (file.content is Content.DATA) != (content is ManifestContent.DATA):
+    if file.spec_id != spec_id or (file.content is FileContent.DATA) != (content is ManifestContent.DATA):
         found = f"{file.path} of spec {file.spec_id}, content {file.content.name}"
         raise ValueError(f"{location}: expected files of spec {spec_id} for {content.name}, found {found}")
 
@@ -173,7 +180,7 @@ def _counts(entries: Sequence[Entry | NewFile]) -> dict[str, Any]:
     return counts
 
 
-def _layout(schema: TableSchema, spec_id: int, content: ManifestContent) -> Layout:
+def _layout(schema: IcebergSchema, spec_id: int, content: ManifestContent) -> AvroLayout:
     fields = [field.model_dump(mode="json", by_alias=True) for field in schema.spec(spec_id).fields]
     metadata = {
         "schema": schema.current.model_dump_json(),
@@ -184,4 +191,4 @@ def _layout(schema: TableSchema, spec_id: int, content: ManifestContent) -> Layo
         "content": _METADATA_CONTENT[content],
     }
     avro, names = entry_schema(schema, spec_id), entry_names(schema, spec_id)
-    return Layout(avro, names, codec_of(schema.properties), metadata)
+    return AvroLayout(avro, names, codec_of(schema.properties), metadata)

@@ -11,7 +11,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.locations import stored_name
 from nightkeep.formats.iceberg.metadata.table_metadata import decode, text
 from nightkeep.limits import DOCUMENT
-from nightkeep.storage import Storage, Stored
+from nightkeep.storage import ListedFile, Storage
 
 
 def location_in(storage: Storage, metadata: str) -> str:
@@ -44,11 +44,11 @@ _LOCATIONS: Final[dict[str, str]] = {}
 """By metadata file, none of which is ever written twice."""
 
 
-_TABLE_IDS: Final[dict[tuple[str, Stored], str | None]] = {}
+_TABLE_IDS: Final[dict[tuple[str, ListedFile], str | None]] = {}
 """What was read, by store: a file of the same name, size and time is not asked twice."""
 
 
-def table_id(storage: Storage, file: Stored) -> str | None:
+def table_id(storage: Storage, file: ListedFile) -> str | None:
     """None for a file that ends before it says."""
     try:
         return _TABLE_IDS[storage.root, file]
@@ -60,7 +60,7 @@ def table_id(storage: Storage, file: Stored) -> str | None:
     return uuid
 
 
-def _read_table_id(storage: Storage, file: Stored) -> str | None:
+def _read_table_id(storage: Storage, file: ListedFile) -> str | None:
     if file.bytes > _WHOLE_BYTES:
         with storage.open(file.name) as source:
             match = _UUID_FIRST.match(_unpacked(source.read(_BEGINNING_BYTES)))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import FIELD_ID
 
 ArrowField: TypeAlias = "pa.Field[Any]"
@@ -23,7 +23,7 @@ def field_id(field: ArrowField) -> int | None:
     return None if text is None else int(text)
 
 
-def with_ids(fields: Sequence[ArrowField], schema: TableSchema, *, subject: str) -> list[ArrowField]:
+def with_ids(fields: Sequence[ArrowField], schema: IcebergSchema, *, subject: str) -> list[ArrowField]:
     """The fields with their ids; a file that has one anywhere is never mapped, as in Java (ParquetSchemaUtil.hasIds).
 
     Raises RefusedTable where neither file nor table tells ids: by place, as Java then reads, is a guess.

@@ -16,7 +16,7 @@ OPERATION_PROPERTY: Final = "nightkeep.operation"
 """The key of a snapshot's summary that names the operation, in snapshots that show the rows of their parent."""
 
 
-class Naming:
+class IcebergNaming:
     """Fresh names for one attempt at one unit, or of one writer of changes; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
@@ -28,7 +28,7 @@ class Naming:
         self._numbers = count()
 
     @classmethod
-    def of_writer(cls, number: int, attempt: int, operation: uuid.UUID) -> Naming:
+    def of_writer(cls, number: int, attempt: int, operation: uuid.UUID) -> IcebergNaming:
         """Names as Flink's sink gives them (OutputFileFactory.java): `00000-1-<operation>-00001.parquet`."""
         naming = cls.__new__(cls)
         naming._before, naming._after = f"{number:05d}-{attempt}-{operation}-", ""

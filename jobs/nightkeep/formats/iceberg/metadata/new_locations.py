@@ -15,13 +15,13 @@ from pyiceberg.table.locations import LocationProvider, ObjectStoreLocationProvi
 from pyiceberg.types import UUIDType
 
 from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 _OBJECT_STORAGE: Final = "write.object-storage.enabled"
 _PARTITIONED_PATHS: Final = "write.object-storage.partitioned-paths"
 
 
-def data_location(schema: TableSchema, spec_id: int, values: Sequence[object], file_name: str) -> str:
+def data_location(schema: IcebergSchema, spec_id: int, values: Sequence[object], file_name: str) -> str:
     """Where a data or delete file of this partition goes; `values` as manifests hold them. Nothing is created.
 
     Raises CorruptMetadata for a spec that the table does not have.
@@ -32,12 +32,12 @@ def data_location(schema: TableSchema, spec_id: int, values: Sequence[object], f
     return _provider(schema).new_data_location(f"{partition}/{file_name}" if partition else file_name)
 
 
-def metadata_location(schema: TableSchema, file_name: str) -> str:
+def metadata_location(schema: IcebergSchema, file_name: str) -> str:
     """Where a manifest, manifest list or table metadata file goes."""
     return _provider(schema).new_metadata_location(file_name)
 
 
-def _partition_path(schema: TableSchema, spec_id: int, values: Sequence[object]) -> str:
+def _partition_path(schema: IcebergSchema, spec_id: int, values: Sequence[object]) -> str:
     """`day=2026-11-01/name=a%2Fb`, names and values escaped as Java's URLEncoder does; empty without fields."""
     parts = []
     fields = zip(schema.spec(spec_id).fields, partition_types(schema, spec_id), values, strict=True)
@@ -54,14 +54,14 @@ def escaped(text: str) -> str:
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
-def _object_storage(schema: TableSchema) -> bool:
+def _object_storage(schema: IcebergSchema) -> bool:
     return _is(schema, _OBJECT_STORAGE, "false")
 
 
-def _is(schema: TableSchema, key: str, default: str) -> bool:
+def _is(schema: IcebergSchema, key: str, default: str) -> bool:
     return schema.properties.get(key, default).lower() == "true"
 
 
-def _provider(schema: TableSchema) -> LocationProvider:
+def _provider(schema: IcebergSchema) -> LocationProvider:
     layout = ObjectStoreLocationProvider if _object_storage(schema) else SimpleLocationProvider
     return layout(schema.location.rstrip("/"), dict(schema.properties))

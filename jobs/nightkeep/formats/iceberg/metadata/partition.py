@@ -36,14 +36,14 @@ from pyiceberg.types import (
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.model import UnitKey
 
 Values = tuple[object, ...]
 """A partition as manifests have it: values of the spec's fields in their order."""
 
 
-def unit_key(schema: TableSchema, spec_id: int, values: Values) -> UnitKey:
+def unit_key(schema: IcebergSchema, spec_id: int, values: Values) -> UnitKey:
     """`day=2026-11-01/id_bucket=3`, after `spec-2/` where the spec is not spec 0; a name for each partition.
 
     Fields whose transform is void are left out. Raises as `typed`.
@@ -55,7 +55,7 @@ def unit_key(schema: TableSchema, spec_id: int, values: Values) -> UnitKey:
     return UnitKey(f"spec-{spec_id}/{text}" if text else f"spec-{spec_id}")
 
 
-def typed(schema: TableSchema, spec_id: int, values: Values) -> Mapping[str, object]:
+def typed(schema: IcebergSchema, spec_id: int, values: Values) -> Mapping[str, object]:
     """Values by the names of the partition fields of every spec, None for fields that this spec does not have.
 
     identity: str, int, bool, Decimal, float, bytes, date, time, datetime (of UTC where the column has a zone); a uuid
@@ -79,7 +79,7 @@ def _bits(value: float) -> bytes:
     return b"NaN" if value != value else struct.pack(">d", value)
 
 
-def _own(schema: TableSchema, spec_id: int, values: Values) -> dict[str, object]:
+def _own(schema: IcebergSchema, spec_id: int, values: Values) -> dict[str, object]:
     fields = schema.spec(spec_id).fields
     if len(values) != len(fields):
         subject = f"{schema.table}: a partition of spec {spec_id}"
@@ -96,7 +96,7 @@ def _is_void(field: PartitionField) -> bool:
     return str(field.transform) == "void"
 
 
-def _value(schema: TableSchema, field: PartitionField, kind: IcebergType, value: object) -> object:
+def _value(schema: IcebergSchema, field: PartitionField, kind: IcebergType, value: object) -> object:
     subject = f"{schema.table}: partition field {field.name}"
     convert = _OF_TRANSFORM.get(str(field.transform)) or _OF_TYPE.get(type(kind))
     if convert is None:

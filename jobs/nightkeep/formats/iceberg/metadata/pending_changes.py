@@ -9,7 +9,7 @@ from nightkeep.model import Intent
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DeleteTarget:
     """A data file that new position deletes speak of, and the positional deletes that were folded into them."""
 
     path: str
@@ -32,6 +32,6 @@ class IcebergEdit:
     intent: Intent
     removed: tuple[ContentFile, ...] = ()
     added: tuple[NewFile, ...] = ()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[DeleteTarget, ...] = ()
     settled: frozenset[str] = frozenset()
     rewrites_manifests: bool = False

@@ -13,7 +13,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import Raw, head, integer
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class RemovedSnapshots:
     """What a version no longer has: snapshots by id, and branches and tags, each with the snapshot it points to."""
 
     snapshots: frozenset[int]
@@ -21,7 +21,7 @@ class Forgotten:
     now_ms: int
 
 
-def without(raw: Raw, gone: Forgotten, *, location: str, subject: str) -> Raw:
+def without(raw: Raw, gone: RemovedSnapshots, *, location: str, subject: str) -> Raw:
     """The metadata that `raw`, found at `location`, becomes. Raises CorruptMetadata where a branch or tag that stays
     points to a snapshot that goes: readers would refuse such a version."""
     names = {name for name, _ in gone.refs}

@@ -17,7 +17,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import integer, objects, 
 
 
 @dataclass(frozen=True, slots=True)
-class TableSchema:
+class IcebergSchema:
     """`current` are the columns rows are handed out with. `schemas` are all the table ever had, by id.
 
     `specs` are all partition specs, by id; new files are of `default_spec_id`, rewritten ones stay in theirs.
@@ -59,7 +59,7 @@ class TableSchema:
         raise CorruptMetadata(f"{self.table}: field id {field_id}", "a field of some schema of the table", "none")
 
 
-def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> TableSchema:
+def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> IcebergSchema:
     """What table metadata says of columns, partitions and properties; `schema_id` None: the current schema.
 
     Names and ids only: what of it we do not handle, features say. A type we do not know becomes `unknown`: columns that
@@ -73,7 +73,7 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
     if current not in schemas:
         raise CorruptMetadata(f"{table}: schema {current}", f"one of {sorted(schemas)}", "none")
     specs = tuple(_spec(each, table) for each in objects(raw, "partition-specs", subject=table))
-    schema = TableSchema(
+    schema = IcebergSchema(
         table=table,
         format_version=integer(raw, "format-version", subject=table),
         location=text(raw, "location", subject=table).rstrip("/"),

@@ -21,7 +21,7 @@ from nightkeep.formats.iceberg.metadata.manifest_schema import unwritten_type
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY
 from nightkeep.formats.iceberg.metadata.partition import typed, unit_key
-from nightkeep.formats.iceberg.metadata.schema import TableSchema, parse
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
 from nightkeep.formats.iceberg.metadata.table_metadata import (
     NO_SNAPSHOT,
     Raw,
@@ -31,7 +31,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     integer,
     summary_of,
 )
-from nightkeep.formats.iceberg.metadata.units import Place, gather
+from nightkeep.formats.iceberg.metadata.units import PartitionFiles, gather
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage, spelled
 
@@ -58,7 +58,7 @@ class IcebergUnit:
     files: tuple[ContentFile, ...]
     positional: tuple[ContentFile, ...]
     equality: tuple[ContentFile, ...]
-    schema: TableSchema
+    schema: IcebergSchema
     left_out: RefusedTable | None = field(default=None, compare=False)
 
 
@@ -77,7 +77,7 @@ class IcebergSnapshot:
     parent_version: int | None
     sequence_number: int
     timestamp_ms: int
-    schema: TableSchema
+    schema: IcebergSchema
     units: tuple[IcebergUnit, ...]
     operation: str
     summary: Mapping[str, str]
@@ -138,7 +138,7 @@ class _Table:
 
 
 def load(
-    address: Address, handle: CatalogTable, version: int | None = None, *, read_as: TableSchema | None = None
+    address: Address, handle: CatalogTable, version: int | None = None, *, read_as: IcebergSchema | None = None
 ) -> IcebergSnapshot:
     """A snapshot by id; None: the current one of main, with the table's current schema.
 
@@ -168,7 +168,7 @@ def _followed(
     raise MissingFile(address.name, "files of its newest version", f"{_MOVED_ON} in a row that went")
 
 
-def _load(table: _Table, version: int | None, read_as: TableSchema | None) -> IcebergSnapshot:
+def _load(table: _Table, version: int | None, read_as: IcebergSchema | None) -> IcebergSnapshot:
     address = table.address
     current = head(table.metadata, subject=address.name)
     if version is None:
@@ -203,7 +203,7 @@ def _table(address: Address, handle: CatalogTable) -> _Table:
     return _Table(address, handle.storage, metadata, location, handle.commits_any_version)
 
 
-def _schema_of(table: _Table, snapshot: Raw) -> TableSchema:
+def _schema_of(table: _Table, snapshot: Raw) -> IcebergSchema:
     # Snapshots of format version 1 do not tell.
     number = snapshot.get("schema-id")
     if table.unread is None:
@@ -211,7 +211,7 @@ def _schema_of(table: _Table, snapshot: Raw) -> TableSchema:
     return parse(table.metadata, table=table.address.name, schema_id=number)
 
 
-def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> IcebergSnapshot:
+def _snapshot(table: _Table, raw: Raw | None, schema: IcebergSchema | None) -> IcebergSnapshot:
     name = table.address.name
     schema = schema or _schema_of(table, {})
     version = NO_SNAPSHOT if raw is None else integer(raw, "snapshot-id", subject=name)
@@ -245,7 +245,7 @@ def _snapshot(table: _Table, raw: Raw | None, schema: TableSchema | None) -> Ice
     )
 
 
-def _unit(schema: TableSchema, place: Place, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
+def _unit(schema: IcebergSchema, place: PartitionFiles, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
     unit = IcebergUnit(
         key=unit_key(schema, place.spec_id, place.values),
         partition=typed(schema, place.spec_id, place.values),

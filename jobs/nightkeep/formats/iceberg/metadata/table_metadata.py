@@ -26,7 +26,7 @@ Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class MetadataHead:
     """What a commit builds on. `current` is the snapshot that main points to, None before the first.
 
     `snapshots` are the objects of all snapshots, by id; `next_row_id` is None before format version 3.
@@ -47,7 +47,7 @@ def decode(data: bytes, *, subject: str) -> Raw:
     return parse_object(gunzip(data, subject=subject) if data[:2] == GZIP else data, subject=subject)
 
 
-def head(raw: Raw, *, subject: str) -> Head:
+def head(raw: Raw, *, subject: str) -> MetadataHead:
     """Raises CorruptMetadata for what is missing, of another type, or contradicts itself."""
     snapshots: dict[int, Raw] = {}
     for each in objects(raw, "snapshots", subject=subject):
@@ -59,7 +59,7 @@ def head(raw: Raw, *, subject: str) -> Head:
     if current is not None and current not in snapshots:
         raise CorruptMetadata(subject, f"snapshot {current}, which {MAIN} points to", "none")
     version = integer(raw, "format-version", subject=subject)
-    return Head(
+    return MetadataHead(
         format_version=version,
         uuid=text(raw, "table-uuid", subject=subject),
         current=current,
@@ -154,7 +154,7 @@ class _Added:
     rows: int
 
     @classmethod
-    def of(cls, snapshot: Raw, before: Head, table: str) -> _Added:
+    def of(cls, snapshot: Raw, before: MetadataHead, table: str) -> _Added:
         subject = f"{table}: snapshot to add"
         text(snapshot, "manifest-list", subject=subject)
         lineage = before.next_row_id is not None
@@ -171,7 +171,7 @@ class _Added:
             raise CorruptMetadata(subject, "an id that no snapshot has, and no negative count of rows", found)
         return added
 
-    def follows(self, before: Head) -> bool:
+    def follows(self, before: MetadataHead) -> bool:
         taken = before.next_row_id is not None and self.first_row_id != before.next_row_id
         return self.parent == before.current and self.sequence_number > before.sequence_number and not taken
 
@@ -189,7 +189,7 @@ def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
     return [*log, {"timestamp-ms": added.timestamp_ms, "snapshot-id": added.id}]
 
 
-def past_versions(raw: Raw, before: Head, location: str, *, subject: str) -> list[Raw]:
+def past_versions(raw: Raw, before: MetadataHead, location: str, *, subject: str) -> list[Raw]:
     """The log of metadata files once the one at `location` is one of them, as long as the table wants it."""
     entry = {"timestamp-ms": before.updated_ms, "metadata-file": location}
     return [*objects(raw, "metadata-log", subject=subject), entry][-_kept_versions(raw, subject) :]

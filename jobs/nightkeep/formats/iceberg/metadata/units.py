@@ -6,14 +6,14 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, Entry, Status
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Entry, FileContent, Status
 from nightkeep.formats.iceberg.metadata.delete_index import require_targets, vectors_by_target
 from nightkeep.formats.iceberg.metadata.partition import Values, identity
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartitionFiles:
     """A partition of a spec, and what lies in it; empty where the snapshot took its last file."""
 
     spec_id: int
@@ -27,18 +27,18 @@ class Place:
 class Gathered:
     """`everywhere` are equality deletes that hold for all partitions of all specs; in no order, as `places`."""
 
-    places: tuple[Place, ...]
+    places: tuple[PartitionFiles, ...]
     everywhere: tuple[ContentFile, ...]
 
 
-def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -> Gathered:
+def gather(schema: IcebergSchema, entries: Iterable[Entry], *, snapshot_id: int) -> Gathered:
     """Live entries of a snapshot's manifests, and the places of what that very snapshot deleted.
 
     Raises CorruptMetadata for a file that is live twice, two vectors of a data file, and positional deletes of a data
     file of another partition.
     """
-    places: dict[Hashable, Place] = {}
-    emptied: dict[Hashable, Place] = {}
+    places: dict[Hashable, PartitionFiles] = {}
+    emptied: dict[Hashable, PartitionFiles] = {}
     live: dict[tuple[str, int | None], ContentFile] = {}
     everywhere: list[ContentFile] = []
     unpartitioned = {spec_id for spec_id in schema.specs if schema.is_global(spec_id)}
@@ -50,8 +50,8 @@ def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -
         if not gone and live.setdefault(file.identity, file) is not file:
             raise CorruptMetadata(f"{schema.table}: {file.path}", "a file that is live once", "it twice")
         schema.spec(file.spec_id)
-        key, place = identity(file.spec_id, file.partition), Place(file.spec_id, file.partition)
-        if file.content is Content.EQUALITY_DELETES and file.spec_id in unpartitioned:
+        key, place = identity(file.spec_id, file.partition), PartitionFiles(file.spec_id, file.partition)
+        if file.content is FileContent.EQUALITY_DELETES and file.spec_id in unpartitioned:
             everywhere += [] if gone else [file]
             emptied |= {key: place} if gone else {}
             continue
@@ -63,14 +63,14 @@ def gather(schema: TableSchema, entries: Iterable[Entry], *, snapshot_id: int) -
     return Gathered(tuple((places or emptied).values()), tuple(everywhere))
 
 
-def _list_of(place: Place, file: ContentFile) -> list[ContentFile]:
-    if file.content is Content.DATA:
+def _list_of(place: PartitionFiles, file: ContentFile) -> list[ContentFile]:
+    if file.content is FileContent.DATA:
         return place.files
-    return place.positional if file.content is Content.POSITION_DELETES else place.equality
+    return place.positional if file.content is FileContent.POSITION_DELETES else place.equality
 
 
 def _require_sound(live: Iterable[ContentFile]) -> None:
     files = tuple(live)
     vectors_by_target(file for file in files if file.is_vector)
     deletes = (file for file in files if file.referenced is not None)
-    require_targets({file.path: file for file in files if file.content is Content.DATA}, deletes)
+    require_targets({file.path: file for file in files if file.content is FileContent.DATA}, deletes)

@@ -13,7 +13,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, UnknownOutcome, kind_of
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.metadata.locations import name_in
-from nightkeep.formats.iceberg.metadata.remove_snapshots import Forgotten
+from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
 from nightkeep.formats.iceberg.metadata.table_metadata import (
     MAIN,
     Raw,
@@ -32,11 +32,11 @@ from nightkeep.storage.times import happened_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedExpiry:
     """What was asked and what is to go: forgetting plans anew, and goes on if all of it may go still."""
 
     request: ExpireRequest
-    forgotten: Forgotten
+    forgotten: RemovedSnapshots
 
 
 def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, storage: Storage) -> Expiry:
@@ -52,7 +52,7 @@ def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, sto
     # Files that they removed are of snapshots that go as well.
     expiring = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
     expiring.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
-    planned = Planned(request, Forgotten(frozenset(gone), ended, request.now_ms))
+    planned = PlannedExpiry(request, RemovedSnapshots(frozenset(gone), ended, request.now_ms))
     notes = tuple(f"{_kind(raw, location, name)} {name} is too old and goes with them" for name, _ in sorted(ended))
     return Expiry(
         roots=tuple(expiring),
@@ -69,7 +69,7 @@ def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
     was first. Raises UnknownOutcome where the catalog did not tell what became of the commit.
     """
     planned = expiry.state
-    if not isinstance(planned, Planned):
+    if not isinstance(planned, PlannedExpiry):
         raise TypeError(f"{table}: expected what was planned for an Iceberg table, found {planned!r:.80}")
     loaded, wanted = handle.whole(), planned.forgotten
     if _is_done(loaded, wanted):
@@ -196,13 +196,13 @@ def _kind(raw: Raw, subject: str, name: str) -> str:
     return text(_every_ref(raw, subject)[name], "type", subject=subject)
 
 
-def _may_still_go(rules: _Rules, wanted: Forgotten) -> bool:
+def _may_still_go(rules: _Rules, wanted: RemovedSnapshots) -> bool:
     kept, ended = _judged(rules)
     there = head(rules.raw, subject=rules.subject).snapshots.keys()
     return wanted.snapshots <= there - kept.keys() and wanted.refs <= ended
 
 
-def _is_done(loaded: tuple[Raw, str], wanted: Forgotten) -> bool:
+def _is_done(loaded: tuple[Raw, str], wanted: RemovedSnapshots) -> bool:
     raw, location = loaded
     there = head(raw, subject=location).snapshots.keys()
     return not wanted.snapshots & there and not {name for name, _ in wanted.refs} & refs(raw, subject=location).keys()

@@ -11,7 +11,7 @@ from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.metadata.locations import stored_name
 from nightkeep.formats.iceberg.metadata.metadata_beginning import table_id
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, text
-from nightkeep.storage import Storage, Stored
+from nightkeep.storage import ListedFile, Storage
 
 _VERSION: Final = re.compile(r"[.]metadata[.]json(?:[.]gz)?\Z")
 _THREADS: Final = 8
@@ -39,10 +39,10 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
             )
 
 
-def _tables(table: str, storage: Storage, files: Sequence[Stored]) -> Iterator[tuple[str, str | None]]:
+def _tables(table: str, storage: Storage, files: Sequence[ListedFile]) -> Iterator[tuple[str, str | None]]:
     """Each file's name and the table it is of; None for what is gone by now, or was never finished."""
 
-    def told(file: Stored) -> str | None:
+    def told(file: ListedFile) -> str | None:
         try:
             return table_id(storage, file)
         except MissingFile:

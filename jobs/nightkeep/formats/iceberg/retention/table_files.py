@@ -22,13 +22,13 @@ from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, prop
 from nightkeep.formats.iceberg.retention.foreign_tables import require_alone
 from nightkeep.model import Address
 from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
-from nightkeep.protocol.table_files import Kind, Place, Territory
+from nightkeep.protocol.table_files import FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage, is_within
 
 
 def territory(
     table: Address, storage: Storage, loaded: tuple[Raw, str], claims: tuple[Claim, ...] = ()
-) -> Territory:  # fmt: skip
+) -> TableFiles:  # fmt: skip
     """The table's own folders, as its metadata `loaded` from a location has them.
 
     Its own is the folder of the metadata file that the catalog names; what metadata names elsewhere, be it the
@@ -47,10 +47,10 @@ def territory(
     stated = properties(raw, subject=location)
     require_one_format(table.name, storage, home, own={"Iceberg"})
     named = _folders(storage, stated, _DATA_PATHS)
-    data = [Place(home, _kinds_in(_folders_of_home(raw, location, whole=home in named)))]
+    data = [TableFolder(home, _kinds_in(_folders_of_home(raw, location, whole=home in named)))]
     for folder in named:
         data += _elsewhere(home, folder, _kinds_in(_any_folders(raw, location)), hashed=_HASHED)
-    versions = [Place(f"{home}/metadata", _METADATA)]
+    versions = [TableFolder(f"{home}/metadata", _METADATA)]
     for folder in _folders(storage, stated, (_METADATA_PATH,)):
         versions += _elsewhere(home, folder, _METADATA)
     for folder in dict.fromkeys((own, home, *(place.folder for place in (*data, *versions)))):
@@ -59,10 +59,10 @@ def territory(
         require_alone(table.name, storage, place.folder, loaded)
     known = [replace(place, shared=not is_within(own, place.folder)) for place in (*data, *versions)]
     inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
-    known += [Place(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
+    known += [TableFolder(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
     places = tuple({place.folder: place for place in known}.values())
     kept_in = home if is_within(own, home) else own
-    return Territory(table, storage, kept_in, places, foreign=tuple(foreign_patterns()), dry_only=dry_only)
+    return TableFiles(table, storage, kept_in, places, foreign=tuple(foreign_patterns()), dry_only=dry_only)
 
 
 def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
@@ -93,25 +93,25 @@ _HASHED: Final = "(?:[01]{4}/){3}[01]{8}/"
 """Folders of an object store's layout, before a path that names the table (LocationProviders.java)."""
 
 _METADATA: Final = (
-    Kind("manifest-list", f"snap-[0-9]+-{_SHOWN}[^/]*[.]avro"),
-    Kind("manifest", f"(?:{_NAMED}-m[0-9]+|optimized-m-{_UUID}|nk-[0-9a-f]{{16}}-[^/]+-m[0-9]+)[.]avro"),
+    FileKind("manifest-list", f"snap-[0-9]+-{_SHOWN}[^/]*[.]avro"),
+    FileKind("manifest", f"(?:{_NAMED}-m[0-9]+|optimized-m-{_UUID}|nk-[0-9a-f]{{16}}-[^/]+-m[0-9]+)[.]avro"),
     # What a checkpoint of Flink's listed for its commit.
-    Kind("manifest", f"{_SHOWN}[^/]*-[0-9]{{5}}-[0-9]+-[0-9]+-[0-9]{{5}}(?:-[^/]+)?[.]avro"),
-    Kind("metadata", f"[0-9]{{5,}}-{_UUID}(?:[.]gz|[.]zstd)?[.]metadata[.]json(?:[.]gz)?"),
-    Kind("statistics", f"{_NAMED}[.](?:stats|puffin)|stats-[0-9]+[^/]*[.]stats"),
-    Kind("partition-statistics", f"partition-stats-[0-9]+-{_UUID}[.](?:parquet|orc|avro)"),
-    Kind("staged", "nk-[0-9a-f]{16}-[^/]+[.]snapshot[.]json"),
+    FileKind("manifest", f"{_SHOWN}[^/]*-[0-9]{{5}}-[0-9]+-[0-9]+-[0-9]{{5}}(?:-[^/]+)?[.]avro"),
+    FileKind("metadata", f"[0-9]{{5,}}-{_UUID}(?:[.]gz|[.]zstd)?[.]metadata[.]json(?:[.]gz)?"),
+    FileKind("statistics", f"{_NAMED}[.](?:stats|puffin)|stats-[0-9]+[^/]*[.]stats"),
+    FileKind("partition-statistics", f"partition-stats-[0-9]+-{_UUID}[.](?:parquet|orc|avro)"),
+    FileKind("staged", "nk-[0-9a-f]{16}-[^/]+[.]snapshot[.]json"),
 )
 
 
-def _kinds_in(folders: str) -> tuple[Kind, ...]:
+def _kinds_in(folders: str) -> tuple[FileKind, ...]:
     """Files that writers of data make, in folders that match."""
     return (
-        Kind("deletes", f"{folders}(?:{_NAMED}-deletes|{_OURS}-deletes)[.](?:parquet|orc|avro)"),
-        Kind("vectors", f"{folders}(?:{_NAMED}|{_OURS})[.]puffin"),
-        Kind("data", f"{folders}(?:{_NAMED}|{_OURS})[.](?:parquet|orc|avro)"),
+        FileKind("deletes", f"{folders}(?:{_NAMED}-deletes|{_OURS}-deletes)[.](?:parquet|orc|avro)"),
+        FileKind("vectors", f"{folders}(?:{_NAMED}|{_OURS})[.]puffin"),
+        FileKind("data", f"{folders}(?:{_NAMED}|{_OURS})[.](?:parquet|orc|avro)"),
         # Impala's.
-        Kind("data", f"{folders}{_NAMED}_data[.][0-9]+[.]parq"),
+        FileKind("data", f"{folders}{_NAMED}_data[.][0-9]+[.]parq"),
     )
 
 
@@ -141,7 +141,7 @@ def _fields(raw: Raw, subject: str) -> frozenset[str]:
     return frozenset(escaped(text(field, "name", subject=subject)) for field in fields)
 
 
-def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str = "") -> Iterator[Place]:
+def _elsewhere(home: str, folder: str, kinds: tuple[FileKind, ...], *, hashed: str = "") -> Iterator[TableFolder]:
     """The place at a folder that a property names, unless it is `home`: as a whole where it is the table's own, else,
     of an object store's layout, what is below a path that names the table; nothing where neither tells.
 
@@ -151,10 +151,12 @@ def _elsewhere(home: str, folder: str, kinds: tuple[Kind, ...], *, hashed: str =
     if folder == home:
         return
     if folder.startswith(f"{home}/") or f"/{named}/" in f"/{folder}/":
-        yield Place(folder, kinds, shared=not folder.startswith(f"{home}/"))
+        yield TableFolder(folder, kinds, shared=not folder.startswith(f"{home}/"))
     elif hashed and not home.startswith(f"{folder}/"):
         prefix = f"{hashed}{_quoted(named)}/"
-        yield Place(folder, tuple(Kind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds), shared=True)
+        yield TableFolder(
+            folder, tuple(FileKind(kind.name, f"{prefix}(?:{kind.pattern})") for kind in kinds), shared=True
+        )
 
 
 def _folders(storage: Storage, stated: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from nightkeep.clustering.columns import Columns
-from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf, indexed_leaves, leaves
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.clustering.columns import ClusterColumns
+from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, indexed_leaves, leaves
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.model import Clustering, Request
 
 ADVICE = "set write.metadata.metrics.column.NAME to truncate(16) or full"
 
 
-def columns_of(schema: TableSchema, constant: tuple[str, ...] = ()) -> Columns:
-    return Columns(leaves(schema), indexed_leaves(schema), constant, ADVICE)
+def columns_of(schema: IcebergSchema, constant: tuple[str, ...] = ()) -> ClusterColumns:
+    return ClusterColumns(leaves(schema), indexed_leaves(schema), constant, ADVICE)
 
 
 def resolved(snapshot: IcebergSnapshot, clustering: Clustering) -> Clustering:
@@ -20,7 +20,7 @@ def resolved(snapshot: IcebergSnapshot, clustering: Clustering) -> Clustering:
     return columns_of(snapshot.schema, _constant(snapshot)).resolved(clustering)
 
 
-def chosen_leaves(schema: TableSchema, clustering: Clustering) -> tuple[Leaf, ...]:
+def chosen_leaves(schema: IcebergSchema, clustering: Clustering) -> tuple[IcebergLeaf, ...]:
     """The leaves of a clustering that has the table's own names, in its order."""
     by_path = {leaf.path: leaf for leaf in leaves(schema)}
     return tuple(by_path[path] for path in columns_of(schema).paths(clustering))

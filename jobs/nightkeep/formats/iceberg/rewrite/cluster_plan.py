@@ -8,7 +8,7 @@ from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves, resolved
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
-from nightkeep.formats.iceberg.rewrite.inputs import IcebergCluster, IcebergPack, Inputs, mark_of
+from nightkeep.formats.iceberg.rewrite.inputs import IcebergCluster, IcebergInputs, IcebergPack, mark_of
 from nightkeep.formats.iceberg.rewrite.layout_tags import cube_of
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
@@ -32,4 +32,4 @@ def cluster_files(
         cube_of=lambda placed: cube_of(placed.file.path, mark),
         bounds_of=lambda files: file_bounds([placed.file for placed in files], chosen),
     )
-    return cluster_work(files, sizes, request, inputs_of=lambda files: Inputs.of(snapshot, unit, files, named))
+    return cluster_work(files, sizes, request, inputs_of=lambda files: IcebergInputs.of(snapshot, unit, files, named))

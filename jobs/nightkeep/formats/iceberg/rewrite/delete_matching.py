@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.key_bounds import Flags, Spans, may_match, ranked, spans
 
@@ -49,7 +49,7 @@ class Matching:
 
     @classmethod
     def of(
-        cls, schema: TableSchema, field_ids: tuple[int, ...], files: tuple[ContentFile, ...],
+        cls, schema: IcebergSchema, field_ids: tuple[int, ...], files: tuple[ContentFile, ...],
         deletes: Iterable[ContentFile],
     ) -> Matching:  # fmt: skip
         ordered = tuple(sorted(deletes, key=lambda delete: (delete.sequence_number, delete.path)))

@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
-from nightkeep.formats.iceberg.metadata.leaf_columns import Leaf
+from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf
 from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.kernels.skipping import FileBounds
 
 
-def file_bounds(files: Sequence[ContentFile], leaves: Iterable[Leaf]) -> Mapping[tuple[str, ...], FileBounds]:
+def file_bounds(files: Sequence[ContentFile], leaves: Iterable[IcebergLeaf]) -> Mapping[tuple[str, ...], FileBounds]:
     """Of every ordered leaf, by its path; nulls that nobody counted are taken for none."""
     return {leaf.path: _bounds(files, leaf) for leaf in leaves if leaf.ordered}
 
 
-def _bounds(files: Sequence[ContentFile], leaf: Leaf) -> FileBounds:
+def _bounds(files: Sequence[ContentFile], leaf: IcebergLeaf) -> FileBounds:
     nulls = [_told(file, "null_value_counts", leaf.field.field_id) for file in files]
     counted = np.array([each if isinstance(each, int) else 0 for each in nulls], np.int64)
     rows = np.array([file.rows for file in files], np.int64)
@@ -28,7 +28,7 @@ def _bounds(files: Sequence[ContentFile], leaf: Leaf) -> FileBounds:
     return FileBounds(lows, highs, rows - counted)
 
 
-def _ends(files: Sequence[ContentFile], leaf: Leaf, name: str) -> Array:
+def _ends(files: Sequence[ContentFile], leaf: IcebergLeaf, name: str) -> Array:
     """As the column's type; of fixed length as binary, as bounds may be cut."""
     number, kind = leaf.field.field_id, leaf.field.field_type
     values = [

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.positional_deletes import Identity, positional_of
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.delete_matching import Probe, probes
 from nightkeep.kernels.bitmap import Width, from_positions
@@ -90,7 +90,7 @@ def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Mapping[str,
 
 
 def equality_rows(
-    storage: Storage, schema: TableSchema, found: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
+    storage: Storage, schema: IcebergSchema, found: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
 ) -> Mapping[str, BitMap64]:
     """What equality deletes hide of the probes' data files by path, those without such rows left out.
 
@@ -108,13 +108,13 @@ def equality_rows(
 
 
 def _indexes(
-    storage: Storage, schema: TableSchema, probe: Probe, index_bytes: int
+    storage: Storage, schema: IcebergSchema, probe: Probe, index_bytes: int
 ) -> Iterator[tuple[int, EqualityIndex]]:
     """Each with the greatest sequence number that a key of it was deleted at."""
     pending: list[tuple[pa.Table, int]] = []
     held = 0
     for delete in probe.deletes:
-        for keys in FileReader(storage, schema, delete).keys(probe.field_ids):
+        for keys in IcebergFileReader(storage, schema, delete).keys(probe.field_ids):
             pending.append((keys, delete.sequence_number))
             held += keys.nbytes
             if held >= index_bytes:
@@ -125,10 +125,10 @@ def _indexes(
 
 
 def _matches(
-    storage: Storage, schema: TableSchema, file: ContentFile, field_ids: Sequence[int], *, index: EqualityIndex
+    storage: Storage, schema: IcebergSchema, file: ContentFile, field_ids: Sequence[int], *, index: EqualityIndex
 ) -> npt.NDArray[np.int64]:
     start, found = 0, [np.empty(0, np.int64)]
-    for keys in FileReader(storage, schema, file).keys(field_ids):
+    for keys in IcebergFileReader(storage, schema, file).keys(field_ids):
         found.append(start + index.hidden(keys, file.sequence_number))
         start += keys.num_rows
     if start != file.rows:

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from nightkeep.clustering.even_files import Forgotten
+from nightkeep.clustering.even_files import CountingStorage
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
-from nightkeep.formats.iceberg.data.write import FileWriter, WrittenFile
+from nightkeep.formats.iceberg.data.write import IcebergFileWriter, WrittenIcebergFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
-from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES
 from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, packed_mark
-from nightkeep.formats.iceberg.rewrite.live_rows import LiveRows
+from nightkeep.formats.iceberg.rewrite.live_rows import IcebergLiveRows
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
 from nightkeep.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class IcebergInputs:
     """What a task replaces, and as what: `files` of `unit`, which has no more than reading them takes.
 
     New files have the data sequence number `planned_sequence`: deletes that come after the plan hold for them, as
@@ -41,7 +41,9 @@ class Inputs:
     rewrites_manifests: bool
 
     @classmethod
-    def of(cls, snapshot: IcebergSnapshot, unit: IcebergUnit, files: Sequence[PlacedFile], request: Request) -> Inputs:
+    def of(
+        cls, snapshot: IcebergSnapshot, unit: IcebergUnit, files: Sequence[PlacedFile], request: Request
+    ) -> IcebergInputs:
         return cls(
             unit=_reading(unit, files),
             files=tuple(files),
@@ -55,19 +57,19 @@ class Inputs:
     def key(self) -> UnitKey:
         return self.unit.key
 
-    def rows(self, storage: Storage) -> LiveRows:
-        return LiveRows(storage, self.unit, self.index_bytes)
+    def rows(self, storage: Storage) -> IcebergLiveRows:
+        return IcebergLiveRows(storage, self.unit, self.index_bytes)
 
-    def packer(self, storage: Storage, run: Run, target_bytes: int) -> FileWriter:
+    def packer(self, storage: Storage, run: Run, target_bytes: int) -> IcebergFileWriter:
         return self._writer(storage, run, packed_mark(target_bytes))
 
-    def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> FileWriter:
+    def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> IcebergFileWriter:
         return self._writer(storage, run, mark_of(self.unit.schema, clustering))
 
-    def measure(self) -> FileWriter:
+    def measure(self) -> IcebergFileWriter:
         return measuring(self.unit.schema, self.unit.spec_id, self.unit.values)
 
-    def edit(self, written: Sequence[WrittenFile], *, removed: Sequence[PlacedFile]) -> IcebergEdit:
+    def edit(self, written: Sequence[WrittenIcebergFile], *, removed: Sequence[PlacedFile]) -> IcebergEdit:
         """Files go with the deletes that speak of them alone. Which others go too is decided by the commit."""
         return IcebergEdit(
             planned_sequence=self.planned_sequence,
@@ -77,22 +79,22 @@ class Inputs:
             rewrites_manifests=self.rewrites_manifests,
         )
 
-    def _writer(self, storage: Storage, run: Run, mark: str) -> FileWriter:
+    def _writer(self, storage: Storage, run: Run, mark: str) -> IcebergFileWriter:
         """Writes files of the partition, in its spec and with the rows' lineage."""
         unit, sequence = self.unit, self.planned_sequence
-        naming = Naming(run, unit.key, mark=mark)
-        return FileWriter(
+        naming = IcebergNaming(run, unit.key, mark=mark)
+        return IcebergFileWriter(
             storage, unit.schema, naming, spec_id=unit.spec_id, values=unit.values, sequence_number=sequence
         )
 
 
-def measuring(schema: TableSchema, spec_id: int, values: Sequence[object]) -> FileWriter:
+def measuring(schema: IcebergSchema, spec_id: int, values: Sequence[object]) -> IcebergFileWriter:
     """A writer whose files tell their size and are forgotten. Raises RefusedTable for settings we do not write by."""
-    naming, nowhere = Naming(Run("", "", "", 0)), Forgotten(root_of(schema.location))
-    return FileWriter(cast(Storage, nowhere), schema, naming, spec_id=spec_id, values=values)
+    naming, nowhere = IcebergNaming(Run("", "", "", 0)), CountingStorage(root_of(schema.location))
+    return IcebergFileWriter(cast(Storage, nowhere), schema, naming, spec_id=spec_id, values=values)
 
 
-def mark_of(schema: TableSchema, clustering: Clustering) -> str:
+def mark_of(schema: IcebergSchema, clustering: Clustering) -> str:
     """Of files that are clustered so; `clustering` has the table's own names."""
     return clustered_mark([leaf.field.field_id for leaf in chosen_leaves(schema, clustering)], clustering.curve)
 
@@ -105,5 +107,5 @@ def _reading(unit: IcebergUnit, files: Sequence[PlacedFile]) -> IcebergUnit:
     return replace(unit, files=data, positional=tuple(positional.values()), equality=tuple(equality.values()))
 
 
-IcebergPack = PackTask[PlacedFile, WrittenFile, IcebergEdit]
-IcebergCluster = ClusterTask[PlacedFile, WrittenFile, IcebergEdit]
+IcebergPack = PackTask[PlacedFile, WrittenIcebergFile, IcebergEdit]
+IcebergCluster = ClusterTask[PlacedFile, WrittenIcebergFile, IcebergEdit]

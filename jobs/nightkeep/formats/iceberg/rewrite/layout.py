@@ -8,9 +8,9 @@ from typing import Final
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.clustering.layout import Layout
+from nightkeep.clustering.layout import TableLayout
 from nightkeep.clustering.sampling import live_sample, spread
-from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
@@ -20,10 +20,10 @@ from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.storage import Storage
 
 
-def layout(snapshot: IcebergSnapshot) -> Layout:
+def layout(snapshot: IcebergSnapshot) -> TableLayout:
     """Every live file, and the bounds of each leaf column that can be clustered by, by its dotted path."""
     columns = indexed_leaves(snapshot.schema)
-    return Layout.of([_read(unit) for unit in snapshot.units], lambda files: file_bounds(files, columns))
+    return TableLayout.of([_read(unit) for unit in snapshot.units], lambda files: file_bounds(files, columns))
 
 
 def sample(
@@ -36,7 +36,11 @@ def sample(
         gone = hidden(storage, unit, chosen)
         parts = [
             live_sample(
-                FileReader(storage, unit.schema, file), gone.get(file.path, _NONE), columns, tops=names, rows=share
+                IcebergFileReader(storage, unit.schema, file),
+                gone.get(file.path, _NONE),
+                columns,
+                tops=names,
+                rows=share,
             )
             for file in chosen
         ]

@@ -10,14 +10,14 @@ from pyroaring import BitMap64
 from nightkeep.clustering.live_rows import live_batches, sample_share
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.data.columns import FileReader
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.hidden_rows import hidden
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile
 from nightkeep.storage import Storage
 
 
-class LiveRows:
+class IcebergLiveRows:
     """The rows of files of a unit. The gate joins keys in a way of its own.
 
     What is hidden is found once for files that are asked for together, with the index of deleted keys in parts of
@@ -44,7 +44,7 @@ class LiveRows:
     def sampled(self, files: Sequence[PlacedFile], columns: Sequence[str], share: float) -> pa.Table:
         """About `share` of the physical rows of each file, at least one of each."""
         schema = self._unit.schema
-        readers = (FileReader(self._storage, schema, placed.file) for placed in files if not is_gone(placed))
+        readers = (IcebergFileReader(self._storage, schema, placed.file) for placed in files if not is_gone(placed))
         return sample_share(readers, columns, share)
 
     def _hidden(self, files: Sequence[PlacedFile]) -> Mapping[str, BitMap64 | None]:
@@ -55,7 +55,7 @@ class LiveRows:
         return self._found
 
     def _live(self, placed: PlacedFile, columns: Sequence[str], rows: BitMap64 | None) -> Iterator[pa.Table]:
-        reader = FileReader(self._storage, self._unit.schema, placed.file)
+        reader = IcebergFileReader(self._storage, self._unit.schema, placed.file)
         if reader.rows != placed.rows:
             raise CorruptMetadata(placed.file.path, f"{placed.rows} rows, as its manifest counts", str(reader.rows))
         yield from live_batches(reader, placed, columns, rows)

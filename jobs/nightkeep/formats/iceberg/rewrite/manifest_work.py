@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nightkeep.formats.iceberg.metadata.manifest_merge import to_merge, worth_merging
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
-from nightkeep.formats.iceberg.rewrite.inputs import Inputs
+from nightkeep.formats.iceberg.rewrite.inputs import IcebergInputs
 from nightkeep.formats.iceberg.rewrite.optimize import pack_files
 from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Work
@@ -21,7 +21,7 @@ from nightkeep.protocol import Work
 class ManifestTask:
     """No file of the unit is replaced."""
 
-    inputs: Inputs
+    inputs: IcebergInputs
 
 
 def merge_manifests(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[ManifestTask] | None:
@@ -33,7 +33,7 @@ def merge_manifests(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Reque
         return None
     picked = to_merge(snapshot.manifests, snapshot.schema)
     size = sum(manifest.bytes for manifest in picked)
-    task = ManifestTask(Inputs.of(snapshot, unit, (), request))
+    task = ManifestTask(IcebergInputs.of(snapshot, unit, (), request))
     benefit = "readers open fewer manifests to plan a scan"
     return Work(
         reason=reason,

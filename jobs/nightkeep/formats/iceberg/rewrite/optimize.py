@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import objects
-from nightkeep.formats.iceberg.rewrite.inputs import IcebergPack, Inputs, measuring
+from nightkeep.formats.iceberg.rewrite.inputs import IcebergInputs, IcebergPack, measuring
 from nightkeep.formats.iceberg.rewrite.layout_tags import packed_mark, run_of
 from nightkeep.formats.iceberg.rewrite.persist_plan import refuse_persisting
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile, placed_files
@@ -43,7 +43,7 @@ def pack_files(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -
     picked = packing(placed_files(unit), sizes, full=request.full, is_settled=settled)
     if picked is None:
         return None
-    return packing_work(picked, lambda files: Inputs.of(snapshot, unit, files, request), deletes="delete")
+    return packing_work(picked, lambda files: IcebergInputs.of(snapshot, unit, files, request), deletes="delete")
 
 
 def sort_order_note(snapshot: IcebergSnapshot) -> str | None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pyroaring import BitMap64
 
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
-from nightkeep.formats.iceberg.deletes.vectors import VectorWriter
+from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, NewFile
 from nightkeep.formats.iceberg.metadata.locations import storage_name
-from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
-from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit, Target
+from nightkeep.formats.iceberg.metadata.pending_changes import DeleteTarget, IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.hidden_rows import Marked, equality_rows, positional_rows
 from nightkeep.formats.iceberg.rewrite.persist_plan import PersistTask, is_unwanted
@@ -52,7 +52,7 @@ def persist(storage: Storage, task: PersistTask, run: Run) -> Persisted:
         planned_sequence=task.planned_sequence,
         intent=task.intent,
         added=added,
-        targets=tuple(Target(each.file.path, each.replaced) for each in folds if each.rows or each.replaced),
+        targets=tuple(DeleteTarget(each.file.path, each.replaced) for each in folds if each.rows or each.replaced),
         settled=task.settled,
     )
     outputs = tuple(dict.fromkeys(storage_name(new.path) for new in added))
@@ -86,9 +86,9 @@ def _fold(unit: IcebergUnit, marked: Marked, held: Mapping[ContentFile, BitMap64
 
 def _write(storage: Storage, unit: IcebergUnit, rows: Mapping[ContentFile, BitMap64], run: Run) -> tuple[NewFile, ...]:
     """One file of all vectors, or a position delete file for each data file (spec, "Delete Formats")."""
-    naming = Naming(run, unit.key)
+    naming = IcebergNaming(run, unit.key)
     if unit.schema.format_version >= 3:
-        writer = VectorWriter(storage, data_location(unit.schema, unit.spec_id, unit.values, naming.vectors()))
+        writer = PuffinVectorWriter(storage, data_location(unit.schema, unit.spec_id, unit.values, naming.vectors()))
         for file, positions in rows.items():
             writer.add(file, positions)
         return writer.close()

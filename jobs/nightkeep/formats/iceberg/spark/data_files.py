@@ -20,8 +20,8 @@ from pyspark.sql import types as T
 from nightkeep.errors import MissingFile
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
-from nightkeep.formats.iceberg.spark.file_shapes import Shape, defaults_of, shapes
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.spark.file_shapes import FileShape, defaults_of, shapes
 from nightkeep.formats.iceberg.spark.schema import (
     LAST_UPDATED,
     ROW_ID,
@@ -44,7 +44,7 @@ _READING: Final[Mapping[str, str]] = {"datetimeRebaseMode": "CORRECTED", "int96R
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class IcebergStoredFile:
     """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
 
     number: int
@@ -53,10 +53,10 @@ class StoredFile:
 
 
 @dataclass(frozen=True)
-class Columns:
+class IcebergColumns:
     """The columns of a table, `keys` those that only equality deletes speak of: dropped by now."""
 
-    schema: TableSchema
+    schema: IcebergSchema
     keys: tuple[NestedField, ...] = ()
 
     @property
@@ -108,14 +108,14 @@ def _agrees(field: NestedField) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class IcebergStoredRows:
     """Every row that some files hold, deleted ones included.
 
     `frame` has `unit`, `file_number`, `position` (file and row as one long), `row_index`, `sequence`, `first_row_id`,
     stored values by their field ids, and what `Columns.filled` asks for.
     """
 
-    columns: Columns
+    columns: IcebergColumns
     frame: DataFrame
 
     def compared(self, *, tracks: bool) -> list[Column]:
@@ -136,26 +136,28 @@ class Stored:
         yield F.coalesce(F.col(stored_name(LAST_UPDATED)), F.when(first.isNotNull(), F.col("sequence")))
 
 
-def compared_schema(schema: TableSchema, *, tracks: bool) -> T.StructType:
+def compared_schema(schema: IcebergSchema, *, tracks: bool) -> T.StructType:
     """The columns that versions are compared by, in order."""
     fields = (*schema.current.fields, *((ROW_ID, LAST_UPDATED) if tracks else ()))
     return T.StructType([T.StructField(field.name, compared_type(field.field_type)) for field in fields])
 
 
-def stored_rows(spark: SparkSession, storage: Storage, columns: Columns, files: Sequence[StoredFile]) -> Stored:
+def stored_rows(
+    spark: SparkSession, storage: Storage, columns: IcebergColumns, files: Sequence[IcebergStoredFile]
+) -> IcebergStoredRows:
     """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
     frames = [_group(spark, columns, group) for group in alike(storage, columns, files)]
     frame = reduce(DataFrame.unionByName, frames)
     position = F.shiftleft(F.col("file_number").cast("long"), ROW_BITS).bitwiseOR(F.col("row_index"))
-    return Stored(columns, frame.withColumn("position", position))
+    return IcebergStoredRows(columns, frame.withColumn("position", position))
 
 
 def alike(
-    storage: Storage, columns: Columns, files: Sequence[StoredFile]
-) -> Iterable[Sequence[tuple[StoredFile, Shape]]]:
+    storage: Storage, columns: IcebergColumns, files: Sequence[IcebergStoredFile]
+) -> Iterable[Sequence[tuple[IcebergStoredFile, FileShape]]]:
     """Files with their shapes, in groups that are read at once: of all with ids, and of those with the same names."""
     found = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
-    groups: dict[object, list[tuple[StoredFile, Shape]]] = {}
+    groups: dict[object, list[tuple[IcebergStoredFile, FileShape]]] = {}
     for pair in zip(files, found, strict=True):
         names = pair[1].names
         groups.setdefault(None if names is None else frozenset(names.items()), []).append(pair)
@@ -185,7 +187,9 @@ def read_files(
     return placed, _spellings(read, files)
 
 
-def _group(spark: SparkSession, columns: Columns, group: Sequence[tuple[StoredFile, Shape]]) -> DataFrame:
+def _group(
+    spark: SparkSession, columns: IcebergColumns, group: Sequence[tuple[IcebergStoredFile, FileShape]]
+) -> DataFrame:
     """Files of which all have ids, or all the same names."""
     files, names = [file for file, _ in group], group[0][1].names
     read, paths = read_files(spark, [file.file for file in files], columns.fields, names)
@@ -203,7 +207,10 @@ def _spellings(read: DataFrame, files: Sequence[ContentFile]) -> list[str]:
 
 
 def _described(
-    spark: SparkSession, columns: Columns, group: Sequence[tuple[StoredFile, Shape]], paths: Sequence[str]
+    spark: SparkSession,
+    columns: IcebergColumns,
+    group: Sequence[tuple[IcebergStoredFile, FileShape]],
+    paths: Sequence[str],
 ) -> DataFrame:
     """A row per file with what its manifest says, and values of its partition."""
     files = [file for file, _ in group]
@@ -225,7 +232,7 @@ def _described(
     return spark.createDataFrame(table).withColumns(constants)
 
 
-def _identities(schema: TableSchema, file: ContentFile) -> dict[int, object]:
+def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:
     """Values of columns by which the file's spec partitions as they are, by field id."""
     pairs = zip(schema.spec(file.spec_id).fields, file.partition, strict=True)
     return {field.source_id: value for field, value in pairs if str(field.transform) == "identity"}

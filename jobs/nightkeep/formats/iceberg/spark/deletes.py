@@ -23,10 +23,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.features import refuse_keys
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
-from nightkeep.formats.iceberg.spark.data_files import ROW_BITS, Stored, StoredFile, read_files
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.spark.data_files import ROW_BITS, IcebergStoredFile, IcebergStoredRows, read_files
 from nightkeep.formats.iceberg.spark.schema import stored_name
 from nightkeep.storage import Storage
 
@@ -47,13 +47,15 @@ class Deletes:
     everywhere: tuple[ContentFile, ...]
 
     @staticmethod
-    def of(schema: TableSchema, deletes: Iterable[ContentFile], places: Mapping[Hashable, int], oldest: int) -> Deletes:
+    def of(
+        schema: IcebergSchema, deletes: Iterable[ContentFile], places: Mapping[Hashable, int], oldest: int
+    ) -> Deletes:
         """Of all of a version's: those of the partitions in `places`, and global ones, that are not too old."""
         found: dict[str, ContentFile] = {}
         positional, scoped, everywhere = [], [], []
         for delete in deletes:
             place = places.get(partition_of(delete))
-            if delete.content is Content.EQUALITY_DELETES:
+            if delete.content is FileContent.EQUALITY_DELETES:
                 if delete.sequence_number <= oldest:
                     continue
                 if _is_unpartitioned(schema, delete.spec_id):
@@ -78,13 +80,13 @@ def partition_of(file: ContentFile) -> Hashable:
     return (file.spec_id, repr(file.partition))
 
 
-def _is_unpartitioned(schema: TableSchema, spec_id: int) -> bool:
+def _is_unpartitioned(schema: IcebergSchema, spec_id: int) -> bool:
     return not [field for field in schema.spec(spec_id).fields if str(field.transform) != "void"]
 
 
-def refuse_deletes(schema: TableSchema, deletes: Iterable[ContentFile]) -> None:
+def refuse_deletes(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
     """Raises RefusedTable for keys of which readers differ in what is equal."""
-    files = [delete for delete in deletes if delete.content is Content.EQUALITY_DELETES]
+    files = [delete for delete in deletes if delete.content is FileContent.EQUALITY_DELETES]
     refuse_keys(schema, files)
     top = {field.field_id: field for each in schema.schemas.values() for field in each.fields}
     for number in sorted({number for delete in files for number in delete.equality_ids}):
@@ -98,7 +100,7 @@ def key_name(number: int) -> str:
     return f"equality_{number}"
 
 
-def keys_of(stored: Stored, deletes: Deletes) -> list[Column]:
+def keys_of(stored: IcebergStoredRows, deletes: Deletes) -> list[Column]:
     fields = {field.field_id: field for field in stored.columns.fields}
     return [stored.value(fields[number]).alias(key_name(number)) for number in deletes.key_ids]
 
@@ -109,8 +111,8 @@ class Deleting:
 
     spark: SparkSession
     storage: Storage
-    schema: TableSchema
-    files: Sequence[StoredFile]
+    schema: IcebergSchema
+    files: Sequence[IcebergStoredFile]
     deletes: Deletes
 
     def live(self, rows: DataFrame) -> DataFrame:

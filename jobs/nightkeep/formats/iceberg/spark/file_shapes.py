@@ -16,13 +16,13 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.name_mapping import PROPERTY, field_id, with_ids
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.schema import Names
 from nightkeep.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FileShape:
     """`names`: None for a file with field ids. `lacks` are fields with a default that the file does not have."""
 
     names: Names | None
@@ -30,11 +30,11 @@ class Shape:
 
 
 def shapes(
-    storage: Storage, schema: TableSchema, files: Sequence[ContentFile], defaults: Mapping[int, object]
-) -> list[Shape]:
+    storage: Storage, schema: IcebergSchema, files: Sequence[ContentFile], defaults: Mapping[int, object]
+) -> list[FileShape]:
     """One for each file; `defaults` are initial defaults by field id."""
     if PROPERTY not in schema.properties and not defaults:
-        return [Shape(None, frozenset())] * len(files)
+        return [FileShape(None, frozenset())] * len(files)
     return [_shape(storage, schema, file, defaults) for file in files]
 
 
@@ -61,7 +61,7 @@ def _children(kind: IcebergType) -> Sequence[NestedField]:
             return ()
 
 
-def _shape(storage: Storage, schema: TableSchema, file: ContentFile, defaults: Mapping[int, object]) -> Shape:
+def _shape(storage: Storage, schema: IcebergSchema, file: ContentFile, defaults: Mapping[int, object]) -> FileShape:
     try:
         with storage.open(file.name) as source:
             held = list(pq.read_schema(source))
@@ -70,7 +70,7 @@ def _shape(storage: Storage, schema: TableSchema, file: ContentFile, defaults: M
     has_ids = any(number is not None for number, _ in _ids(held))
     mapped = held if has_ids else with_ids(held, schema, subject=file.path)
     names = {number: name for number, name in _ids(mapped) if number is not None}
-    return Shape(None if has_ids else names, frozenset(defaults.keys() - names.keys()))
+    return FileShape(None if has_ids else names, frozenset(defaults.keys() - names.keys()))
 
 
 def _ids(fields: Sequence[pa.Field[Any]]) -> Iterator[tuple[int | None, str]]:

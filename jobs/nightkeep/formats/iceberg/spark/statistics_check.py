@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
-from nightkeep.formats.iceberg.spark.data_files import Columns, StoredFile, alike, read_files
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, IcebergStoredFile, alike, read_files
 from nightkeep.formats.iceberg.spark.deletes import PATH, POSITION
 from nightkeep.formats.iceberg.spark.schema import Names, leaves, typed, values_array
 from nightkeep.storage import Storage
@@ -30,15 +30,15 @@ _BOUNDS: Final = {"lower_bounds": "low", "upper_bounds": "high"}
 
 
 def misstated(
-    spark: SparkSession, storage: Storage, schema: TableSchema, files: Sequence[StoredFile],
-    deletes: Sequence[StoredFile],
+    spark: SparkSession, storage: Storage, schema: IcebergSchema, files: Sequence[IcebergStoredFile],
+    deletes: Sequence[IcebergStoredFile],
 ) -> Mapping[int, int]:  # fmt: skip
     """By place of the unit: columns of data files and of position delete files for which statistics do not hold.
 
     A wrong number of rows counts as one column more.
     """
     found: Counter[int] = Counter()
-    for group in alike(storage, Columns(schema), files):
+    for group in alike(storage, IcebergColumns(schema), files):
         found.update(_wrong(spark, [file for file, _ in group], schema.current.fields, group[0][1].names))
     if deletes:
         found.update(_wrong(spark, deletes, (PATH, POSITION), None))
@@ -103,7 +103,7 @@ class _Leaf:
 
 
 def _wrong(
-    spark: SparkSession, files: Sequence[StoredFile], fields: Sequence[NestedField], names: Names | None
+    spark: SparkSession, files: Sequence[IcebergStoredFile], fields: Sequence[NestedField], names: Names | None
 ) -> Mapping[int, int]:
     """How many columns of their files are misstated, by place of the unit."""
     told = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
@@ -120,7 +120,9 @@ def _wrong(
     return {row["unit"]: row["wrong"] for row in wrong.collect()}
 
 
-def _stated(spark: SparkSession, files: Sequence[StoredFile], paths: Sequence[str], told: Sequence[_Leaf]) -> DataFrame:
+def _stated(
+    spark: SparkSession, files: Sequence[IcebergStoredFile], paths: Sequence[str], told: Sequence[_Leaf]
+) -> DataFrame:
     held = [file.file for file in files]
     table = pa.table({
         "file_path": pa.array(paths, pa.string()),

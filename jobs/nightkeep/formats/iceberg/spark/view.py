@@ -17,10 +17,10 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manife
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY, RUN_PROPERTY
 from nightkeep.formats.iceberg.metadata.partition import unit_key
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.metadata.table_metadata import digest_on_main, head
-from nightkeep.formats.iceberg.spark.data_files import Columns, StoredFile, compared_schema, stored_rows
+from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, IcebergStoredFile, compared_schema, stored_rows
 from nightkeep.formats.iceberg.spark.deletes import (
     Deletes,
     Deleting,
@@ -31,7 +31,7 @@ from nightkeep.formats.iceberg.spark.deletes import (
 )
 from nightkeep.formats.iceberg.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.view import Side, UnitState, Version, column, connect
+from nightkeep.spark.view import Side, TableVersion, UnitState, column, connect
 
 _SETTINGS: Final[Mapping[str, str]] = {
     # Off by default in Spark; it changes nothing where the schema to read has no ids.
@@ -41,14 +41,14 @@ _SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
-def open_table(address: Address, spark: SparkSession) -> IcebergRelation:
+def open_table(address: Address, spark: SparkSession) -> IcebergView:
     """The table as its catalog has it now. Raises RefusedTable for a feature that we do not read, AddressError."""
     for name, value in _SETTINGS.items():
         spark.conf.set(name, value)
-    return IcebergRelation(address, open_handle(address.location), spark)
+    return IcebergView(address, open_handle(address.location), spark)
 
 
-class IcebergRelation:
+class IcebergView:
     """A unit is a partition of a spec, a version a snapshot. Versions are read once and kept.
 
     Every version has the columns that the table has now.
@@ -63,7 +63,7 @@ class IcebergRelation:
         self._address, self._handle, self._spark = address, handle, spark
         connect(spark, handle.storage)
         newest = load(address, handle)
-        self._schema: TableSchema = newest.schema
+        self._schema: IcebergSchema = newest.schema
         self._newest = newest.version
         self._snapshots = {newest.version: newest}
 
@@ -85,7 +85,7 @@ class IcebergRelation:
         """NO_SNAPSHOT where nothing was ever written."""
         return self._newest
 
-    def version(self, number: int) -> Version | None:
+    def version(self, number: int) -> TableVersion | None:
         if number == NO_SNAPSHOT:
             return _nothing(self._snapshot(number))
         raw, _ = self._handle.load()
@@ -93,7 +93,7 @@ class IcebergRelation:
             return None
         snapshot = self._snapshot(number)
         listed = _listed(snapshot)
-        return Version(
+        return TableVersion(
             number=number,
             parent=NO_SNAPSHOT if snapshot.parent_version is None else snapshot.parent_version,
             author=_author(snapshot),
@@ -135,7 +135,7 @@ class IcebergRelation:
         fresh = [file for file in _numbered(snapshot, units) if file.file.identity not in known]
         held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
         deletes = [
-            StoredFile(number, place, file)
+            IcebergStoredFile(number, place, file)
             for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
             if file.identity not in known and not file.is_vector
         ]
@@ -156,7 +156,9 @@ class IcebergRelation:
             self._snapshots[number] = load(self._address, self._handle, number, read_as=self._schema)
         return self._snapshots[number]
 
-    def _deletes(self, snapshot: IcebergSnapshot, units: Sequence[UnitKey], files: Sequence[StoredFile]) -> Deletes:
+    def _deletes(
+        self, snapshot: IcebergSnapshot, units: Sequence[UnitKey], files: Sequence[IcebergStoredFile]
+    ) -> Deletes:
         places = {partition_of(each.file): each.unit for each in files}
         oldest = min(each.file.sequence_number for each in files)
         held = {file.identity: file for unit in snapshot.units for file in (*unit.positional, *unit.equality)}
@@ -164,9 +166,9 @@ class IcebergRelation:
         refuse_deletes(self._schema, (*(delete for _, delete in found.scoped), *found.everywhere))
         return found
 
-    def _columns(self, deletes: Deletes) -> Columns:
+    def _columns(self, deletes: Deletes) -> IcebergColumns:
         current = {field.field_id for field in self._schema.current.fields}
-        return Columns(
+        return IcebergColumns(
             self._schema, tuple(self._schema.field(number) for number in deletes.key_ids if number not in current)
         )
 
@@ -200,8 +202,8 @@ class IcebergRelation:
         return self._spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
 
 
-def _nothing(snapshot: IcebergSnapshot) -> Version:
-    return Version(
+def _nothing(snapshot: IcebergSnapshot) -> TableVersion:
+    return TableVersion(
         snapshot.version, NO_SNAPSHOT, "", "nothing was ever written", {}, frozenset(), 0, 0, identity=snapshot.identity
     )
 
@@ -251,9 +253,9 @@ def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
     return sum(file.rows for file in unit.files) - hidden
 
 
-def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[StoredFile]:
+def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[IcebergStoredFile]:
     held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
     for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
         raise refusal
     files = [(place, file) for place, unit in held for file in unit.files]
-    return [StoredFile(number, *found) for number, found in enumerate(files)]
+    return [IcebergStoredFile(number, *found) for number, found in enumerate(files)]

@@ -9,7 +9,7 @@ BATCH_PROPERTY = "nightkeep.batch-id"
 """The key of a snapshot's summary that names the batch it holds: a replayed batch finds itself."""
 
 
-class Mode(StrEnum):
+class ChangeMode(StrEnum):
     """What a change does to older rows of its key (Flink's sink, `write.upsert.enabled`)."""
 
     APPEND = "append"
@@ -30,7 +30,7 @@ class Distribution(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ChangeBatch:
     """`files` are change files in their order, Parquet or JSON Lines by their endings; `batch_id` names the batch.
 
     Without `keys` they are the table's identifier fields.
@@ -38,7 +38,7 @@ class Batch:
 
     batch_id: str
     files: tuple[str, ...]
-    mode: Mode
+    mode: ChangeMode
     distribution: Distribution = Distribution.NONE
     keys: tuple[str, ...] = ()
     writers: int = 1
@@ -50,7 +50,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """A change's name, as Iceberg's changelog and as Flink's RowKind spell it."""
 
     name: str
@@ -58,8 +58,8 @@ class Change:
     writes: bool
 
 
-INSERT = Change("INSERT", "+I", writes=True)
-UPDATE_BEFORE = Change("UPDATE_BEFORE", "-U", writes=False)
-UPDATE_AFTER = Change("UPDATE_AFTER", "+U", writes=True)
-DELETE = Change("DELETE", "-D", writes=False)
+INSERT = RowChange("INSERT", "+I", writes=True)
+UPDATE_BEFORE = RowChange("UPDATE_BEFORE", "-U", writes=False)
+UPDATE_AFTER = RowChange("UPDATE_AFTER", "+U", writes=True)
+DELETE = RowChange("DELETE", "-D", writes=False)
 CHANGES = (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE)

@@ -15,7 +15,7 @@ import pyarrow.json as json
 import pyarrow.parquet as pq
 
 from nightkeep.errors import UsageError
-from nightkeep.formats.iceberg.upsert.batch import CHANGES, INSERT, UPDATE_BEFORE, Mode
+from nightkeep.formats.iceberg.upsert.batch import CHANGES, INSERT, UPDATE_BEFORE, ChangeMode
 from nightkeep.formats.iceberg.upsert.exact import ChunkedArray, exactly
 
 KIND: Final = "_change_type"
@@ -37,7 +37,7 @@ class Changes:
         return Changes(self.rows.filter(pa.array(chosen)), self.writes[chosen])
 
 
-def read_changes(path: str, columns: pa.Schema, mode: Mode) -> Changes:
+def read_changes(path: str, columns: pa.Schema, mode: ChangeMode) -> Changes:
     """The changes of a file, in their order, without those that the mode ignores.
 
     Raises UsageError naming the file, what was expected and what was found: a column that the table has not, a value
@@ -57,15 +57,15 @@ def read_changes(path: str, columns: pa.Schema, mode: Mode) -> Changes:
         return Changes(rows, np.ones(rows.num_rows, np.bool_))
     kinds = _kinds(file, held.column(KIND), mode)
     writes = np.array([change.writes for change in CHANGES])[kinds]
-    ignored = CHANGES.index(UPDATE_BEFORE) if mode is Mode.UPSERT else -1
+    ignored = CHANGES.index(UPDATE_BEFORE) if mode is ChangeMode.UPSERT else -1
     return Changes(rows, writes).only(kinds != ignored)
 
 
-def require_values(changes: Changes, required: Iterable[str], *, keys: tuple[str, ...], mode: Mode) -> None:
+def require_values(changes: Changes, required: Iterable[str], *, keys: tuple[str, ...], mode: ChangeMode) -> None:
     """Raise UsageError for a null in a column that must have none: deletes of an upsert need a key only."""
     for name in required:
         missing = pc.is_null(changes.rows.column(name)).to_numpy()
-        if mode is Mode.UPSERT and name not in keys:
+        if mode is ChangeMode.UPSERT and name not in keys:
             missing = missing & changes.writes
         if missing.any():
             count = int(missing.sum())
@@ -76,7 +76,7 @@ def _wrong(file: Path, expected: str, found: str) -> UsageError:
     return UsageError(f"{file}: expected {expected}, found {found}")
 
 
-def _kinds(file: Path, texts: ChunkedArray, mode: Mode) -> npt.NDArray[np.int64]:
+def _kinds(file: Path, texts: ChunkedArray, mode: ChangeMode) -> npt.NDArray[np.int64]:
     """For each change its place in CHANGES."""
     spellings = [change.name for change in CHANGES] + [change.short for change in CHANGES]
     places = pc.index_in(texts.cast(pa.string()), pa.array(spellings))
@@ -84,7 +84,7 @@ def _kinds(file: Path, texts: ChunkedArray, mode: Mode) -> npt.NDArray[np.int64]
     if len(unknown):
         raise _wrong(file, f"{KIND} to be one of {', '.join(spellings)}", f"{unknown[0].as_py()!r}")
     kinds = np.asarray(places.to_numpy(), np.int64) % len(CHANGES)
-    if mode is Mode.APPEND and (kinds != CHANGES.index(INSERT)).any():
+    if mode is ChangeMode.APPEND and (kinds != CHANGES.index(INSERT)).any():
         raise _wrong(file, f"only {INSERT.name} in mode {mode}", CHANGES[int(kinds[kinds > 0][0])].name)
     return kinds
 

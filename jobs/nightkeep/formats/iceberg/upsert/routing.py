@@ -18,7 +18,7 @@ import pyarrow as pa
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.metadata.types import arrow_schema
 from nightkeep.formats.iceberg.upsert.changes import Changes, read_changes, require_values
-from nightkeep.formats.iceberg.upsert.writer import Target, Written, write_changes
+from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges, write_changes
 from nightkeep.kernels.arrow_buffers import one_array
 from nightkeep.kernels.row_hash import hash_blocks
 
@@ -34,11 +34,11 @@ _HASH: Final = np.dtype([("a", np.uint64), ("b", np.uint64)])
 class Dealt:
     """Writer `number` reads and writes the changes of its files: every `writers`-th, from its own number on."""
 
-    target: Target
+    target: WriterTarget
     files: tuple[str, ...]
     writers: int
 
-    def __call__(self, number: int) -> Written:
+    def __call__(self, number: int) -> WrittenChanges:
         begun = time.perf_counter()
         changes = self.read(number)
         spent = time.perf_counter() - begun
@@ -59,7 +59,7 @@ class KeysOf:
         return np.unique(_hashes(self.dealt.target, self.dealt.read(number).rows))
 
 
-def require_apart(target: Target, keys: Sequence[Hashes]) -> None:
+def require_apart(target: WriterTarget, keys: Sequence[Hashes]) -> None:
     """Raise UsageError where a key has changes at more than one writer."""
     _, counts = np.unique(np.concatenate([*keys]), return_counts=True)
     shared = int((counts > 1).sum())
@@ -68,7 +68,9 @@ def require_apart(target: Target, keys: Sequence[Hashes]) -> None:
         raise UsageError(f"{target.schema.table}: expected {expected}, found {shared} keys at several")
 
 
-def scattered(target: Target, number: int, file: str, *, writers: int) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+def scattered(
+    target: WriterTarget, number: int, file: str, *, writers: int
+) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """A file's changes by the writer their key's hash says: (writer, place, changes); places follow the files."""
     changes = _read(target, file)
     writer = (_hashes(target, changes.rows)["a"] % np.uint64(writers)).astype(np.int64)
@@ -80,7 +82,7 @@ def scattered(target: Target, number: int, file: str, *, writers: int) -> Iterat
             place += 1
 
 
-def gathered(target: Target, number: int, batches: Sequence[pa.RecordBatch]) -> Written:
+def gathered(target: WriterTarget, number: int, batches: Sequence[pa.RecordBatch]) -> WrittenChanges:
     """What a writer makes of the changes that came to it, in the order of their places."""
     parts = []
     for batch in batches:
@@ -90,14 +92,14 @@ def gathered(target: Target, number: int, batches: Sequence[pa.RecordBatch]) -> 
     return write_changes(target, number, joined(target, parts))
 
 
-def joined(target: Target, parts: Sequence[Changes]) -> Changes:
+def joined(target: WriterTarget, parts: Sequence[Changes]) -> Changes:
     """The changes of several files, one after the other, a chunk per column."""
     columns = arrow_schema(target.schema.current)
     rows = pa.concat_tables([columns.empty_table(), *(part.rows for part in parts)]).combine_chunks()
     return Changes(rows, np.concatenate([np.zeros(0, np.bool_), *(part.writes for part in parts)]))
 
 
-def _read(target: Target, file: str) -> Changes:
+def _read(target: WriterTarget, file: str) -> Changes:
     current = target.schema.current
     changes = read_changes(file, arrow_schema(current), target.mode)
     required = (column.name for column in current.fields if column.required)
@@ -105,7 +107,7 @@ def _read(target: Target, file: str) -> Changes:
     return changes
 
 
-def _hashes(target: Target, rows: pa.Table) -> Hashes:
+def _hashes(target: WriterTarget, rows: pa.Table) -> Hashes:
     """Of each row's key."""
     columns = [one_array(rows.column(name)) for name in target.keys]
     hashes = np.empty(rows.num_rows, _HASH)

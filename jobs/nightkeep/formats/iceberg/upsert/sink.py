@@ -18,12 +18,12 @@ from nightkeep import __version__
 from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome, UsageError
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.format import IcebergTable
-from nightkeep.formats.iceberg.metadata.content_files import Content, NewFile
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
+from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, head, summary_of
-from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, Batch, Distribution, Mode
-from nightkeep.formats.iceberg.upsert.writer import Target, Written
+from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, ChangeBatch, ChangeMode, Distribution
+from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges
 from nightkeep.model import Run
 
 MAX_ATTEMPTS: Final = 20
@@ -43,7 +43,7 @@ class Applied:
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
-def applied(table: IcebergTable, batch: Batch) -> Applied | None:
+def applied(table: IcebergTable, batch: ChangeBatch) -> Applied | None:
     """The batch's snapshot, if main has it among its ancestors; as long as that is not expired."""
     metadata, location = table.handle.load()
     known = head(metadata, subject=location)
@@ -53,10 +53,10 @@ def applied(table: IcebergTable, batch: Batch) -> Applied | None:
     return None
 
 
-def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: Batch) -> Target:
+def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: ChangeBatch) -> WriterTarget:
     """What the writers of the batch need. Raises RefusedTable and UsageError, before anything is read or written."""
     schema = snapshot.schema
-    keys = () if batch.mode is Mode.APPEND else _keys(schema, batch)
+    keys = () if batch.mode is ChangeMode.APPEND else _keys(schema, batch)
     if batch.distribution is Distribution.HASH and not keys:
         raise UsageError(f"{table.address.name}: expected keys to distribute by, found mode {batch.mode}")
     if keys:
@@ -65,10 +65,12 @@ def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: Batch) -> T
     operation = _operation(snapshot, batch)
     # What a batch writes is written anew before long: where the table asks for no level, speed counts.
     quick = replace(schema, properties={"write.parquet.compression-level": "1", **schema.properties})
-    return Target(table.storage, quick, batch.mode, keys, operation)
+    return WriterTarget(table.storage, quick, batch.mode, keys, operation)
 
 
-def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Sequence[Written], *, run: Run) -> Applied:
+def commit_batch(
+    table: IcebergTable, target: WriterTarget, batch: ChangeBatch, written: Sequence[WrittenChanges], *, run: Run
+) -> Applied:
     """One row delta with all files of the batch, however often others commit first.
 
     Raises UnknownOutcome where it may or may not be committed; the files of a batch that is not stay where they are,
@@ -99,25 +101,25 @@ def commit_batch(table: IcebergTable, target: Target, batch: Batch, written: Seq
     raise EvidenceError(f"{table.address.name}: batch {batch.batch_id}", "a commit", f"{MAX_ATTEMPTS} lost races")
 
 
-def _operation(snapshot: IcebergSnapshot, batch: Batch) -> uuid.UUID:
+def _operation(snapshot: IcebergSnapshot, batch: ChangeBatch) -> uuid.UUID:
     """The same for this very table and batch, whoever applies it and whenever."""
     return uuid.uuid5(_NAMESPACE, f"{snapshot.metadata.get('table-uuid')}\n{batch.batch_id}")
 
 
-def _done(version: int, files: Sequence[NewFile], written: Sequence[Written]) -> Applied:
-    counts = {content.name.lower(): sum(file.content is content for file in files) for content in Content}
+def _done(version: int, files: Sequence[NewFile], written: Sequence[WrittenChanges]) -> Applied:
+    counts = {content.name.lower(): sum(file.content is content for file in files) for content in FileContent}
     steps = dict.fromkeys(step for each in written for step in each.seconds)
     seconds = {step: sum(each.seconds.get(step, 0.0) for each in written) for step in steps}
     return Applied(version, replayed=False, rows=sum(each.rows for each in written), files=counts, seconds=seconds)
 
 
-def _told(files: Sequence[NewFile], batch: Batch) -> Mapping[str, str]:
+def _told(files: Sequence[NewFile], batch: ChangeBatch) -> Mapping[str, str]:
     """The operation as Java's row delta picks it (BaseRowDelta.java), and whose batch it is."""
     kinds = {file.content for file in files}
     operation = "overwrite"
-    if kinds == {Content.DATA}:
+    if kinds == {FileContent.DATA}:
         operation = "append"
-    elif Content.DATA not in kinds:
+    elif FileContent.DATA not in kinds:
         operation = "delete"
     return {
         "operation": operation,
@@ -127,7 +129,7 @@ def _told(files: Sequence[NewFile], batch: Batch) -> Mapping[str, str]:
     }
 
 
-def _keys(schema: TableSchema, batch: Batch) -> tuple[str, ...]:
+def _keys(schema: IcebergSchema, batch: ChangeBatch) -> tuple[str, ...]:
     """Names of the equality fields, in the order of their ids."""
     table, current = schema.table, schema.current
     columns = {column.name: column for column in current.fields}
@@ -145,7 +147,7 @@ def _keys(schema: TableSchema, batch: Batch) -> tuple[str, ...]:
     return tuple(sorted(set(ids), key=lambda name: columns[name].field_id))
 
 
-def _require_partitions_of_keys(schema: TableSchema, keys: tuple[str, ...]) -> None:
+def _require_partitions_of_keys(schema: IcebergSchema, keys: tuple[str, ...]) -> None:
     """A key's older row must be in the partition its deletes go to (IcebergSink's own rule)."""
     ids = {schema.current.find_field(name).field_id for name in keys}
     for each in schema.spec(schema.default_spec_id).fields:
@@ -172,7 +174,7 @@ def _require_reach(snapshot: IcebergSnapshot) -> None:
         )
 
 
-def _require_same(target: Target, head: IcebergSnapshot) -> None:
+def _require_same(target: WriterTarget, head: IcebergSnapshot) -> None:
     """Raise RefusedTable where the files were written for another schema or partition spec than the table has now."""
     now, then = head.schema, target.schema
     if (now.current, now.default_spec_id, now.format_version) != (

@@ -21,15 +21,15 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
-from nightkeep.formats.iceberg.data.write import FileWriter, Lineage, WrittenFile
+from nightkeep.formats.iceberg.data.write import IcebergFileWriter, Lineage, WrittenIcebergFile
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
-from nightkeep.formats.iceberg.deletes.vectors import VectorWriter
-from nightkeep.formats.iceberg.metadata.content_files import Content, ContentFile, NewFile
+from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import storage_name
-from nightkeep.formats.iceberg.metadata.naming import Naming
+from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
-from nightkeep.formats.iceberg.metadata.schema import TableSchema
-from nightkeep.formats.iceberg.upsert.batch import Mode
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.formats.iceberg.upsert.changes import Changes
 from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partitioned
 from nightkeep.kernels.bitmap import Width, from_positions
@@ -41,15 +41,15 @@ _ATTEMPTS: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WriterTarget:
     """What a batch's writers share: the table, and `keys`, the names of its equality fields, none when appending.
 
     Files are called after `operation`: by it a batch's leftovers are found, whoever left them.
     """
 
     storage: Storage
-    schema: TableSchema
-    mode: Mode
+    schema: IcebergSchema
+    mode: ChangeMode
     keys: tuple[str, ...]
     operation: uuid.UUID
 
@@ -63,7 +63,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenChanges:
     """A writer's files and what went into them; `seconds` by step."""
 
     files: tuple[NewFile, ...] = field(hash=False)
@@ -71,11 +71,11 @@ class Written:
     seconds: Mapping[str, float] = field(hash=False)
 
 
-def write_changes(target: Target, number: int, changes: Changes) -> Written:
+def write_changes(target: WriterTarget, number: int, changes: Changes) -> WrittenChanges:
     """The files of writer `number`: all changes of a key that the batch has must be among its `changes`."""
     clock = _Clock()
     # Spark may run a task twice: each try must own its file names.
-    naming = Naming.of_writer(number, secrets.randbelow(_ATTEMPTS), target.operation)
+    naming = IcebergNaming.of_writer(number, secrets.randbelow(_ATTEMPTS), target.operation)
     with clock.step("resolve"):
         resolved = _resolved(target, changes)
         rows = changes.rows.num_rows
@@ -94,7 +94,7 @@ def write_changes(target: Target, number: int, changes: Changes) -> Written:
         hidden += writer.hidden(data, replaced.within(partition))
     with clock.step("position deletes"):
         files += _position_deletes(target, naming, hidden)
-    return Written(tuple(files), changes.rows.num_rows, clock.seconds)
+    return WrittenChanges(tuple(files), changes.rows.num_rows, clock.seconds)
 
 
 class _Clock:
@@ -110,17 +110,17 @@ class _Clock:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
 
 
-def _spec_id(target: Target) -> int:
+def _spec_id(target: WriterTarget) -> int:
     return target.schema.default_spec_id
 
 
-def _resolved(target: Target, changes: Changes) -> tuple[Rows, Rows, Rows]:
+def _resolved(target: WriterTarget, changes: Changes) -> tuple[Rows, Rows, Rows]:
     """Rows written, keys of older rows, and rows replaced."""
-    if target.mode is Mode.APPEND:
+    if target.mode is ChangeMode.APPEND:
         nothing = np.zeros(0, np.int64)
         return np.arange(changes.rows.num_rows), nothing, nothing
     codes = key_codes(changes.rows.select(list(target.keys)))
-    resolved = resolve(codes, changes.writes, upsert=target.mode is Mode.UPSERT)
+    resolved = resolve(codes, changes.writes, upsert=target.mode is ChangeMode.UPSERT)
     return resolved.written, resolved.unseen, resolved.replaced
 
 
@@ -139,12 +139,12 @@ class _Chosen:
 class _PartitionWriter:
     """Files of one partition, from the changes of a batch."""
 
-    def __init__(self, target: Target, naming: Naming, partition: Partitioned, changes: Changes) -> None:
+    def __init__(self, target: WriterTarget, naming: IcebergNaming, partition: Partitioned, changes: Changes) -> None:
         self._target, self._naming = target, naming
         self._values, self._rows = partition.values, changes.rows
         self._written: Rows = np.zeros(0, np.int64)
 
-    def data(self, written: Rows) -> list[WrittenFile]:
+    def data(self, written: Rows) -> list[WrittenIcebergFile]:
         """The changes that become rows, in their order."""
         self._written = written
         rows = self._taken(written, self._rows.column_names)
@@ -155,12 +155,12 @@ class _PartitionWriter:
         target = self._target
         if not len(unseen):
             return []
-        schema = _keys_only(target) if target.mode is Mode.UPSERT else target.schema
+        schema = _keys_only(target) if target.mode is ChangeMode.UPSERT else target.schema
         names = [column.name for column in schema.current.fields]
         written = self._writer(schema).write([self._taken(unseen, names)], target_bytes=target.target_bytes)
         return [_as_equality_delete(each.file, target.key_ids) for each in written]
 
-    def hidden(self, data: Sequence[WrittenFile], replaced: Rows) -> Iterator[tuple[NewFile, BitMap64]]:
+    def hidden(self, data: Sequence[WrittenIcebergFile], replaced: Rows) -> Iterator[tuple[NewFile, BitMap64]]:
         """The rows of each data file that the batch itself replaced."""
         places = np.searchsorted(self._written, replaced)
         stops = list(accumulate(each.rows for each in data))
@@ -174,8 +174,8 @@ class _PartitionWriter:
         held = self._rows.select(list(names))
         return held if len(rows) == held.num_rows else held.take(rows)
 
-    def _writer(self, schema: TableSchema) -> FileWriter:
-        return FileWriter(
+    def _writer(self, schema: IcebergSchema) -> IcebergFileWriter:
+        return IcebergFileWriter(
             self._target.storage,
             schema,
             self._naming,
@@ -185,17 +185,19 @@ class _PartitionWriter:
         )
 
 
-def _keys_only(target: Target) -> TableSchema:
+def _keys_only(target: WriterTarget) -> IcebergSchema:
     fields = (target.schema.current.find_field(number) for number in target.key_ids)
     return replace(target.schema, current=Schema(*fields, schema_id=target.schema.current.schema_id))
 
 
 def _as_equality_delete(file: NewFile, key_ids: tuple[int, ...]) -> NewFile:
-    raw = {**file.raw, "content": int(Content.EQUALITY_DELETES), "equality_ids": list(key_ids)}
-    return replace(file, content=Content.EQUALITY_DELETES, raw=raw)
+    raw = {**file.raw, "content": int(FileContent.EQUALITY_DELETES), "equality_ids": list(key_ids)}
+    return replace(file, content=FileContent.EQUALITY_DELETES, raw=raw)
 
 
-def _position_deletes(target: Target, naming: Naming, hidden: Sequence[tuple[NewFile, BitMap64]]) -> Iterable[NewFile]:
+def _position_deletes(
+    target: WriterTarget, naming: IcebergNaming, hidden: Sequence[tuple[NewFile, BitMap64]]
+) -> Iterable[NewFile]:
     """One file for each data file in format version 2; in version 3 vectors, those of a writer in one Puffin file."""
     schema, spec_id = target.schema, _spec_id(target)
     if not schema.has_row_lineage:
@@ -205,7 +207,7 @@ def _position_deletes(target: Target, naming: Naming, hidden: Sequence[tuple[New
             yield write_positions(target.storage, location, data, rows)
     elif hidden:
         data = _data_file(hidden[0][0])
-        vectors = VectorWriter(target.storage, data_location(schema, spec_id, data.partition, naming.vectors()))
+        vectors = PuffinVectorWriter(target.storage, data_location(schema, spec_id, data.partition, naming.vectors()))
         for file, rows in hidden:
             vectors.add(_data_file(file), rows)
         yield from vectors.close()

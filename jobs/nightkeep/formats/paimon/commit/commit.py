@@ -16,9 +16,9 @@ from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
 from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
-from nightkeep.formats.paimon.metadata.naming import Naming, commit_user
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming, commit_user
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.metadata.schema import TableSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
@@ -40,7 +40,7 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
     """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`. Raises RefusedTable for a
     store on which another's commit could be overwritten."""
     require_exclusive_create(storage)
-    naming, edits = Naming(run), [rewrite.edit for rewrite in rewrites]
+    naming, edits = PaimonNaming(run), [rewrite.edit for rewrite in rewrites]
     writer = ManifestWriter(storage, parent, naming)
     entries = [entry for edit in edits for entry in _entries(edit)]
     manifest = writer.manifest(entries)
@@ -160,7 +160,7 @@ def conflicts(
     return tuple((key, reason) for key, reason in reasons if reason)
 
 
-def _schema_conflict(planned: TableSchema, head: TableSchema) -> str | None:
+def _schema_conflict(planned: PaimonSchema, head: PaimonSchema) -> str | None:
     """An added column is the one change that files written before it are known to survive."""
     if planned == head:
         return None

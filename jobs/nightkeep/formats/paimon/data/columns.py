@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from nightkeep.encodings.parquet_rows import LIMITS, beyond_arrow
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.formats.paimon.metadata.schema import Field
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.schema import PaimonField
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType, evolves
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.int96 import open_parquet, times
@@ -32,7 +32,7 @@ _SYSTEM = {SEQUENCE: pa.int64(), KIND: pa.int8()}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FileColumn:
     """A column to read: `name` as the caller knows it, `stored` as this file calls it (None: filled with nulls)."""
 
     name: str
@@ -49,10 +49,10 @@ def value_columns(bucket: Bucket) -> tuple[str, ...]:
     return tuple(field.name for field in bucket.schemas.current.fields)
 
 
-class FileReader:
+class PaimonFileReader:
     """One open data file of a bucket; columns are asked for by their current names."""
 
-    def __init__(self, storage: Storage, bucket: Bucket, file: DataFile) -> None:
+    def __init__(self, storage: Storage, bucket: Bucket, file: PaimonDataFile) -> None:
         self.subject = bucket.path(file)
         self._bucket, self._file = bucket, file
         try:
@@ -111,7 +111,7 @@ class FileReader:
                     yield piece.take(positions[low:high] - start)
                 start += piece.num_rows
 
-    def _stored(self, columns: Sequence[Column]) -> list[str]:
+    def _stored(self, columns: Sequence[FileColumn]) -> list[str]:
         """Names of the columns that this file must have; Arrow leaves out those it has not."""
         stored = [column.stored for column in columns if column.stored is not None]
         missing = [name for name in stored if self.parquet.schema_arrow.get_field_index(name) < 0]
@@ -134,11 +134,11 @@ class FileReader:
         except (pa.ArrowException, OSError) as failure:
             raise CorruptMetadata(self.subject, "pages of a Parquet file", reason_of(failure)) from failure
 
-    def _logical(self, columns: Sequence[Column], table: pa.Table) -> pa.Table:
+    def _logical(self, columns: Sequence[FileColumn], table: pa.Table) -> pa.Table:
         arrays = [self._cast(column, table) for column in columns]
         return pa.table(dict(zip((c.name for c in columns), arrays, strict=True)))
 
-    def _cast(self, column: Column, table: pa.Table) -> ChunkedArray:
+    def _cast(self, column: FileColumn, table: pa.Table) -> ChunkedArray:
         if column.stored is None:
             return pa.chunked_array([pa.nulls(table.num_rows).cast(column.logical)])
         array = table.column(column.stored)
@@ -169,24 +169,24 @@ class FileReader:
             "store them with a precision of at most 6",
         )
 
-    def _column(self, name: str) -> Column:
+    def _column(self, name: str) -> FileColumn:
         if name in _SYSTEM:
-            return Column(name, name, None, _SYSTEM[name])
+            return FileColumn(name, name, None, _SYSTEM[name])
         plain = name.removeprefix(KEY_PREFIX) if name in key_columns(self._bucket) else name
         prefix = name[: len(name) - len(plain)]
         wanted = self._bucket.schemas.current.field(plain)
         held = self._written_field(wanted)
         if held is None:
-            return Column(name, None, None, wanted.type.arrow)
+            return FileColumn(name, None, None, wanted.type.arrow)
         if evolves(held.type, wanted.type) is None and held.type.root != wanted.type.root:
             raise RefusedTable(
                 self.subject,
                 f"column {plain} was written as {held.type} and is now {wanted.type}",
                 "rewrite the file with the engine that changed the type",
             )
-        return Column(name, prefix + held.name, held.type, wanted.type.arrow)
+        return FileColumn(name, prefix + held.name, held.type, wanted.type.arrow)
 
-    def _written_field(self, wanted: Field) -> Field | None:
+    def _written_field(self, wanted: PaimonField) -> PaimonField | None:
         try:
             schema = self._bucket.schemas.by_id[self._file.schema_id]
         except KeyError:

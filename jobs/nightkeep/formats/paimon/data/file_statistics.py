@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, SEQUENCE
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
-from nightkeep.formats.paimon.metadata.schema import Field, TableSchema, option_bool, option_int, option_map
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, option_int, option_map
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.kernels.arrow_buffers import ChunkedArray
@@ -59,10 +59,10 @@ def _spanning(left: ColumnStats, right: ColumnStats) -> ColumnStats:
     return ColumnStats(low, high, None)
 
 
-class StatsOfFile:
+class PaimonFileStats:
     """Collects what a _FILE record says of one file's rows; every chunk is added once, in file order."""
 
-    def __init__(self, schema: TableSchema, level: int) -> None:
+    def __init__(self, schema: PaimonSchema, level: int) -> None:
         self._schema, self._level = schema, level
         names = [KEY_PREFIX + name for name in schema.trimmed_keys] + [field.name for field in schema.fields]
         self._seen = {name: _Seen(_NOTHING) for name in names}
@@ -106,13 +106,13 @@ class StatsOfFile:
         return tuple(canonical(chunk.column(KEY_PREFIX + f.name)[row], f.type) for f in fields)
 
 
-def stats_modes(schema: TableSchema, level: int) -> tuple[StatsMode, ...]:
+def stats_modes(schema: PaimonSchema, level: int) -> tuple[StatsMode, ...]:
     """The mode of every column, in schema order."""
     table = schema.options.get("metadata.stats-mode", "truncate(16)")
     default = option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
     first = option_int(schema, "metadata.stats-keep-first-n-columns", -1)
 
-    def mode(place: int, field: Field) -> StatsMode:
+    def mode(place: int, field: PaimonField) -> StatsMode:
         own = schema.options.get(f"fields.{field.name}.stats-mode")
         cut = first >= 0 and place >= first
         return parse_mode(own if own is not None else "none" if cut else default)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from nightkeep.formats.paimon.data.columns import SEQUENCE
-from nightkeep.formats.paimon.metadata.schema import TableSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.kernels.merge import Direction, OrderBy
 
 
-def sequence_fields(schema: TableSchema) -> tuple[str, ...]:
+def sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
     """Columns of `sequence.field`, in order; none by default."""
     listed = schema.options.get("sequence.field", "")
     return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def sequence_order(schema: TableSchema) -> tuple[OrderBy, ...]:
+def sequence_order(schema: PaimonSchema) -> tuple[OrderBy, ...]:
     """The greatest row by this order is the newest (UserDefinedSeqComparator, then _SEQUENCE_NUMBER)."""
     descending = schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
     direction = Direction.DESCENDING if descending else Direction.ASCENDING

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
-from nightkeep.formats.paimon.data.file_statistics import StatsOfFile
+from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
-from nightkeep.formats.paimon.metadata.naming import Naming
-from nightkeep.formats.paimon.metadata.schema import TableSchema, option_int, option_map
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_map
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.storage import Storage
 
@@ -28,17 +28,17 @@ FILE_SOURCE_COMPACT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenPaimonFile:
     """A new data file: its path in storage and its raw _FILE record."""
 
     path: str
     record: Record
 
 
-class FileWriter:
+class PaimonFileWriter:
     """Writes one bucket's files for one level. `columns` is what every chunk must hold, in order."""
 
-    def __init__(self, storage: Storage, bucket: Bucket, naming: Naming, *, level: int, now_ms: int) -> None:
+    def __init__(self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int) -> None:
         self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
         self._now_ms = now_ms
         self.columns = (*key_columns(bucket), SEQUENCE, KIND, *value_columns(bucket))
@@ -50,18 +50,18 @@ class FileWriter:
         average = max(1, sum(file.bytes for file in self._bucket.files) // max(1, rows))
         return max(1, min(ROW_GROUP_ROWS, target_bytes // average))
 
-    def write(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenFile]:
+    def write(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenPaimonFile]:
         """Write all chunks, a new file whenever one has reached `target_bytes`; no rows, no file."""
         pending = iter(chunks)
-        files: list[WrittenFile] = []
+        files: list[WrittenPaimonFile] = []
         for first in pending:
             files.append(self._write_file(first, pending, target_bytes))
         return files
 
-    def _write_file(self, first: pa.Table, more: Iterator[pa.Table], target_bytes: int) -> WrittenFile:
+    def _write_file(self, first: pa.Table, more: Iterator[pa.Table], target_bytes: int) -> WrittenPaimonFile:
         name = self._naming.data("parquet")
         path = f"{self._bucket.folder}/{name}"
-        stats = StatsOfFile(self._bucket.schemas.current, self._level)
+        stats = PaimonFileStats(self._bucket.schemas.current, self._level)
         with self._storage.create(path) as sink:
             with pq.ParquetWriter(sink, self._schema, **self._settings()) as writer:
                 chunk: pa.Table | None = first
@@ -70,7 +70,7 @@ class FileWriter:
                     stats.add(chunk)
                     chunk = next(more, None) if sink.tell() < target_bytes else None
             size = sink.tell()
-        return WrittenFile(path, self._record(name, size, stats))
+        return WrittenPaimonFile(path, self._record(name, size, stats))
 
     def _settings(self) -> dict[str, Any]:
         schema = self._bucket.schemas.current
@@ -86,7 +86,7 @@ class FileWriter:
             "write_page_checksum": True,
         }
 
-    def _record(self, name: str, size: int, stats: StatsOfFile) -> Record:
+    def _record(self, name: str, size: int, stats: PaimonFileStats) -> Record:
         schema = self._bucket.schemas.current
         key_types = [field.type for field in schema.select(schema.trimmed_keys)]
         value_stats, value_columns_kept = stats.values()
@@ -111,7 +111,7 @@ def wall_clock_ms(now_ms: int) -> int:
     return int(local.timestamp() * 1000)
 
 
-def compression(schema: TableSchema, level: int) -> tuple[str, int | None]:
+def compression(schema: PaimonSchema, level: int) -> tuple[str, int | None]:
     """Parquet codec of a level and its own level, which only zstd takes."""
     codec = option_map(schema, "file.compression.per.level").get(
         str(level), schema.options.get("file.compression", "zstd")

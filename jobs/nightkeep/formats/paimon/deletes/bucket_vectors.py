@@ -11,15 +11,15 @@ from collections.abc import Mapping, Set
 from pyroaring import BitMap64
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.formats.paimon.deletes.vectors import VectorKind, decode_vector, encode_vectors
+from nightkeep.formats.paimon.deletes.vectors import BitmapKind, decode_vector, encode_vectors
 from nightkeep.formats.paimon.metadata.entries import ADD
-from nightkeep.formats.paimon.metadata.naming import Naming
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.storage import Storage
 
-_WIDTH = {VectorKind.BITMAP32: Width.BITS_32, VectorKind.BITMAP64: Width.BITS_64}
+_WIDTH = {BitmapKind.BITMAP32: Width.BITS_32, BitmapKind.BITMAP64: Width.BITS_64}
 
 
 def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
@@ -32,7 +32,7 @@ def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
 
 
 def vector_file(
-    storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64], *, gone: Set[str], naming: Naming
+    storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64], *, gone: Set[str], naming: PaimonNaming
 ) -> tuple[Record | None, str | None]:
     """Write the bucket's new vector file: (its raw index entry, its path), or (None, None) if nothing changed.
 
@@ -59,9 +59,9 @@ def vector_file(
     return record, path
 
 
-def vector_kind(bucket: Bucket) -> VectorKind:
+def vector_kind(bucket: Bucket) -> BitmapKind:
     wide = option_bool(bucket.schemas.current, "deletion-vectors.bitmap64")
-    return VectorKind.BITMAP64 if wide else VectorKind.BITMAP32
+    return BitmapKind.BITMAP64 if wide else BitmapKind.BITMAP32
 
 
 def index_path(bucket: Bucket, name: str) -> str:

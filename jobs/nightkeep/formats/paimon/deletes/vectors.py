@@ -30,14 +30,14 @@ MAX_POSITION_32: Final = 2**31 - 1
 MAX_FILE_BYTES: Final = 2**31 - 1
 
 
-class VectorKind(Enum):
+class BitmapKind(Enum):
     """How a table's vectors are stored: option deletion-vectors.bitmap64."""
 
     BITMAP32 = "BITMAP32"
     BITMAP64 = "BITMAP64"
 
 
-def encode_vectors(vectors: Sequence[tuple[str, Vector]], kind: VectorKind) -> tuple[bytes, tuple[VectorRange, ...]]:
+def encode_vectors(vectors: Sequence[tuple[str, Vector]], kind: BitmapKind) -> tuple[bytes, tuple[VectorRange, ...]]:
     """A whole index file of (data file name, deleted positions), and the ranges in the same order.
 
     Equal sets give equal bytes: those of a Java vector filled row by row, except that Java's BITMAP64 lists
@@ -101,13 +101,13 @@ class _Layout:
     max_position: int
 
 
-_LAYOUTS: Final[Mapping[VectorKind, _Layout]] = {
-    VectorKind.BITMAP32: _Layout(_INT.pack(1581511376), 0, MAX_POSITION_32),
-    VectorKind.BITMAP64: _Layout(struct.pack("<i", 1681511377), _INT.size + _CRC.size, roaring.MAX_POSITION),
+_LAYOUTS: Final[Mapping[BitmapKind, _Layout]] = {
+    BitmapKind.BITMAP32: _Layout(_INT.pack(1581511376), 0, MAX_POSITION_32),
+    BitmapKind.BITMAP64: _Layout(struct.pack("<i", 1681511377), _INT.size + _CRC.size, roaring.MAX_POSITION),
 }
 
 
-def _body(data_file: str, vector: Vector, kind: VectorKind) -> bytes:
+def _body(data_file: str, vector: Vector, kind: BitmapKind) -> bytes:
     layout = _LAYOUTS[kind]
     if vector and vector.max() > layout.max_position:
         raise ValueError(f"vector of {data_file}: expected positions up to {layout.max_position}, found {vector.max()}")
@@ -116,7 +116,7 @@ def _body(data_file: str, vector: Vector, kind: VectorKind) -> bytes:
     # As array.array: pyroaring takes 1.4 M positions in 0.02 s, and 0.17 s as a NumPy array.
     stored: Vector = (
         BitMap(array("I", positions.astype(np.uint32).tobytes()))
-        if kind is VectorKind.BITMAP32
+        if kind is BitmapKind.BITMAP32
         else BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
     )
     stored.run_optimize()
@@ -138,7 +138,7 @@ def _checked_body(data: bytes, where: VectorRange, *, subject: str) -> bytes:
     return body
 
 
-def _kind(body: bytes, *, subject: str) -> VectorKind:
+def _kind(body: bytes, *, subject: str) -> BitmapKind:
     for kind, layout in _LAYOUTS.items():
         if body.startswith(layout.magic):
             return kind
@@ -146,7 +146,7 @@ def _kind(body: bytes, *, subject: str) -> VectorKind:
     raise CorruptMetadata(subject, f"magic {magics}", f"other bytes, {len(body)} in all")
 
 
-def _bitmap(content: bytes, kind: VectorKind, *, subject: str) -> Vector:
+def _bitmap(content: bytes, kind: BitmapKind, *, subject: str) -> Vector:
     try:
         vector, size = _PARSE[kind](content)
     except roaring.MALFORMED as error:
@@ -163,7 +163,7 @@ def _parse_32(content: bytes) -> tuple[Vector, int]:
     return vector, len(vector.serialize())
 
 
-_PARSE: Final[Mapping[VectorKind, Callable[[bytes], tuple[Vector, int]]]] = {
-    VectorKind.BITMAP32: _parse_32,
-    VectorKind.BITMAP64: roaring.parse,
+_PARSE: Final[Mapping[BitmapKind, Callable[[bytes], tuple[Vector, int]]]] = {
+    BitmapKind.BITMAP32: _parse_32,
+    BitmapKind.BITMAP64: roaring.parse,
 }

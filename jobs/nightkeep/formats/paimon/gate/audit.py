@@ -13,7 +13,7 @@ from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.gate.scan import tied_keys
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.entries import DELETE
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -111,7 +111,7 @@ def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
         yield f"overlapping sequence numbers of two writers: {len(keys)} keys have two newest rows, such as {named}"
 
 
-def _kept_faults(before: DataFile, after: DataFile) -> Iterator[str]:
+def _kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]:
     """An upgrade changes a file's level; everything else that readers trust stays as it was written."""
     changed = [key for key in before.record.keys() | after.record.keys() if key != "_LEVEL"]
     changed = [key for key in changed if before.record.get(key) != after.record.get(key)]

@@ -36,7 +36,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BucketChange:
     """What a commit does to a bucket: raw _FILE records by name, without files that only change their level."""
 
     removed: Mapping[str, Record]
@@ -57,7 +57,7 @@ class Compaction:
 
     storage: Storage
     unit: Bucket
-    change: Change
+    change: BucketChange
     before: Vectors
     after: Vectors
     live: Set[str]

@@ -17,21 +17,21 @@ from nightkeep.formats.paimon.data.columns import (
     KIND,
     RETRACT_KINDS,
     SEQUENCE,
-    FileReader,
+    PaimonFileReader,
     key_columns,
     value_columns,
 )
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
 from nightkeep.storage import Storage
 
 
-def file_faults(storage: Storage, bucket: Bucket, file: DataFile) -> Iterator[str]:
+def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """What is wrong with `file`: its rows, its key and sequence ranges, its statistics."""
-    subject, reader = bucket.path(file), FileReader(storage, bucket, file)
+    subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file)
     if file.rows == 0:
         yield f"{subject}: no rows, expected no file"
         return
@@ -89,7 +89,7 @@ def _row_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) ->
         yield "keys do not ascend strictly"
 
 
-def _edge_faults(reader: FileReader, bucket: Bucket, file: DataFile) -> Iterator[str]:
+def _edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     schema, keys = bucket.schemas.current, key_columns(bucket)
     types = [field.type for field in schema.select(schema.trimmed_keys)]
     ends = pa.concat_tables(reader.taken(keys, np.unique([0, file.rows - 1])))
@@ -143,7 +143,7 @@ def _flags(array: Array) -> np.ndarray:
     return flags
 
 
-def _statistic_faults(seen: Mapping[str, _Seen], bucket: Bucket, file: DataFile) -> Iterator[str]:
+def _statistic_faults(seen: Mapping[str, _Seen], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
     schema = bucket.schemas.current
     listed = file.record["_VALUE_STATS_COLS"]

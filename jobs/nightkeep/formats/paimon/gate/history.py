@@ -10,7 +10,7 @@ from typing import Final
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import EvidenceError, MissingFile, RefusedTable
-from nightkeep.formats.paimon.gate.compactions import Change, Compaction, Shown, Vectors, shown_again
+from nightkeep.formats.paimon.gate.compactions import BucketChange, Compaction, Shown, Vectors, shown_again
 from nightkeep.formats.paimon.metadata.entries import DELETE, decoding, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.naming import COMMIT_USER
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot, Place
@@ -109,11 +109,11 @@ def _look(past: _Past, commit: _Commit, parent: _Commit, *, judged: bool) -> Non
         past.live.setdefault(place, set()).update(change.removed)
 
 
-def _removes(changes: Mapping[Place, Change], place: Place, name: str | None) -> bool:
+def _removes(changes: Mapping[Place, BucketChange], place: Place, name: str | None) -> bool:
     return place in changes and name in changes[place].removed
 
 
-def _changes(storage: Storage, commit: _Commit) -> Mapping[Place, Change]:
+def _changes(storage: Storage, commit: _Commit) -> Mapping[Place, BucketChange]:
     sides: dict[Place, tuple[dict[str, Record], dict[str, Record]]] = {}
     with decoding(f"snapshot-{commit.seen.version}", "entries of data files"):
         for meta in read_list(storage, str(commit.raw["deltaManifestList"])).records:
@@ -124,15 +124,15 @@ def _changes(storage: Storage, commit: _Commit) -> Mapping[Place, Change]:
     return {place: _net(removed, added) for place, (removed, added) in sides.items()}
 
 
-def _net(removed: Mapping[str, Record], added: Mapping[str, Record]) -> Change:
-    return Change(
+def _net(removed: Mapping[str, Record], added: Mapping[str, Record]) -> BucketChange:
+    return BucketChange(
         {name: file for name, file in removed.items() if name not in added},
         {name: file for name, file in added.items() if name not in removed},
     )
 
 
 def _shown(
-    past: _Past, commit: _Commit, parent: _Commit, changes: Mapping[Place, Change]
+    past: _Past, commit: _Commit, parent: _Commit, changes: Mapping[Place, BucketChange]
 ) -> Iterator[tuple[Place, Shown]]:
     """Of every bucket that still exists: of one that was overwritten meanwhile nothing is left to be lost."""
     before, after = (_vectors(past, each.raw.get("indexManifest")) for each in (parent, commit))
@@ -141,7 +141,7 @@ def _shown(
         if change is None and old.file == new.file:
             continue
         compaction = Compaction(
-            past.storage, past.units[place], change or Change({}, {}), old, new, past.live.get(place, set())
+            past.storage, past.units[place], change or BucketChange({}, {}), old, new, past.live.get(place, set())
         )
         with decoding(f"snapshot-{commit.seen.version}", "counts of rows"):
             yield from ((place, each) for each in shown_again(compaction))

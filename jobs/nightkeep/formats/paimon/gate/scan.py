@@ -17,13 +17,13 @@ from nightkeep.formats.paimon.data.columns import (
     KIND,
     RETRACT_KINDS,
     SEQUENCE,
-    FileReader,
+    PaimonFileReader,
     key_columns,
     value_columns,
 )
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
-from nightkeep.formats.paimon.metadata.schema import TableSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.bitmap import positions as ascending
@@ -51,11 +51,11 @@ def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.
     for file in bucket.files:
         wanted = positions.get(file.name)
         if wanted:
-            for piece in FileReader(storage, bucket, file).taken(columns, ascending(wanted)):
+            for piece in PaimonFileReader(storage, bucket, file).taken(columns, ascending(wanted)):
                 yield from piece.to_batches()
 
 
-def _every(file: DataFile) -> BitMap64:
+def _every(file: PaimonDataFile) -> BitMap64:
     return BitMap64(range(file.rows))
 
 
@@ -104,11 +104,11 @@ def _is_newest(keys: Sequence[str]) -> pl.Expr:
     return changes | (pl.int_range(pl.len()) == pl.len() - 1)
 
 
-def _age(file: DataFile) -> tuple[int, int, str]:
+def _age(file: PaimonDataFile) -> tuple[int, int, str]:
     return (file.level, -file.max_sequence, file.name)
 
 
-def _order(schema: TableSchema) -> tuple[list[str], bool]:
+def _order(schema: PaimonSchema) -> tuple[list[str], bool]:
     listed = schema.options.get("sequence.field", "")
     fields = [name.strip() for name in listed.split(",") if name.strip()]
     return fields, schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
@@ -119,7 +119,7 @@ def _frame(
 ) -> pl.DataFrame:
     """Key, order and kind columns of one file's live rows, with the file's number and the row's position."""
     file = bucket.files[number]
-    table = FileReader(storage, bucket, file).read(columns)
+    table = PaimonFileReader(storage, bucket, file).read(columns)
     table = pa.table({name: _comparable(table.column(name)) for name in columns})
     frame = pl.DataFrame(pl.from_arrow(table)).with_columns(
         pl.lit(number, pl.Int32).alias("file"), pl.Series("position", np.arange(file.rows))

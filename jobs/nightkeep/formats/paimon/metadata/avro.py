@@ -19,7 +19,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from nightkeep.encodings.avro_codecs import CODECS, Codec
 from nightkeep.encodings.avro_container import (
-    Header,
+    AvroHeader,
     Record,
     Schema,
     array_of,
@@ -28,7 +28,7 @@ from nightkeep.encodings.avro_container import (
     well_formed,
 )
 from nightkeep.errors import kind_of
-from nightkeep.formats.paimon.metadata.manifest_types import Kind, require_types
+from nightkeep.formats.paimon.metadata.manifest_types import RecordKind, require_types
 from nightkeep.model import digest_of
 
 
@@ -46,7 +46,7 @@ class Container:
     digest: str = field(default="", compare=False)
 
 
-def read_container(data: bytes, *, subject: str, kind: Kind | None = None) -> Container:
+def read_container(data: bytes, *, subject: str, kind: RecordKind | None = None) -> Container:
     """Decode a whole container file of null, deflate or zstandard blocks, of records of a `kind`.
 
     Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks cannot be
@@ -76,7 +76,7 @@ def read_blocks(data: bytes, *, subject: str) -> Blocks:
 
 # The manifests of a table have a schema or two, and parsing one takes longer than a small manifest.
 @lru_cache(maxsize=64)
-def _parsed(text: bytes, kind: Kind | None) -> tuple[Schema, Schema]:
+def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema]:
     """The schema as it stands, and what records are decoded by. Raises ValueError."""
     schema: Schema = json.loads(text)
     if kind is not None:
@@ -95,7 +95,7 @@ def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec:
     name = _CODEC_NAMES.get(codec.lower(), codec.lower())
     if name not in _CODECS:
         raise ValueError(f"Avro codec: expected one of {', '.join(_CODECS)}, found {codec}")
-    return container_bytes(records, _items(schema), _CODECS[name], Header(schema, {}))
+    return container_bytes(records, _items(schema), _CODECS[name], AvroHeader(schema, {}))
 
 
 def _zstd(content: bytes) -> bytes:

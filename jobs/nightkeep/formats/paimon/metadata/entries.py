@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata.avro import Container, read_container
-from nightkeep.formats.paimon.metadata.manifest_types import Kind
+from nightkeep.formats.paimon.metadata.manifest_types import RecordKind
 from nightkeep.storage import Storage
 
 ADD, DELETE = 0, 1
@@ -25,7 +25,7 @@ def read_list(storage: Storage, name: str) -> Container:
 
 def parse_list(data: bytes, name: str) -> Container:
     """A manifest list that is stored as `name`. Raises as `read_list`."""
-    container = read_container(data, subject=name, kind=Kind.LIST)
+    container = read_container(data, subject=name, kind=RecordKind.LIST)
     _require_version(container.records, 2, subject=name)
     return container
 
@@ -33,7 +33,7 @@ def parse_list(data: bytes, name: str) -> Container:
 def read_manifest(storage: Storage, meta: Record) -> Container:
     """The manifest of one record of a list. Raises CorruptMetadata unless it holds as many entries as that says."""
     name = f"manifest/{meta.get('_FILE_NAME')}"
-    container = read_container(storage.read(name), subject=name, kind=Kind.MANIFEST)
+    container = read_container(storage.read(name), subject=name, kind=RecordKind.MANIFEST)
     _require_version(container.records, 2, subject=name)
     with decoding(name, "entries of a manifest, and their counts in its list"):
         adds = sum(record["_KIND"] == ADD for record in container.records)
@@ -51,7 +51,7 @@ def read_index(storage: Storage, name: object) -> Container | None:
 
 def parse_index(data: bytes, name: str) -> Container:
     """An index manifest that is stored as `name`. Raises as `read_index`."""
-    container = read_container(data, subject=name, kind=Kind.INDEX)
+    container = read_container(data, subject=name, kind=RecordKind.INDEX)
     _require_version(container.records, 1, subject=name)
     return container
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.schema import TableSchema, level_formats, option_bool, option_int
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 
 _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
@@ -53,13 +53,13 @@ _PREFIXES = {
 }
 
 
-def refuse_schema(table: str, schema: TableSchema) -> None:
+def refuse_schema(table: str, schema: PaimonSchema) -> None:
     """Raise RefusedTable for the first feature of `schema` that we do not handle."""
     for feature, advice in _schema_features(schema):
         raise RefusedTable(table, feature, advice)
 
 
-def _schema_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+def _schema_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     yield from _option_features(schema)
     for field in schema.fields:
         if not field.type.is_primitive:
@@ -67,7 +67,7 @@ def _schema_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
     yield from _bucket_features(schema)
 
 
-def _option_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+def _option_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     for key, (handled, default, advice) in _VALUES.items():
         value = schema.options.get(key, default).lower()
         if value not in handled:
@@ -80,18 +80,18 @@ def _option_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
             yield f"option {key} is not handled", named
 
 
-def _named_advice(schema: TableSchema, key: str) -> str | None:
+def _named_advice(schema: PaimonSchema, key: str) -> str | None:
     if key in _PRESENT:
         return None if _all_parquet(key, schema) else _PRESENT[key]
     on = schema.options[key].lower() != "disabled"
     return next((advice for prefix, advice in _PREFIXES.items() if on and key.startswith(prefix)), None)
 
 
-def _all_parquet(key: str, schema: TableSchema) -> bool:
+def _all_parquet(key: str, schema: PaimonSchema) -> bool:
     return key == "file.format.per.level" and set(level_formats(schema, num_levels=32)) == {"parquet"}
 
 
-def _bucket_features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+def _bucket_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     bucket = option_int(schema, "bucket", -1)
     levels = option_int(schema, "num-levels", option_int(schema, "num-sorted-run.compaction-trigger", 5) + 1)
     crosses = not set(schema.partition_keys) <= set(schema.primary_keys)

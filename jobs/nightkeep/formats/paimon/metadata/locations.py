@@ -13,7 +13,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import BeingCreated, MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.partition_paths import DEFAULT_PARTITION_NAME, bucket_directory, partition_path
-from nightkeep.formats.paimon.metadata.schema import Field, TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot_files import numbered
 from nightkeep.storage import Storage
 
@@ -37,10 +37,10 @@ _PREFIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BranchFolders:
     """What of a schema decides which files there are and where; hashes and pickles. `data_folder` may be empty."""
 
-    partition: tuple[Field, ...]
+    partition: tuple[PaimonField, ...]
     legacy_names: bool
     default_name: str
     data_folder: str
@@ -74,11 +74,11 @@ class Layout:
         return self.folder(record["_PARTITION"], record["_BUCKET"])
 
 
-def layout(schema: TableSchema, *, subject: str) -> Layout:
+def layout(schema: PaimonSchema, *, subject: str) -> BranchFolders:
     """Raises RefusedTable naming `subject` for features that let files be where we do not look."""
     for feature, advice in _features(schema):
         raise RefusedTable(subject, feature, advice)
-    return Layout(
+    return BranchFolders(
         partition=schema.select(schema.partition_keys),
         legacy_names=option_bool(schema, "partition.legacy-name", default=True),
         default_name=schema.options.get("partition.default-name", DEFAULT_PARTITION_NAME),
@@ -90,7 +90,7 @@ def layout(schema: TableSchema, *, subject: str) -> Layout:
     )
 
 
-def _features(schema: TableSchema) -> Iterator[tuple[str, str]]:
+def _features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     for key, (handled, advice) in _PLAIN.items():
         value = schema.options.get(key, handled)
         if value.lower() != handled:
@@ -115,7 +115,7 @@ def branches(storage: Storage) -> tuple[str, ...]:
     return (MAIN, *(f"{folder}/" for folder in folders if folder.startswith("branch/branch-")))
 
 
-def branch_schemas(storage: Storage, branch: str) -> tuple[TableSchema, ...]:
+def branch_schemas(storage: Storage, branch: str) -> tuple[PaimonSchema, ...]:
     """Every schema of a branch, by id. Raises MissingFile for a branch without: nothing is known of its files then.
 
     BeingCreated for another one than main: Java copies tag and snapshot first (C/utils/FileSystemBranchManager).

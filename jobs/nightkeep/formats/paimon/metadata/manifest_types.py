@@ -14,7 +14,7 @@ from nightkeep.encodings.avro_container import Schema
 from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
 
 
-class Kind(Enum):
+class RecordKind(Enum):
     """Files of records that a snapshot names."""
 
     LIST = "manifest list"
@@ -22,10 +22,10 @@ class Kind(Enum):
     INDEX = "index manifest"
 
 
-_KNOWN: Final[Mapping[Kind, Schema]] = {
-    Kind.LIST: MANIFEST_LIST,
-    Kind.MANIFEST: MANIFEST_ENTRY,
-    Kind.INDEX: INDEX_MANIFEST,
+_KNOWN: Final[Mapping[RecordKind, Schema]] = {
+    RecordKind.LIST: MANIFEST_LIST,
+    RecordKind.MANIFEST: MANIFEST_ENTRY,
+    RecordKind.INDEX: INDEX_MANIFEST,
 }
 _FAMILIES: Final[Mapping[str, str]] = {"int": "whole number", "long": "whole number"}
 """Avro reads one as the other."""
@@ -35,7 +35,7 @@ _WRITTEN_OUT: Final = frozenset(
 """Other names are those of types that a schema has written out before."""
 
 
-def require_types(schema: Schema, kind: Kind) -> None:
+def require_types(schema: Schema, kind: RecordKind) -> None:
     """Raise ValueError naming a field of another type than Paimon's."""
     for path, expected, found in _faults(schema, _KNOWN[kind], ""):
         raise ValueError(f"{kind.value}: expected {path} of type {expected}, found {found}")

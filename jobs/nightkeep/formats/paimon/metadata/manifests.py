@@ -15,7 +15,7 @@ from nightkeep.formats.paimon.metadata.avro import write_container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, encode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding
 from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
-from nightkeep.formats.paimon.metadata.naming import Naming
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.storage import Storage
 
@@ -67,7 +67,7 @@ def _branch(kind: Any, wanted: str) -> Schema | None:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenList:
+class WrittenPaimonList:
     """A manifest list or index manifest: name within manifest/, and size."""
 
     name: str
@@ -77,7 +77,7 @@ class WrittenList:
 class ManifestWriter:
     """Writes the metadata files of one candidate and remembers their paths in `written`."""
 
-    def __init__(self, storage: Storage, parent: PaimonSnapshot, naming: Naming) -> None:
+    def __init__(self, storage: Storage, parent: PaimonSnapshot, naming: PaimonNaming) -> None:
         self._storage, self._parent, self._naming = storage, parent, naming
         self._codec = parent.schema.options.get("manifest.compression", "zstd")
         self.written: list[str] = []
@@ -99,15 +99,15 @@ class ManifestWriter:
             "_MIN_ROW_ID": None, "_MAX_ROW_ID": None,
         }  # fmt: skip
 
-    def manifest_list(self, metas: Sequence[Record]) -> WrittenList:
+    def manifest_list(self, metas: Sequence[Record]) -> WrittenPaimonList:
         name = self._naming.manifest_list()
         schema = union(*self._parent.list_schemas, MANIFEST_LIST)
-        return WrittenList(name, self._put(name, [_filled(meta, schema) for meta in metas], schema))
+        return WrittenPaimonList(name, self._put(name, [_filled(meta, schema) for meta in metas], schema))
 
-    def index_manifest(self, records: Sequence[Record]) -> WrittenList:
+    def index_manifest(self, records: Sequence[Record]) -> WrittenPaimonList:
         name = self._naming.index_manifest()
         schema = union(*self._parent.index_schemas, INDEX_MANIFEST)
-        return WrittenList(name, self._put(name, [_filled(r, schema) for r in records], schema))
+        return WrittenPaimonList(name, self._put(name, [_filled(r, schema) for r in records], schema))
 
     def _put(self, name: str, records: Sequence[Record], schema: Schema) -> int:
         path = f"manifest/{name}"

@@ -12,7 +12,7 @@ COMMIT_USER = "nightkeep-"
 """What the commit user of every snapshot of ours begins with."""
 
 
-class Naming:
+class PaimonNaming:
     """Fresh names for one attempt at one unit; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None) -> None:

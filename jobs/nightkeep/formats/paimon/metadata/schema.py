@@ -1,4 +1,4 @@
-"""schema/schema-<n> -> TableSchema. A schema never changes once written; a table's options are part of it."""
+"""schema/schema-<n> -> PaimonSchema. A schema never changes once written; a table's options are part of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SECONDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PaimonField:
     """A column; `id` survives renames and never means another column."""
 
     id: int
@@ -39,11 +39,11 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class TableSchema:
+class PaimonSchema:
     """One schema version. `trimmed_keys` are the primary keys without the partition columns: what files sort by."""
 
     id: int
-    fields: tuple[Field, ...]
+    fields: tuple[PaimonField, ...]
     partition_keys: tuple[str, ...]
     primary_keys: tuple[str, ...]
     options: Mapping[str, str]
@@ -52,27 +52,27 @@ class TableSchema:
     def trimmed_keys(self) -> tuple[str, ...]:
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> PaimonField:
         for field in self.fields:
             if field.name == name:
                 return field
         known = ", ".join(field.name for field in self.fields)
         raise CorruptMetadata(f"schema/schema-{self.id}", f"a column named {name}", f"columns {known}")
 
-    def select(self, names: tuple[str, ...]) -> tuple[Field, ...]:
+    def select(self, names: tuple[str, ...]) -> tuple[PaimonField, ...]:
         return tuple(self.field(name) for name in names)
 
-    def __reduce__(self) -> tuple[Callable[..., TableSchema], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., PaimonSchema], tuple[object, ...]]:
         # MappingProxyType does not pickle; tasks carry schemas to executors.
         return (_restore, (self.id, self.fields, self.partition_keys, self.primary_keys, dict(self.options)))
 
 
-def _restore(id: int, fields: tuple[Field, ...], *rest: object) -> TableSchema:
+def _restore(id: int, fields: tuple[PaimonField, ...], *rest: object) -> PaimonSchema:
     partition_keys, primary_keys, options = rest
-    return TableSchema(id, fields, partition_keys, primary_keys, MappingProxyType(options))  # type: ignore[arg-type]
+    return PaimonSchema(id, fields, partition_keys, primary_keys, MappingProxyType(options))  # type: ignore[arg-type]
 
 
-def parse_schema(data: bytes, *, subject: str) -> TableSchema:
+def parse_schema(data: bytes, *, subject: str) -> PaimonSchema:
     """A schema file's JSON (A/schema/SchemaSerializer.java).
 
     Raises CorruptMetadata naming `subject`, and RefusedTable for a version of the format that we do not know.
@@ -89,9 +89,9 @@ def parse_schema(data: bytes, *, subject: str) -> TableSchema:
         raise CorruptMetadata(subject, "a Paimon schema", reason_of(failure)) from failure
 
 
-def _schema(document: Mapping[str, Any], version: int) -> TableSchema:
-    fields = tuple(Field(_whole(f["id"]), _text(f["name"]), parse_type(f["type"])) for f in document["fields"])
-    schema = TableSchema(
+def _schema(document: Mapping[str, Any], version: int) -> PaimonSchema:
+    fields = tuple(PaimonField(_whole(f["id"]), _text(f["name"]), parse_type(f["type"])) for f in document["fields"])
+    schema = PaimonSchema(
         _whole(document["id"]),
         fields,
         _texts(document["partitionKeys"]),
@@ -133,29 +133,29 @@ def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
     return texts
 
 
-def option_bool(schema: TableSchema, key: str, default: bool = False) -> bool:  # noqa: FBT001, FBT002
+def option_bool(schema: PaimonSchema, key: str, default: bool = False) -> bool:  # noqa: FBT001, FBT002
     return schema.options.get(key, str(default)).strip().lower() == "true"
 
 
-def option_int(schema: TableSchema, key: str, default: int) -> int:
+def option_int(schema: PaimonSchema, key: str, default: int) -> int:
     text = schema.options.get(key, str(default)).strip()
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise CorruptMetadata(f"option {key}", "a whole number", text)
     return int(text)
 
 
-def option_bytes(schema: TableSchema, key: str, default: int | None = None) -> int | None:
+def option_bytes(schema: PaimonSchema, key: str, default: int | None = None) -> int | None:
     """A memory-size option (`128 mb`) in bytes, units as MemorySize.java reads them."""
     return _scaled(schema, key, default, units=_UNITS)
 
 
-def option_millis(schema: TableSchema, key: str, default: int | None = None) -> int | None:
+def option_millis(schema: PaimonSchema, key: str, default: int | None = None) -> int | None:
     """A duration option (`1 h`) in milliseconds, units as TimeUtils.java reads them."""
     scale = {unit: int(seconds * 1000) for unit, seconds in _SECONDS.items()} | {"": 1}
     return _scaled(schema, key, default, units=scale)
 
 
-def _scaled(schema: TableSchema, key: str, default: int | None, *, units: Mapping[str, int]) -> int | None:
+def _scaled(schema: PaimonSchema, key: str, default: int | None, *, units: Mapping[str, int]) -> int | None:
     text = schema.options.get(key)
     if text is None:
         return default
@@ -165,13 +165,13 @@ def _scaled(schema: TableSchema, key: str, default: int | None, *, units: Mappin
     return int(match[1]) * units[match[2].lower()]
 
 
-def option_map(schema: TableSchema, key: str) -> dict[str, str]:
+def option_map(schema: PaimonSchema, key: str) -> dict[str, str]:
     """A map option (`0:avro,3:parquet`)."""
     pairs = [pair.split(":", 1) for pair in schema.options.get(key, "").split(",") if pair.strip()]
     return {left.strip(): right.strip() for left, right in pairs}
 
 
-def level_formats(schema: TableSchema, num_levels: int) -> tuple[str, ...]:
+def level_formats(schema: PaimonSchema, num_levels: int) -> tuple[str, ...]:
     """File format by level."""
     per_level = option_map(schema, "file.format.per.level")
     default = schema.options.get("file.format", "parquet")

@@ -17,7 +17,7 @@ from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.partition_paths import partition_path
-from nightkeep.formats.paimon.metadata.schema import TableSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot_files import numbered, parse_snapshot
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value
@@ -35,7 +35,7 @@ Place = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class PaimonDataFile:
     """A data file of a bucket. Keys are decoded values of the trimmed primary key, in key order.
 
     `record` is the file's raw Avro record; `schema_id` is the schema it was written with.
@@ -63,8 +63,8 @@ class DataFile:
 class Schemas:
     """The schema a version is read with (`current`, the latest on disk) and every one its files were written with."""
 
-    current: TableSchema
-    by_id: Mapping[int, TableSchema]
+    current: PaimonSchema
+    by_id: Mapping[int, PaimonSchema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Bucket:
     partition_bytes: bytes
     folder: str
     total_buckets: int
-    files: tuple[DataFile, ...]
+    files: tuple[PaimonDataFile, ...]
     vectors: tuple[VectorRange, ...]
     index_record: Record | None
     schemas: Schemas
@@ -88,7 +88,7 @@ class Bucket:
     def index_file(self) -> str | None:
         return None if self.index_record is None else str(self.index_record["_FILE_NAME"])
 
-    def path(self, file: DataFile) -> str:
+    def path(self, file: PaimonDataFile) -> str:
         return f"{self.folder}/{file.name}"
 
 
@@ -118,7 +118,7 @@ class PaimonSnapshot:
         return int(str(self.raw["id"]))
 
     @property
-    def schema(self) -> TableSchema:
+    def schema(self) -> PaimonSchema:
         return self.schemas.current
 
     @property
@@ -140,7 +140,7 @@ class PaimonSnapshot:
         return FileSizes(tuple(f.bytes for f in files), tuple(f.level for f in files), vectors)
 
 
-def read_schemas(storage: Storage) -> Mapping[int, TableSchema]:
+def read_schemas(storage: Storage) -> Mapping[int, PaimonSchema]:
     """Every schema on disk by id; a table has at least one."""
     names = [stored.name for stored in storage.list("schema") if numbered(stored.name, "schema-") is not None]
     schemas = [parse_schema(storage.read(name), subject=name) for name in names]
@@ -254,14 +254,14 @@ def python_value(value: Value, kind: PaimonType) -> object:
     return value
 
 
-def data_file(record: Record, key_types: Sequence[PaimonType]) -> DataFile:
+def data_file(record: Record, key_types: Sequence[PaimonType]) -> PaimonDataFile:
     """Decode a raw _FILE record (C/io/DataFileMeta.java)."""
     deletes = record.get("_DELETE_ROW_COUNT")
     _require_inside(record)
     if not (record["_ROW_COUNT"] >= 0 and record["_FILE_SIZE"] >= 0 and 0 <= record["_LEVEL"] <= MAX_LEVEL):
         shown = f"{record['_ROW_COUNT']} rows, {record['_FILE_SIZE']} bytes, level {record['_LEVEL']}"
         raise CorruptMetadata(f"entry of {record['_FILE_NAME']}", "rows, bytes and a level that can be", shown)
-    return DataFile(
+    return PaimonDataFile(
         name=str(record["_FILE_NAME"]),
         bytes=int(record["_FILE_SIZE"]),
         rows=int(record["_ROW_COUNT"]),

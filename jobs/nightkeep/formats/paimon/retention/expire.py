@@ -15,9 +15,9 @@ from typing import Final
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.paimon.metadata.locations import MAIN, branch_schemas, branches
-from nightkeep.formats.paimon.metadata.naming import Naming
-from nightkeep.formats.paimon.metadata.schema import TableSchema, option_int, option_millis
-from nightkeep.formats.paimon.retention.roots import Kept, Version, roots, version_of
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_millis
+from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, roots, version_of
 from nightkeep.model import Address, Run
 from nightkeep.protocol.table_files import ExpireRequest, Expiry
 from nightkeep.storage import Storage
@@ -30,7 +30,7 @@ _CALLBACKS: Final = ("commit.callbacks", "tag.callbacks")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ExpiryRules:
     """Options of the table that say how long snapshots stay (A/CoreOptions.java). Ages in milliseconds."""
 
     least: int
@@ -39,7 +39,7 @@ class Rules:
     limit: int
 
     @classmethod
-    def of(cls, table: Address, schema: TableSchema) -> Rules:
+    def of(cls, table: Address, schema: PaimonSchema) -> ExpiryRules:
         """Raises RefusedTable for changelogs that are to outlive their snapshots, CorruptMetadata for rules that
         contradict each other."""
         least = option_int(schema, "snapshot.num-retained.min", 10)
@@ -48,11 +48,11 @@ class Rules:
         assert age_ms is not None
         if not 1 <= least <= most:
             raise CorruptMetadata(f"{table.name}: snapshots to retain", "1 <= least <= most", f"{least}, {most}")
-        _refuse(table, schema, Rules(least, most, age_ms, 0))
+        _refuse(table, schema, ExpiryRules(least, most, age_ms, 0))
         return cls(least, most, age_ms, option_int(schema, "snapshot.expire.limit", 50))
 
 
-def _refuse(table: Address, schema: TableSchema, rules: Rules) -> None:
+def _refuse(table: Address, schema: PaimonSchema, rules: ExpiryRules) -> None:
     longer = (
         option_int(schema, "changelog.num-retained.min", rules.least) > rules.least,
         option_int(schema, "changelog.num-retained.max", rules.most) > rules.most,
@@ -76,7 +76,7 @@ class _Bound:
 
 def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
     """Snapshots that both the table's options and the request let go, oldest first; `state` is the request."""
-    rules = Rules.of(table, branch_schemas(storage, MAIN)[-1])
+    rules = ExpiryRules.of(table, branch_schemas(storage, MAIN)[-1])
     snapshots = [root for root in roots(storage) if _is_snapshot(version_of(root))]
     ids = [version_of(root).id for root in snapshots]
     if ids != list(range(ids[0], ids[-1] + 1)):
@@ -106,13 +106,13 @@ def forget(table: Address, storage: Storage, planned: Expiry, run: Run) -> bool:
         return False
     end = max(version.id for version in names.values()) + 1
     # Readers that start at the oldest snapshot must not pick one that is about to go.
-    storage.replace("snapshot/EARLIEST", str(end).encode(), temporary=f"snapshot/{Naming(run).snapshot()}.tmp")
+    storage.replace("snapshot/EARLIEST", str(end).encode(), temporary=f"snapshot/{PaimonNaming(run).snapshot()}.tmp")
     for version in sorted(names.values(), key=lambda version: version.id):
         storage.delete(version.name)
     return True
 
 
-def _is_snapshot(version: Version) -> bool:
+def _is_snapshot(version: RootMetadata) -> bool:
     return version.kind is Kept.SNAPSHOT and version.branch == MAIN
 
 
@@ -124,7 +124,7 @@ class _Made:
     ms: int
 
 
-def _made(storage: Storage, versions: Sequence[Version], now_ms: int) -> list[_Made]:
+def _made(storage: Storage, versions: Sequence[RootMetadata], now_ms: int) -> list[_Made]:
     """Ascending. A time ahead of now is that of a wrong clock: the snapshot's file tells then, or the next snapshot."""
     changelogs: list[_Made] = []
     latest_ms = now_ms
@@ -136,7 +136,7 @@ def _made(storage: Storage, versions: Sequence[Version], now_ms: int) -> list[_M
     return changelogs[::-1]
 
 
-def _by_options(rules: Rules, versions: Sequence[_Made], request: ExpireRequest) -> Iterator[_Bound]:
+def _by_options(rules: ExpiryRules, versions: Sequence[_Made], request: ExpireRequest) -> Iterator[_Bound]:
     earliest, latest = versions[0].id, versions[-1].id
     yield _Bound(latest - rules.least + 1, f"option snapshot.num-retained.min = {rules.least}")
     yield _Bound(earliest + rules.limit, f"option snapshot.expire.limit = {rules.limit}")

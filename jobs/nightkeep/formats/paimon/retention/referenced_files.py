@@ -21,7 +21,7 @@ import pyarrow as pa
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
-from nightkeep.formats.paimon.metadata.locations import Layout, inside
+from nightkeep.formats.paimon.metadata.locations import BranchFolders, inside
 from nightkeep.formats.paimon.retention.evidence import (
     BASE,
     CHANGELOG,
@@ -37,7 +37,7 @@ from nightkeep.formats.paimon.retention.evidence import (
     require_rows,
     require_successor,
 )
-from nightkeep.formats.paimon.retention.roots import Kept, Version, version_of
+from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, version_of
 from nightkeep.protocol.table_files import FILES, Reach, Root, Unproven, files_table
 from nightkeep.storage import Storage
 
@@ -51,15 +51,15 @@ class Merged:
     """What a reader of one snapshot opens: the entries of its base and delta list, merged."""
 
     lists: tuple[Told, Told]
-    layout: Layout
+    layout: BranchFolders
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedFiles:
     """What one commit removed, and was live until then."""
 
     delta: Told
-    layout: Layout
+    layout: BranchFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Added:
     wrote, which no changelog reader opens."""
 
     list: Told
-    layout: Layout
+    layout: BranchFolders
     appended: bool = False
 
 
@@ -94,7 +94,7 @@ def reach(storage: Storage, root: Root) -> Reach:
     if (statistics := version.raw.get("statistics")) is not None:
         files.add(f"statistics/{statistics}")
     where = version.layout
-    sources: list[object] = [Merged(version.newest, where), *(Removed(delta, where) for delta in version.later)]
+    sources: list[object] = [Merged(version.newest, where), *(RemovedFiles(delta, where) for delta in version.later)]
     if changelog:
         sources.append(Added(Told.of(version.raw, CHANGELOG), where))
     return files.reach(*sources)
@@ -111,7 +111,7 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
                 name, adds = wrong.select("name", "adds").row(0)
                 raise CorruptMetadata(f"entries of {name}", "one that adds it, before one that removes it", f"{adds:+}")
             yield from _files(merged.filter(pl.col("adds") == 1))
-        case Removed():
+        case RemovedFiles():
             yield from _files(_merged(storage, (source.delta,), source.layout).filter(pl.col("adds") < 0))
         case Added():
             merged = _merged(storage, (source.list,), source.layout, appended=source.appended)
@@ -144,7 +144,7 @@ class _Found:
         return Reach(files, sources, unproven, tuple((read.name, read.digest) for read in self.read))
 
 
-def _of_list(storage: Storage, version: Version, key: str, files: _Found) -> Read:
+def _of_list(storage: Storage, version: RootMetadata, key: str, files: _Found) -> Read:
     read = read_told_list(storage, version.raw, key)
     files.read.append(read)
     files.add(read.name, version.raw.get(f"{key}Size"))
@@ -157,7 +157,7 @@ def _of_list(storage: Storage, version: Version, key: str, files: _Found) -> Rea
     return read
 
 
-def _of_index(storage: Storage, version: Version, files: _Found) -> None:
+def _of_index(storage: Storage, version: RootMetadata, files: _Found) -> None:
     read = read_index_manifest(storage, version.raw, may_be_empty=version.no_vectors)
     if read is None:
         if version.indexed is not None:
@@ -170,7 +170,7 @@ def _of_index(storage: Storage, version: Version, files: _Found) -> None:
             files.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
 
 
-def _has_changelog(storage: Storage, version: Version) -> bool:
+def _has_changelog(storage: Storage, version: RootMetadata) -> bool:
     """Whether to look for a changelog: expiry takes it from a snapshot whose copies, tags and the branches that were
     made of them, stay (C/table/ExpireSnapshotsImpl.collectChangelogFilesToDelete)."""
     name = version.raw.get("changelogManifestList")
@@ -180,7 +180,7 @@ def _has_changelog(storage: Storage, version: Version) -> bool:
     return not copied or storage.exists(f"manifest/{name}")
 
 
-def _changelog(storage: Storage, version: Version) -> Reach:
+def _changelog(storage: Storage, version: RootMetadata) -> Reach:
     """A long-lived changelog has its own list, or else reads what its commit appended (C/operation/ChangelogDeletion).
 
     What else its snapshot named went with that, as long as no other version needs it.
@@ -216,7 +216,7 @@ _COLUMNS: Final = pl.Schema(
 )
 
 
-def _merged(storage: Storage, lists: Sequence[Told], where: Layout, *, appended: bool = False) -> pl.DataFrame:
+def _merged(storage: Storage, lists: Sequence[Told], where: BranchFolders, *, appended: bool = False) -> pl.DataFrame:
     """One row per file that entries of the lists' manifests tell of; `adds` is ADDs less DELETEs."""
     folder = cache(where.folder)
     entries = pl.concat([_entries(storage, stated, folder) for stated in lists])

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.paimon.metadata.locations import MAIN, Layout, branch_schemas, branches, layout
+from nightkeep.formats.paimon.metadata.locations import MAIN, BranchFolders, branch_schemas, branches, layout
 from nightkeep.formats.paimon.metadata.snapshot_files import hinted, numbered, parse_snapshot
 from nightkeep.formats.paimon.retention.evidence import BASE, DELTA, INDEX, Told
 from nightkeep.protocol.table_files import Root
@@ -31,7 +31,7 @@ class Kept(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class RootMetadata:
     """The JSON of one root, stored as `name`, and how its branch names folders.
 
     `newest` are base and delta list of the newest version of its chain: snapshots of a branch whose ids have no gap,
@@ -45,7 +45,7 @@ class Version:
     branch: str
     name: str
     raw: Mapping[str, object]
-    layout: Layout
+    layout: BranchFolders
     newest: tuple[Told, Told]
     later: Sequence[Told] = ()
     following: str | None = None
@@ -93,8 +93,8 @@ def roots(storage: Storage) -> tuple[Root, ...]:
     raise AssertionError
 
 
-def version_of(root: Root) -> Version:
-    assert isinstance(root.task, Version)
+def version_of(root: Root) -> RootMetadata:
+    assert isinstance(root.task, RootMetadata)
     return root.task
 
 
@@ -105,10 +105,10 @@ def _branch(storage: Storage, branch: str) -> Iterator[Root]:
         for name in _names(storage, branch, kind):
             read = _read(storage, name)
             bare = read.raw["totalRecordCount"] == 0
-            yield _root(read, Version(kind, branch, name, read.raw, where, read.lists, no_vectors=bare))
+            yield _root(read, RootMetadata(kind, branch, name, read.raw, where, read.lists, no_vectors=bare))
 
 
-def _snapshots(storage: Storage, branch: str, where: Layout) -> Iterator[Root]:
+def _snapshots(storage: Storage, branch: str, where: BranchFolders) -> Iterator[Root]:
     reads = [_read(storage, name) for name in _snapshot_names(storage, branch)]
     bare = {read.raw.get(INDEX) for read in reads if read.raw["totalRecordCount"] == 0}
     for chain in _chains(reads):
@@ -116,7 +116,7 @@ def _snapshots(storage: Storage, branch: str, where: Layout) -> Iterator[Root]:
         for place, (before, read) in enumerate(zip([None, *chain], chain, strict=False), start=1):
             later = deltas[place:]
             following = chain[place].lists[0].name if later else None
-            version = Version(
+            version = RootMetadata(
                 Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later, following,
                 no_vectors=read.raw.get(INDEX) in bare,
                 indexed=before.name if before is not None and before.raw.get(INDEX) is not None else None,
@@ -175,5 +175,5 @@ def _read(storage: Storage, name: str) -> _Read:
     return _Read(name, raw, hashlib.sha256(data).hexdigest()[:32])
 
 
-def _root(read: _Read, version: Version, number: int | None = None) -> Root:
+def _root(read: _Read, version: RootMetadata, number: int | None = None) -> Root:
     return Root(f"{read.name} {read.digest}", version, number)

@@ -14,10 +14,10 @@ from typing import Final
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX, DATA_PREFIX, branch_schemas, branches, layout
 from nightkeep.formats.paimon.metadata.naming import MARK
 from nightkeep.formats.paimon.metadata.partition_paths import escape
-from nightkeep.formats.paimon.metadata.schema import TableSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.model import Address
 from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
-from nightkeep.protocol.table_files import Kind, Place, Territory
+from nightkeep.protocol.table_files import FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage
 
 _UUID: Final = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -36,7 +36,7 @@ _WRITTEN: Final = tuple(
 _BUCKET: Final = "bucket-(?:postpone|[0-9]+)"
 
 
-def territory(table: Address, storage: Storage) -> Territory:
+def territory(table: Address, storage: Storage) -> TableFiles:
     """Raises MissingFile for a branch without schema, RefusedTable for a table with files outside of its folder, and
     where another format's table is in the very same folder."""
     # In metadata/ is what Paimon writes for Iceberg.
@@ -48,8 +48,8 @@ def territory(table: Address, storage: Storage) -> Territory:
     partition = "".join(f"{key}=[^/]+/" for key in keys)
     data = "".join(f"{re.escape(part)}/" for part in where.data_folder.split("/") if part)
     bucket = f"{data}{partition}{_BUCKET}/"
-    place = Place("", (*_metadata_kinds(), *_data_kinds(bucket, _prefixes(schemas)), *_temporary_kinds(bucket)))
-    return Territory(
+    place = TableFolder("", (*_metadata_kinds(), *_data_kinds(bucket, _prefixes(schemas)), *_temporary_kinds(bucket)))
+    return TableFiles(
         table=table,
         storage=storage,
         home="",
@@ -72,31 +72,31 @@ def never_written(table: Address, storage: Storage) -> bool:
     return not any(written.fullmatch(file.name) for batch in storage.walk("") for file in batch)
 
 
-def _metadata_kinds() -> Iterator[Kind]:
-    yield Kind("manifest-list", r"manifest/manifest-list-[^/]+")
-    yield Kind("index-manifest", r"manifest/index-manifest-[^/]+")
-    yield Kind("manifest", r"manifest/manifest-[^/]+")
-    yield Kind("statistics", r"statistics/stat-[^/]+")
-    yield Kind("index", r"index/(?:index-[^/]+|[^/.]+\.index)")
+def _metadata_kinds() -> Iterator[FileKind]:
+    yield FileKind("manifest-list", r"manifest/manifest-list-[^/]+")
+    yield FileKind("index-manifest", r"manifest/index-manifest-[^/]+")
+    yield FileKind("manifest", r"manifest/manifest-[^/]+")
+    yield FileKind("statistics", r"statistics/stat-[^/]+")
+    yield FileKind("index", r"index/(?:index-[^/]+|[^/.]+\.index)")
 
 
-def _data_kinds(bucket: str, prefixes: tuple[str, str]) -> Iterator[Kind]:
+def _data_kinds(bucket: str, prefixes: tuple[str, str]) -> Iterator[FileKind]:
     data, changelog = prefixes
     suffix = rf"(?:\.vector)?(?:\.{_PACKED})?\.{_FORMAT}(?:\.{_PACKED})?"
-    yield Kind("changelog", rf"{bucket}{changelog}[^/.]+{suffix}")
-    yield Kind("extra", rf"{bucket}(?:{data}|{changelog})[^/.]+(?:\.[^/.]+)*\.{_BESIDE}")
-    yield Kind("data", rf"{bucket}{data}[^/.]+{suffix}")
-    yield Kind("index", rf"{bucket}index-[^/.]+")
+    yield FileKind("changelog", rf"{bucket}{changelog}[^/.]+{suffix}")
+    yield FileKind("extra", rf"{bucket}(?:{data}|{changelog})[^/.]+(?:\.[^/.]+)*\.{_BESIDE}")
+    yield FileKind("data", rf"{bucket}{data}[^/.]+{suffix}")
+    yield FileKind("index", rf"{bucket}index-[^/.]+")
 
 
-def _temporary_kinds(bucket: str) -> Iterator[Kind]:
+def _temporary_kinds(bucket: str) -> Iterator[FileKind]:
     """In the folders of snapshots and changelogs of every branch, and wherever else files are renamed into place."""
     versions = r"(?:branch/branch-[^/]+/)?(?:snapshot|changelog)/"
-    yield Kind("staged", rf"{versions}staged-{MARK}-[^/]+")
-    yield Kind("temporary", rf"(?:{versions}|manifest/|index/|statistics/|{bucket}){_TEMPORARY}")
+    yield FileKind("staged", rf"{versions}staged-{MARK}-[^/]+")
+    yield FileKind("temporary", rf"(?:{versions}|manifest/|index/|statistics/|{bucket}){_TEMPORARY}")
 
 
-def _prefixes(schemas: Sequence[TableSchema]) -> tuple[str, str]:
+def _prefixes(schemas: Sequence[PaimonSchema]) -> tuple[str, str]:
     """What names of data and of changelog files begin with, or began with under an earlier schema."""
     data = (schema.options.get("data-file.prefix", DATA_PREFIX) for schema in schemas)
     changelog = (schema.options.get("changelog-file.prefix", CHANGELOG_PREFIX) for schema in schemas)

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nightkeep.formats.paimon.data.columns import FileReader
+from nightkeep.formats.paimon.data.columns import PaimonFileReader
 
 
-class Source:
+class WantedRows:
     """The wanted rows of one file, handed out in file order. `positions` are ascending."""
 
-    def __init__(self, reader: FileReader, positions: npt.NDArray[np.int64]) -> None:
+    def __init__(self, reader: PaimonFileReader, positions: npt.NDArray[np.int64]) -> None:
         self._reader, self._positions = reader, positions
         self._pieces: Iterator[pa.Table] | None = None
         self._rest: pa.Table | None = None
@@ -37,7 +37,7 @@ class Source:
 
 
 def gather(
-    sources: Mapping[int, Source], of_row: npt.NDArray[np.int32], *, columns: Sequence[str], chunk_rows: int
+    sources: Mapping[int, WantedRows], of_row: npt.NDArray[np.int32], *, columns: Sequence[str], chunk_rows: int
 ) -> Iterator[pa.Table]:
     """Tables of `columns` with at most `chunk_rows` rows; row i comes from source `of_row[i]`, in its order."""
     for start in range(0, len(of_row), chunk_rows):

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nightkeep.formats.paimon.metadata.schema import (
-    TableSchema,
+    PaimonSchema,
     level_formats,
     option_bytes,
     option_int,
     option_millis,
 )
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 
 DEFAULT_TARGET_BYTES = 128 << 20
 """target-file-size of a primary-key table (CoreOptions.targetFileSize)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SortedRun:
     """A sorted run: one level-0 file, or all files of one level >= 1."""
 
     level: int
-    files: tuple[DataFile, ...]
+    files: tuple[PaimonDataFile, ...]
 
     @property
     def bytes(self) -> int:
@@ -35,17 +35,17 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class CompactionPick:
     """The files to compact and the level they go to; `one_by_one` rewrites each alone (FileRewriteCompactTask)."""
 
-    files: tuple[DataFile, ...]
+    files: tuple[PaimonDataFile, ...]
     output_level: int
     reason: str
     one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CompactionRules:
     """A table's compaction options with their defaults applied. Sizes in bytes, times in milliseconds."""
 
     trigger: int
@@ -61,12 +61,12 @@ class Rules:
     formats: tuple[str, ...]
 
     @staticmethod
-    def of(schema: TableSchema, *, now_ms: int, target_bytes: int | None = None) -> Rules:
+    def of(schema: PaimonSchema, *, now_ms: int, target_bytes: int | None = None) -> CompactionRules:
         option = schema.options.get
         trigger = option_int(schema, "num-sorted-run.compaction-trigger", 5)
         num_levels = option_int(schema, "num-levels", trigger + 1)
         target = target_bytes or target_file_bytes(schema)
-        return Rules(
+        return CompactionRules(
             trigger=trigger,
             num_levels=num_levels,
             max_amplification_percent=option_int(schema, "compaction.max-size-amplification-percent", 200),
@@ -81,17 +81,17 @@ class Rules:
         )
 
 
-def target_file_bytes(schema: TableSchema) -> int:
+def target_file_bytes(schema: PaimonSchema) -> int:
     return option_bytes(schema, "target-file-size", DEFAULT_TARGET_BYTES) or DEFAULT_TARGET_BYTES
 
 
-def _gentle_interval(schema: TableSchema, trigger: int) -> int | None:
+def _gentle_interval(schema: PaimonSchema, trigger: int) -> int | None:
     if schema.options.get("lookup-compact", "radical").lower() != "gentle":
         return None
     return max(trigger, option_int(schema, "lookup-compact.max-interval", 2 * trigger))
 
 
-def _offpeak_percent(schema: TableSchema, now_ms: int) -> int:
+def _offpeak_percent(schema: PaimonSchema, now_ms: int) -> int:
     start, end = (option_int(schema, f"compaction.offpeak.{side}.hour", -1) for side in ("start", "end"))
     if -1 in (start, end) or start == end:
         return 0
@@ -100,22 +100,22 @@ def _offpeak_percent(schema: TableSchema, now_ms: int) -> int:
     return option_int(schema, "compaction.offpeak-ratio", 0) if inside else 0
 
 
-def sorted_runs(files: Sequence[DataFile]) -> tuple[Run, ...]:
+def sorted_runs(files: Sequence[PaimonDataFile]) -> tuple[SortedRun, ...]:
     """Level-0 files newest first, then levels 1.. in order (Levels.java)."""
     newest_first = sorted(
         (file for file in files if file.level == 0),
         key=lambda f: (-f.max_sequence, f.min_sequence, f.created_ms, f.name),
     )
     levels = sorted({file.level for file in files} - {0})
-    upper = (Run(level, tuple(f for f in files if f.level == level)) for level in levels)
-    return (*(Run(0, (file,)) for file in newest_first), *upper)
+    upper = (SortedRun(level, tuple(f for f in files if f.level == level)) for level in levels)
+    return (*(SortedRun(0, (file,)) for file in newest_first), *upper)
 
 
-def max_level(files: Sequence[DataFile], rules: Rules) -> int:
+def max_level(files: Sequence[PaimonDataFile], rules: CompactionRules) -> int:
     return max(rules.num_levels, 1 + max((file.level for file in files), default=-1)) - 1
 
 
-def pick(bucket: Bucket, rules: Rules, *, now_ms: int) -> Pick | None:
+def pick(bucket: Bucket, rules: CompactionRules, *, now_ms: int) -> CompactionPick | None:
     """ForceUpLevel0Compaction.pick, then the filter of MergeTreeCompactManager.triggerCompaction."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
     found = _universal(runs, top, rules, now_ms=now_ms) or _force_level0(runs, top, rules)
@@ -124,7 +124,7 @@ def pick(bucket: Bucket, rules: Rules, *, now_ms: int) -> Pick | None:
     return found
 
 
-def pick_full(bucket: Bucket, rules: Rules) -> Pick | None:
+def pick_full(bucket: Bucket, rules: CompactionRules) -> CompactionPick | None:
     """CompactStrategy.pickFullCompaction: everything to the top; if only the top is left, files with a vector."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
     if not runs:
@@ -133,11 +133,11 @@ def pick_full(bucket: Bucket, rules: Rules) -> Pick | None:
         marked = {vector.data_file for vector in bucket.vectors}
         files = tuple(file for file in runs[0].files if file.name in marked)
         reason = f"full compaction of {len(files)} top-level files with deletion vectors"
-        return Pick(files, top, reason, one_by_one=True) if files else None
+        return CompactionPick(files, top, reason, one_by_one=True) if files else None
     return _unit(runs, len(runs), top, reason="full compaction asked for")
 
 
-def _universal(runs: Sequence[Run], top: int, rules: Rules, *, now_ms: int) -> Pick | None:
+def _universal(runs: Sequence[SortedRun], top: int, rules: CompactionRules, *, now_ms: int) -> CompactionPick | None:
     early = _early_full(runs, top, rules, now_ms=now_ms)
     if early:
         return _unit(runs, len(runs), top, reason=early)
@@ -156,7 +156,7 @@ def _universal(runs: Sequence[Run], top: int, rules: Rules, *, now_ms: int) -> P
     return None
 
 
-def _early_full(runs: Sequence[Run], top: int, rules: Rules, *, now_ms: int) -> str | None:
+def _early_full(runs: Sequence[SortedRun], top: int, rules: CompactionRules, *, now_ms: int) -> str | None:
     if len(runs) == 1:
         return None
     if rules.full_interval_ms is not None:
@@ -172,7 +172,7 @@ def _early_full(runs: Sequence[Run], top: int, rules: Rules, *, now_ms: int) -> 
     return None
 
 
-def _force_level0(runs: Sequence[Run], top: int, rules: Rules) -> Pick | None:
+def _force_level0(runs: Sequence[SortedRun], top: int, rules: CompactionRules) -> CompactionPick | None:
     level0 = sum(run.level == 0 for run in runs)
     # A writer counts its flushes since the last forced pick; each leaves one level-0 file, which a job can count.
     if level0 == 0 or (rules.gentle_interval is not None and level0 < rules.gentle_interval):
@@ -184,7 +184,7 @@ def _force_level0(runs: Sequence[Run], top: int, rules: Rules) -> Pick | None:
     return _unit(runs, _extended(runs, count, rules), top, reason=f"{level0} level-0 files to lift")
 
 
-def _extended(runs: Sequence[Run], count: int, rules: Rules) -> int:
+def _extended(runs: Sequence[SortedRun], count: int, rules: CompactionRules) -> int:
     """Extend the first `count` runs while they are at least about as large as the next one."""
     size = sum(run.bytes for run in runs[:count])
     while count < len(runs) and size * (100.0 + rules.size_ratio_percent) / 100.0 >= runs[count].bytes:
@@ -193,7 +193,7 @@ def _extended(runs: Sequence[Run], count: int, rules: Rules) -> int:
     return count
 
 
-def _unit(runs: Sequence[Run], count: int, top: int, *, reason: str) -> Pick:
+def _unit(runs: Sequence[SortedRun], count: int, top: int, *, reason: str) -> CompactionPick:
     """UniversalCompaction.createUnit: the level below the next run, never level 0."""
     output = top if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):
@@ -201,4 +201,4 @@ def _unit(runs: Sequence[Run], count: int, top: int, *, reason: str) -> Pick:
         count += 1
     if count == len(runs):
         output = top
-    return Pick(tuple(f for run in runs[:count] for f in run.files), output, reason)
+    return CompactionPick(tuple(f for run in runs[:count] for f in run.files), output, reason)

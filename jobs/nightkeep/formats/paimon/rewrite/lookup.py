@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from nightkeep.formats.paimon.data.columns import FileReader
+from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.kernels.bitmap import mask
@@ -36,7 +36,7 @@ _PRUNABLE = frozenset({
 class Hits:
     """Rows of one file that lifted keys replace: `wanted` are row numbers of the wanted keys, `positions` where."""
 
-    file: DataFile
+    file: PaimonDataFile
     wanted: npt.NDArray[np.int64]
     positions: npt.NDArray[np.int64]
 
@@ -58,7 +58,7 @@ def find_replaced(
         hits = [
             hit
             for file in bucket.files
-            if file.level == level and (hit := _find_in(FileReader(storage, bucket, file), order, file))
+            if file.level == level and (hit := _find_in(PaimonFileReader(storage, bucket, file), order, file))
         ]
         live = [_unmarked(hit, marked.get(hit.file.name), names=remaining) for hit in hits]
         found += live
@@ -93,7 +93,7 @@ class _KeyOrder:
         return slice(start, stop)
 
 
-def _find_in(reader: FileReader, order: _KeyOrder, file: DataFile) -> Hits | None:
+def _find_in(reader: PaimonFileReader, order: _KeyOrder, file: PaimonDataFile) -> Hits | None:
     span = order.span(file.min_key, file.max_key)
     if span.start >= span.stop:
         return None
@@ -107,7 +107,7 @@ def _find_in(reader: FileReader, order: _KeyOrder, file: DataFile) -> Hits | Non
     return Hits(file, hits + span.start, positions)
 
 
-def _groups(reader: FileReader, wanted: _KeyOrder) -> list[int]:
+def _groups(reader: PaimonFileReader, wanted: _KeyOrder) -> list[int]:
     """Row groups whose first key column's range meets a wanted key; all of them where ranges cannot be trusted."""
     every = range(len(reader.starts) - 1)
     if wanted.types[0].root not in _PRUNABLE:

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, FileReader, key_columns
+from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, PaimonFileReader, key_columns
 from nightkeep.formats.paimon.data.sequence import sequence_order
-from nightkeep.formats.paimon.data.write import FileWriter
+from nightkeep.formats.paimon.data.write import PaimonFileWriter
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_file
-from nightkeep.formats.paimon.metadata.naming import Naming
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile
-from nightkeep.formats.paimon.rewrite.gather import Source, gather
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 from nightkeep.formats.paimon.rewrite.levels import sorted_runs
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
@@ -53,7 +53,7 @@ class UpgradeTask:
 def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
     """Do every step of `task`, then write the bucket's vector file if any vector changed."""
     bucket = task.bucket
-    work = _Work(storage, task, Naming(run, bucket.key), run.now_ms)
+    work = _Work(storage, task, PaimonNaming(run, bucket.key), run.now_ms)
     for step in task.steps:
         work.do(step)
     index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
@@ -70,7 +70,7 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
 class _Work:
     """What a task has done so far; lives for one bucket."""
 
-    def __init__(self, storage: Storage, task: UpgradeTask, naming: Naming, now_ms: int) -> None:
+    def __init__(self, storage: Storage, task: UpgradeTask, naming: PaimonNaming, now_ms: int) -> None:
         self.storage, self.task, self.naming, self.now_ms = storage, task, naming, now_ms
         self.vectors = dict(read_vectors(storage, task.bucket))
         self.gone: set[str] = set()
@@ -87,20 +87,20 @@ class _Work:
         else:
             self._upgrade(step.files[0])
 
-    def _holds_retracts(self, file: DataFile) -> bool:
+    def _holds_retracts(self, file: PaimonDataFile) -> bool:
         if file.level != 0:
             return False
-        kinds = FileReader(self.storage, self.task.bucket, file).read([KIND]).column(KIND)
+        kinds = PaimonFileReader(self.storage, self.task.bucket, file).read([KIND]).column(KIND)
         return bool(pc.any(pc.is_in(kinds, _RETRACTS)).as_py())
 
-    def _upgrade(self, file: DataFile) -> None:
+    def _upgrade(self, file: PaimonDataFile) -> None:
         if file.level == 0:
             rows = _keys_of(self.storage, self.task.bucket, (file,), self.vectors)
             self._mark(rows.select(key_columns(self.task.bucket)), rows.column(SEQUENCE))
         self.removed.append(file.record)
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
-    def _merge(self, files: Sequence[DataFile]) -> None:
+    def _merge(self, files: Sequence[PaimonDataFile]) -> None:
         """Merge overlapping files into new ones on the output level; retracts end here, as vectors are on."""
         bucket, sources = self.task.bucket, _oldest_first(files)
         rows = _keys_of(self.storage, bucket, sources, self.vectors)
@@ -112,7 +112,7 @@ class _Work:
         self.removed += [file.record for file in files]
         self.gone |= {file.name for file in files}
 
-    def _with_replaced(self, rows: pa.Table, sources: Sequence[DataFile]) -> pa.Table:
+    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> pa.Table:
         """Mark what level-0 rows replace below; with a sequence field, add those old rows to the contest."""
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
         rows = _lowest_level_only(rows, keys)
@@ -141,7 +141,7 @@ class _Work:
         lifted = sequences.to_numpy()[hit.wanted]
         if not len(lifted) or int(lifted.min()) > hit.file.max_sequence:
             return
-        reader = FileReader(self.storage, self.task.bucket, hit.file)
+        reader = PaimonFileReader(self.storage, self.task.bucket, hit.file)
         held = reader.read([SEQUENCE]).column(SEQUENCE).to_numpy()[hit.positions]
         newer = np.flatnonzero(held >= lifted)
         if len(newer):
@@ -151,15 +151,17 @@ class _Work:
                 f"than the level-0 rows that replace them, such as {_spelled(named)}"
             )
 
-    def _write(self, rows: pa.Table, winners: npt.NDArray[np.int64], sources: Sequence[DataFile]) -> None:
+    def _write(self, rows: pa.Table, winners: npt.NDArray[np.int64], sources: Sequence[PaimonDataFile]) -> None:
         picked = rows.select([_SOURCE, _POSITION]).take(winners)
         of_row = picked.column(_SOURCE).to_numpy()
         at = picked.column(_POSITION).to_numpy()
         opened = {
-            int(number): Source(FileReader(self.storage, self.task.bucket, sources[number]), at[of_row == number])
+            int(number): WantedRows(
+                PaimonFileReader(self.storage, self.task.bucket, sources[number]), at[of_row == number]
+            )
             for number in np.unique(of_row)
         }
-        writer = FileWriter(
+        writer = PaimonFileWriter(
             self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
         )
         chunks = gather(opened, of_row, columns=writer.columns, chunk_rows=writer.chunk_rows(self.task.target_bytes))
@@ -173,23 +175,25 @@ _RETRACTS = pa.array(RETRACT_KINDS, pa.int8())
 _ZERO = pa.scalar(0, pa.int32())
 
 
-def _numbered(bucket: Bucket, sources: Sequence[DataFile]) -> tuple[DataFile, ...]:
+def _numbered(bucket: Bucket, sources: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
     """The merged files first, as they are numbered already, then every other file of the bucket."""
     named = {file.name for file in sources}
     return (*sources, *(file for file in bucket.files if file.name not in named))
 
 
-def _oldest_first(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
+def _oldest_first(files: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
     return tuple(file for run in reversed(sorted_runs(files)) for file in run.files)
 
 
-def _keys_of(storage: Storage, bucket: Bucket, files: Sequence[DataFile], vectors: dict[str, BitMap64]) -> pa.Table:
+def _keys_of(
+    storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], vectors: dict[str, BitMap64]
+) -> pa.Table:
     """Key and order columns of the live rows of `files`, each with its source number, position and level."""
     order = [by.column for by in sequence_order(bucket.schemas.current)]
     names = [*key_columns(bucket), *order, KIND]
     parts = []
     for number, file in enumerate(files):
-        rows = FileReader(storage, bucket, file).read(names)
+        rows = PaimonFileReader(storage, bucket, file).read(names)
         rows = _placed(rows, np.arange(rows.num_rows), source=number, level=file.level)
         if marked := vectors.get(file.name):
             rows = rows.filter(pa.array(~mask(marked, rows.num_rows)))
@@ -229,7 +233,7 @@ def _old_rows(storage: Storage, bucket: Bucket, hit: Hits, *, source: int) -> pa
     order = [by.column for by in sequence_order(bucket.schemas.current)]
     names = [*key_columns(bucket), *order, KIND]
     at = np.sort(hit.positions)
-    rows = pa.concat_tables(FileReader(storage, bucket, hit.file).taken(names, at))
+    rows = pa.concat_tables(PaimonFileReader(storage, bucket, hit.file).taken(names, at))
     return _placed(rows, at, source=source, level=hit.file.level)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
-from nightkeep.formats.paimon.metadata.snapshot import DataFile
+from nightkeep.formats.paimon.metadata.snapshot import PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
-from nightkeep.formats.paimon.rewrite.levels import Pick, Rules
+from nightkeep.formats.paimon.rewrite.levels import CompactionPick, CompactionRules
 
 
 class StepKind(Enum):
@@ -29,15 +29,17 @@ class StepKind(Enum):
 @dataclass(frozen=True, slots=True)
 class Step:
     kind: StepKind
-    files: tuple[DataFile, ...]
+    files: tuple[PaimonDataFile, ...]
 
 
-def steps(found: Pick, rules: Rules, *, top: int, key_types: Sequence[PaimonType]) -> tuple[Step, ...]:
+def steps(
+    found: CompactionPick, rules: CompactionRules, *, top: int, key_types: Sequence[PaimonType]
+) -> tuple[Step, ...]:
     """What MergeTreeCompactTask does with each file, in key order; files that stay as they are do not appear."""
     if found.one_by_one:
         return tuple(Step(StepKind.MERGE, (file,)) for file in found.files)
     result: list[Step] = []
-    waiting: list[tuple[tuple[DataFile, ...], ...]] = []
+    waiting: list[tuple[tuple[PaimonDataFile, ...], ...]] = []
     for section in sections(found.files, key_types):
         if len(section) > 1:
             waiting.append(section)
@@ -52,7 +54,13 @@ def steps(found: Pick, rules: Rules, *, top: int, key_types: Sequence[PaimonType
     return tuple(result + _flush(waiting, found, rules, top=top))
 
 
-def _flush(waiting: Sequence[tuple[tuple[DataFile, ...], ...]], found: Pick, rules: Rules, *, top: int) -> list[Step]:
+def _flush(
+    waiting: Sequence[tuple[tuple[PaimonDataFile, ...], ...]],
+    found: CompactionPick,
+    rules: CompactionRules,
+    *,
+    top: int,
+) -> list[Step]:
     if not waiting:
         return []
     if len(waiting) == 1 and len(waiting[0]) == 1:
@@ -61,7 +69,7 @@ def _flush(waiting: Sequence[tuple[tuple[DataFile, ...], ...]], found: Pick, rul
     return [Step(StepKind.MERGE, files)]
 
 
-def _lift(file: DataFile, found: Pick, rules: Rules, *, top: int) -> list[Step]:
+def _lift(file: PaimonDataFile, found: CompactionPick, rules: CompactionRules, *, top: int) -> list[Step]:
     if found.output_level == top and file.deletes_unknown_or_some:
         return [Step(StepKind.MERGE, (file,))]
     if file.level == found.output_level:
@@ -69,7 +77,7 @@ def _lift(file: DataFile, found: Pick, rules: Rules, *, top: int) -> list[Step]:
     return [Step(StepKind.MERGE if _must_rewrite(file, found, rules, top=top) else StepKind.UPGRADE, (file,))]
 
 
-def _must_rewrite(file: DataFile, found: Pick, rules: Rules, *, top: int) -> bool:
+def _must_rewrite(file: PaimonDataFile, found: CompactionPick, rules: CompactionRules, *, top: int) -> bool:
     if file.level != 0:
         return False
     formats = rules.formats + rules.formats[-1:] * (found.output_level + 1 - len(rules.formats))
@@ -80,12 +88,12 @@ def _must_rewrite(file: DataFile, found: Pick, rules: Rules, *, top: int) -> boo
 
 
 def sections(
-    files: Sequence[DataFile], key_types: Sequence[PaimonType]
-) -> tuple[tuple[tuple[DataFile, ...], ...], ...]:
+    files: Sequence[PaimonDataFile], key_types: Sequence[PaimonType]
+) -> tuple[tuple[tuple[PaimonDataFile, ...], ...], ...]:
     """Key-disjoint sections, each of as few sorted runs as possible (IntervalPartition.java)."""
     low = {file.name: sort_key(file.min_key, key_types) for file in files}
     high = {file.name: sort_key(file.max_key, key_types) for file in files}
-    found: list[list[DataFile]] = []
+    found: list[list[PaimonDataFile]] = []
     bound = None
     for file in sorted(files, key=lambda f: (low[f.name], high[f.name])):
         if bound is None or low[file.name] > bound:
@@ -97,9 +105,9 @@ def sections(
 
 
 def _section_runs(
-    files: Sequence[DataFile], low: dict[str, SortKey], high: dict[str, SortKey]
-) -> tuple[tuple[DataFile, ...], ...]:
-    runs: list[list[DataFile]] = []
+    files: Sequence[PaimonDataFile], low: dict[str, SortKey], high: dict[str, SortKey]
+) -> tuple[tuple[PaimonDataFile, ...], ...]:
+    runs: list[list[PaimonDataFile]] = []
     ends: list[tuple[SortKey, int]] = []
     for file in files:
         if ends and low[file.name] > ends[0][0]:

@@ -8,8 +8,8 @@ from nightkeep.formats.paimon.data.write import wall_clock_ms
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.levels import (
-    Pick,
-    Rules,
+    CompactionPick,
+    CompactionRules,
     max_level,
     pick,
     pick_full,
@@ -24,7 +24,7 @@ from nightkeep.protocol import Work
 def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
     """ForceUpLevel0Compaction for one bucket, or the full compaction that `request.full` asks for."""
     schema = snapshot.schema
-    rules = Rules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
+    rules = CompactionRules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
     # Files' creation times, which the pick compares with, are local wall time.
     now_ms = wall_clock_ms(request.now_ms)
     found = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
@@ -53,14 +53,14 @@ def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
     return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
 
 
-def _reason(found: Pick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
+def _reason(found: CompactionPick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
     merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
     kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
     how = "full rows of replaced keys (sequence.field)" if values_needed else "key-only lookup"
     return f"{found.reason}; to level {found.output_level}: {merged} files merged, {kept} upgraded in place; {how}"
 
 
-def _estimate(bucket: Bucket, found: Pick, todo: tuple[Step, ...]) -> Estimate:
+def _estimate(bucket: Bucket, found: CompactionPick, todo: tuple[Step, ...]) -> Estimate:
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
     upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
     deeper = sum(file.bytes for file in bucket.files if file.level > found.output_level)

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.paimon.metadata.schema import Field, TableSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, Schemas
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot, evolves
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
@@ -32,13 +32,13 @@ _NANOSECOND_PRECISION = 7
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class PaimonStoredFile:
     """A data file to read: `number` names it in positions, `unit` is the place of its bucket among the units."""
 
     number: int
     unit: int
     bucket: Bucket
-    file: DataFile
+    file: PaimonDataFile
 
     @property
     def path(self) -> str:
@@ -56,14 +56,16 @@ def is_finer_than_spark(kind: PaimonType) -> bool:
     return kind.root in _TIMESTAMPS and (kind.precision or 0) >= _NANOSECOND_PRECISION
 
 
-def stored_rows(spark: SparkSession, storage: Storage, schemas: Schemas, files: Sequence[StoredFile]) -> DataFrame:
+def stored_rows(
+    spark: SparkSession, storage: Storage, schemas: Schemas, files: Sequence[PaimonStoredFile]
+) -> DataFrame:
     """Every stored row of `files`, those that vectors hide included.
 
     Columns: `unit`, `level`, `newest` (the file's highest sequence number), `position` (file and row as one long),
     `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`.
     """
     fine = {f.name for f in schemas.current.fields if is_finer_than_spark(f.type)}
-    groups: defaultdict[tuple[int, frozenset[str]], list[StoredFile]] = defaultdict(list)
+    groups: defaultdict[tuple[int, frozenset[str]], list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
         nanos = _stored_as_nanoseconds(storage, file) if fine else frozenset[str]()
         groups[(file.file.schema_id, nanos)].append(file)
@@ -91,7 +93,7 @@ class _Reader:
     schema_id: int
     nanos: frozenset[str]
 
-    def read(self, files: Sequence[StoredFile]) -> DataFrame:
+    def read(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         keys = [self._key(i, name) for i, name in enumerate(self.schemas.current.trimmed_keys)]
         values = [self._value(i, field) for i, field in enumerate(self.schemas.current.fields)]
         rows = self.spark.read.schema(self._stored_schema()).parquet(*self._locations(files)).select(
@@ -108,10 +110,10 @@ class _Reader:
             *(column(i) for i in range(len(values))),
         )  # fmt: skip
 
-    def _locations(self, files: Sequence[StoredFile]) -> list[str]:
+    def _locations(self, files: Sequence[PaimonStoredFile]) -> list[str]:
         return [location(self.storage.root, file.path) for file in files]
 
-    def _described(self, files: Sequence[StoredFile]) -> DataFrame:
+    def _described(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         # Spark gives file names as URIs spell them.
         table = pa.table({
             "file_name": [quote(f.file.name, safe="!$&'()*+,;=:@") for f in files],
@@ -132,7 +134,7 @@ class _Reader:
             *(T.StructField(f.name, self._stored_type(f)) for f in written.fields),
         ])  # fmt: skip
 
-    def _stored_type(self, field: Field, prefix: str = "") -> T.DataType:
+    def _stored_type(self, field: PaimonField, prefix: str = "") -> T.DataType:
         if prefix + field.name in self.nanos:
             return T.LongType()
         # INT96 has an instant's type in Spark; in UTC its microseconds are those of the local time.
@@ -142,10 +144,10 @@ class _Reader:
         field = self.schemas.current.field(name)
         return comparable(self._read(field, KEY_PREFIX), spark_type(field.type)).alias(f"k{position}")
 
-    def _value(self, position: int, field: Field) -> Column:
+    def _value(self, position: int, field: PaimonField) -> Column:
         return self._read(field).alias(column(position))
 
-    def _read(self, field: Field, prefix: str = "") -> Column:
+    def _read(self, field: PaimonField, prefix: str = "") -> Column:
         """The column as the current schema has it; nulls where the file is older than the column."""
         held = self._held(field)
         if held is None:
@@ -155,7 +157,7 @@ class _Reader:
             stored = F.timestamp_micros(_divided_down(stored))
         return stored.cast(spark_type(field.type))
 
-    def _held(self, field: Field) -> Field | None:
+    def _held(self, field: PaimonField) -> PaimonField | None:
         """The field of the file's own schema with the same id, once its change of type is one we vouch for."""
         held = next((f for f in self._written().fields if f.id == field.id), None)
         if held is not None and held.type.root is not field.type.root and evolves(held.type, field.type) is None:
@@ -166,7 +168,7 @@ class _Reader:
             )
         return held
 
-    def _written(self) -> TableSchema:
+    def _written(self) -> PaimonSchema:
         if self.schema_id not in self.schemas.by_id:
             raise CorruptMetadata(
                 f"schema {self.schema_id}", f"one of schemas {sorted(self.schemas.by_id)}", "none of that id"
@@ -178,7 +180,7 @@ def _divided_down(nanos: Column) -> Column:
     return F.call_function("div", nanos - F.pmod(nanos, F.lit(1000)), F.lit(1000))
 
 
-def _stored_as_nanoseconds(storage: Storage, file: StoredFile) -> frozenset[str]:
+def _stored_as_nanoseconds(storage: Storage, file: PaimonStoredFile) -> frozenset[str]:
     """Columns that the file stores as INT64 nanoseconds, as Arrow does, and not as INT96, as Java does."""
     with storage.open(file.path) as source, pq.ParquetFile(source) as parquet:
         columns = map(parquet.schema.column, range(len(parquet.schema.names)))

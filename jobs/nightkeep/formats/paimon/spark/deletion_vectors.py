@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from nightkeep.formats.paimon.deletes.vectors import decode_vector
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
-from nightkeep.formats.paimon.spark.data_files import ROW_BITS, StoredFile
+from nightkeep.formats.paimon.spark.data_files import ROW_BITS, PaimonStoredFile
 from nightkeep.storage import Storage
 
 BROADCAST_POSITIONS = 1 << 22
@@ -34,9 +34,11 @@ class _IndexFile:
     vectors: tuple[tuple[int, VectorRange], ...]
 
 
-def without_deleted(spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
+def without_deleted(
+    spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[PaimonStoredFile]
+) -> DataFrame:
     """`rows` of `files` whose `position` no vector deletes."""
-    by_unit: defaultdict[int, list[StoredFile]] = defaultdict(list)
+    by_unit: defaultdict[int, list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
         by_unit[file.unit].append(file)
     indexes = [index for held in by_unit.values() if (index := _index_file(storage, held))]
@@ -50,7 +52,7 @@ def without_deleted(spark: SparkSession, storage: Storage, rows: DataFrame, file
     return rows.join(deleted, on="position", how="left_anti")
 
 
-def _index_file(storage: Storage, files: Sequence[StoredFile]) -> _IndexFile | None:
+def _index_file(storage: Storage, files: Sequence[PaimonStoredFile]) -> _IndexFile | None:
     """The vector file of one bucket, or None if it deletes no row of these files."""
     bucket = files[0].bucket
     numbers = {file.file.name: file.number for file in files}

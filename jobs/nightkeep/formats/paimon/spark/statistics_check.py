@@ -11,17 +11,17 @@ from pyspark.sql import functions as F
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
-from nightkeep.formats.paimon.metadata.schema import Field
+from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Schemas
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
-from nightkeep.formats.paimon.spark.data_files import ROW_BITS, StoredFile
+from nightkeep.formats.paimon.spark.data_files import ROW_BITS, PaimonStoredFile
 from nightkeep.spark.view import column
 
 _NANOS_OF_MICRO = 1000
 
 
-def misstated(stored: DataFrame, schemas: Schemas, files: Sequence[StoredFile]) -> Mapping[int, int]:
+def misstated(stored: DataFrame, schemas: Schemas, files: Sequence[PaimonStoredFile]) -> Mapping[int, int]:
     """By place of the unit: columns of `files` with other nulls, or values outside the range, than is stated.
 
     `stored` has every stored row of `files`, as stored_rows gives them. A file whose sequence numbers are others
@@ -47,7 +47,7 @@ def _span(value: Column, name: str) -> tuple[Column, Column, Column]:
     return F.min(value).alias(f"{name}_min"), F.max(value).alias(f"{name}_max"), F.count(value).alias(f"{name}_some")
 
 
-def _faults(values: Mapping[str, Any], schemas: Schemas, file: StoredFile) -> Iterator[str]:
+def _faults(values: Mapping[str, Any], schemas: Schemas, file: PaimonStoredFile) -> Iterator[str]:
     stated = (file.file.min_sequence, file.file.max_sequence)
     if (values["sequence_min"].as_py(), values["sequence_max"].as_py()) != stated:
         yield "sequence"
@@ -67,7 +67,7 @@ def _faults(values: Mapping[str, Any], schemas: Schemas, file: StoredFile) -> It
             yield field.name
 
 
-def _stated(fields: Sequence[Field], stats: Record) -> Iterator[tuple[Field, Value, Value, int | None]]:
+def _stated(fields: Sequence[PaimonField], stats: Record) -> Iterator[tuple[PaimonField, Value, Value, int | None]]:
     types = [field.type for field in fields]
     lows, highs = (decode_row(stats[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
     nulls = stats["_NULL_COUNTS"] or [None] * len(fields)

@@ -16,12 +16,19 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.features import refuse_schema
-from nightkeep.formats.paimon.metadata.schema import TableSchema, option_bool
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, DataFile, PaimonSnapshot, Schemas, load, read_schemas
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
+from nightkeep.formats.paimon.metadata.snapshot import (
+    Bucket,
+    PaimonDataFile,
+    PaimonSnapshot,
+    Schemas,
+    load,
+    read_schemas,
+)
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
-    StoredFile,
+    PaimonStoredFile,
     is_finer_than_spark,
     spark_type,
     stored_rows,
@@ -29,13 +36,13 @@ from nightkeep.formats.paimon.spark.data_files import (
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.view import Side, UnitState, Version, column, comparable, connect
+from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparable, connect
 from nightkeep.storage import open_storage
 
 
-def open_table(address: Address, spark: SparkSession) -> PaimonRelation:
+def open_table(address: Address, spark: SparkSession) -> PaimonView:
     """The table as its latest schema has it. Raises RefusedTable for what Spark's readers cannot stand in for."""
-    relation = PaimonRelation(address, spark)
+    relation = PaimonView(address, spark)
     refuse_schema(address.name, relation.table)
     if not relation.table.primary_keys:
         raise RefusedTable(address.name, "it has no primary key", "only tables with keys are read back in Spark")
@@ -49,7 +56,7 @@ def open_table(address: Address, spark: SparkSession) -> PaimonRelation:
     return relation
 
 
-class PaimonRelation:
+class PaimonView:
     """A table with a primary key; a unit is a bucket. Versions are read once and kept."""
 
     compares_with_parent: Final = False
@@ -64,7 +71,7 @@ class PaimonRelation:
         self._snapshots: dict[int, PaimonSnapshot] = {}
 
     @property
-    def table(self) -> TableSchema:
+    def table(self) -> PaimonSchema:
         return self._schemas.current
 
     @property
@@ -91,7 +98,7 @@ class PaimonRelation:
             raise MissingFile(f"{self._storage.root}/snapshot", "a snapshot of a Paimon table", "none")
         return found[-1]
 
-    def version(self, number: int) -> Version | None:
+    def version(self, number: int) -> TableVersion | None:
         name = f"snapshot/snapshot-{number}"
         if not self._storage.exists(name):
             return None
@@ -99,7 +106,7 @@ class PaimonRelation:
         self._snapshots[number] = snapshot
         kind = str(snapshot.raw["commitKind"])
         named = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in snapshot.delta_entries}
-        return Version(
+        return TableVersion(
             number=number,
             parent=number - 1,
             author=str(snapshot.raw["commitUser"]),
@@ -139,7 +146,7 @@ class PaimonRelation:
             for file in held[key].files
             if file.level > 0 and _written(file) not in known
         ]
-        files = [StoredFile(number, *found) for number, found in enumerate(fresh)]
+        files = [PaimonStoredFile(number, *found) for number, found in enumerate(fresh)]
         if not files:
             return {}
         stored = stored_rows(self._spark, self._storage, self._schemas, files)
@@ -201,22 +208,22 @@ class PaimonRelation:
         return ranked.where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS))
 
 
-def _sequence_fields(schema: TableSchema) -> tuple[str, ...]:
+def _sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
     listed = schema.options.get("sequence.field", "")
     return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[StoredFile]:
+def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[PaimonStoredFile]:
     shown = [
         (place, bucket, file)
         for place, bucket in buckets
         for file in bucket.files
         if file.name not in side.without and (side.view is View.MERGED or file.level > 0)
     ]
-    return [StoredFile(number, *found) for number, found in enumerate(shown)]
+    return [PaimonStoredFile(number, *found) for number, found in enumerate(shown)]
 
 
-def _written(file: DataFile) -> Mapping[str, object]:
+def _written(file: PaimonDataFile) -> Mapping[str, object]:
     """What metadata says of a file wherever it is: lifting one changes its level alone."""
     return {key: value for key, value in file.record.items() if key != "_LEVEL"}
 
