@@ -31,7 +31,7 @@ EDGES = {
     "kernels": "model",
     "encodings": "errors kernels limits",
     "clustering": "errors kernels model protocol reports sql_text storage",
-    "gate": "",
+    "gate": "kernels model storage",
     "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql_text storage",
     "spark": "errors formats model reports storage tasks",
     "stages": "errors kernels model protocol sql_text tasks",
@@ -101,7 +101,7 @@ SHARED_WITH_THE_CHECK = {
 """What the check after publishing imports of formats beyond their metadata, each with the reason. No kernel is."""
 
 ON_SPARK = re.compile(
-    r"nightkeep\.(spark\.(session|package|exchange|view)|retention\.orphans\.spark_sets"
+    r"nightkeep\.(spark\.(session|package|exchange|view|stored_files)|retention\.orphans\.spark_sets"
     r"|checking\.(check|content_check|diff|expectations|unit_fingerprints)"
     r"|formats\.\w+\.spark\.\w+)"
 )

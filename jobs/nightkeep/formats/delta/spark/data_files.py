@@ -13,32 +13,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
-from nightkeep.spark.view import column, location, spelling, spelt, told
+from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed
+from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 """What delta-spark calls the two columns of row tracking."""
-ROW_BITS = 40
 _KEPT = "nightkeep-kept"
-
-
-@dataclass(frozen=True, slots=True)
-class DeltaStoredFile:
-    """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
-
-    number: int
-    unit: int
-    file: DeltaDataFile
-
-    @property
-    def partition(self) -> Mapping[str, str | None]:
-        """Values as the log has them, by physical name."""
-        values = self.file.raw["partitionValues"]
-        assert isinstance(values, Mapping)
-        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +93,7 @@ class DeltaStoredRows:
 
 
 def stored_rows(
-    spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[DeltaStoredFile]
+    spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> DeltaStoredRows:
     """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
     schema = columns.stored()
@@ -123,29 +106,15 @@ def stored_rows(
         metadata["row_index"].alias("row_index"),
         *(read[quoted(name)].alias(alias) for name, alias in values.items()),
     )
-    described, partition = _described(spark, columns, files, _spellings(read, storage.root, files))
+    paths = listed_paths(read, ((storage.root, file.file.name) for file in files))
+    described, partition = _described(spark, columns, files, paths)
     joined = placed.join(F.broadcast(described), on="file_path", how="inner")
     position = packed(F.col("file_number"), F.col("row_index")).alias("position")
     return DeltaStoredRows(columns, joined.select("*", position), {**values, **partition})
 
 
-def packed(file: Column, row: Column) -> Column:
-    """A file's number and a row's ordinal as one long: what Spark joins on cheapest."""
-    return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
-
-
-def _spellings(read: DataFrame, root: str, files: Sequence[DeltaStoredFile]) -> list[str]:
-    """The files' paths as `_metadata.file_path` spells them."""
-    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
-    names = [spelling(root, file.file.name) for file in files]
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
-    return [found[name] for name in names]
-
-
 def _described(
-    spark: SparkSession, columns: DeltaColumns, files: Sequence[DeltaStoredFile], paths: Sequence[str]
+    spark: SparkSession, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]], paths: Sequence[str]
 ) -> tuple[DataFrame, Mapping[str, str]]:
     """A row per file, with partition values typed by Spark's casts of text, and these columns by physical name."""
     fields = [field for field in columns.table.fields if field.name in columns.partition]
@@ -156,12 +125,16 @@ def _described(
         "unit": pa.array([f.unit for f in files], pa.int32()),
         "base_row_id": pa.array([f.file.raw.get("baseRowId") for f in files], pa.int64()),
         "default_commit_version": pa.array([f.file.raw.get("defaultRowCommitVersion") for f in files], pa.int64()),
-        **{alias: pa.array([_text(file, name) for file in files], pa.string()) for name, alias in names.items()},
+        **{alias: pa.array([_text(file.file, name) for file in files], pa.string()) for name, alias in names.items()},
     })  # fmt: skip
     typed = {names[columns.physical(f)]: F.col(names[columns.physical(f)]).cast(f.dataType) for f in fields}
     return spark.createDataFrame(table).withColumns(typed), names
 
 
-def _text(file: DeltaStoredFile, physical: str) -> str | None:
+def _text(file: DeltaDataFile, physical: str) -> str | None:
     """Empty text is null, whatever the type (PROTOCOL.md, "Partition Value Serialization")."""
-    return file.partition.get(physical) or None
+    values = file.raw["partitionValues"]
+    assert isinstance(values, Mapping)
+    text = values.get(physical)
+    assert text is None or isinstance(text, str)
+    return text or None

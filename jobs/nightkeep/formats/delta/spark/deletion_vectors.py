@@ -5,40 +5,29 @@ The codec is the one thing the second opinion shares with the first: a vector's 
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.spark.data_files import ROW_BITS, DeltaStoredFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, StoredFile, broadcast_few, decoded_positions
 from nightkeep.storage import Storage
-
-BROADCAST_POSITIONS = 1 << 22
-"""Up to here the positions are sent to every executor (16 bytes each, 64 MiB); above, the rows are shuffled."""
 
 
 def without_deleted(
-    spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[DeltaStoredFile]
+    spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> DataFrame:
     """`rows` of `files` whose `position` no vector deletes."""
     vectored = [file for file in files if file.file.vector is not None]
     if not vectored:
         return rows
-    pickled = [pickle.dumps((storage, file.number, file.file)) for file in vectored]
-    table = pa.table({"pickled": pa.array(pickled, pa.binary())})
-    deleted = spark.createDataFrame(table).mapInArrow(_decoded, "position long")
-    if sum(file.file.deleted_rows for file in vectored) <= BROADCAST_POSITIONS:
-        deleted = F.broadcast(deleted)
-    return rows.join(deleted, on="position", how="left_anti")
+    deleted = decoded_positions(spark, [(storage, file.number, file.file) for file in vectored], _decoded)
+    count = sum(file.file.deleted_rows for file in vectored)
+    return rows.join(broadcast_few(deleted, count, BROADCAST_POSITIONS), on="position", how="left_anti")
 
 
-def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for pickled in batch.column("pickled"):
-            storage, number, file = pickle.loads(pickled.as_py())
-            ordinals = np.asarray(read_vector(storage, file).to_array(), np.int64)
-            yield pa.record_batch([pa.array(ordinals | np.int64(number << ROW_BITS))], ["position"])
+def _decoded(source: tuple[Storage, int, DeltaDataFile]) -> Iterator[tuple[int, BitMap64]]:
+    storage, number, file = source
+    yield number, read_vector(storage, file)

@@ -15,9 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.formats.delta.spark.data_files import DeltaStoredFile, DeltaStoredRows, stored_rows
+from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.spark.data_files import DeltaStoredRows, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
 from nightkeep.formats.delta.spark.schema import DeltaColumns, quoted
+from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
 _ORDERED = (
@@ -40,7 +42,7 @@ class _Leaf:
 
 
 def misstated(
-    spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[DeltaStoredFile]
+    spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> Mapping[int, int]:
     """By place of the unit: columns of `files`, all of which have statistics, for which these do not hold.
 
@@ -102,7 +104,7 @@ def _is_wrong(leaf: _Leaf, place: int) -> Column:
     return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
 
-def _stated(spark: SparkSession, files: Sequence[DeltaStoredFile], leaves: Sequence[_Leaf]) -> DataFrame:
+def _stated(spark: SparkSession, files: Sequence[StoredFile[DeltaDataFile]], leaves: Sequence[_Leaf]) -> DataFrame:
     """A row per file: its numbers, and `stated`, its statistics."""
     counted = _nested({leaf.path: T.LongType() for leaf in leaves})
     ordered = _nested({leaf.path: leaf.kind for leaf in leaves if isinstance(leaf.kind, _ORDERED)})

@@ -20,12 +20,13 @@ from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import commit_name
 from nightkeep.formats.delta.metadata.partition import key_text, typed
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, load
-from nightkeep.formats.delta.spark.data_files import Compared, DeltaStoredFile, stored_rows
+from nightkeep.formats.delta.spark.data_files import Compared, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
 from nightkeep.formats.delta.spark.schema import DeltaColumns
 from nightkeep.formats.delta.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.view import Side, TableVersion, UnitState, column, connect
+from nightkeep.spark.stored_files import StoredFile, no_rows, numbered
+from nightkeep.spark.view import Side, TableVersion, UnitState, connect
 from nightkeep.storage import open_storage
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
@@ -101,9 +102,9 @@ class DeltaView:
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         snapshot = self._snapshots[side.version]
         files = _numbered(snapshot, units)
-        values = [value.alias(name) for name, value in payload.items()]
         if not files:
-            return self._nothing().select("unit", F.expr("true").alias("sound"), *values)
+            return no_rows(self._spark, self.schema, payload)
+        values = [value.alias(name) for name, value in payload.items()]
         stored = stored_rows(self._spark, self._storage, DeltaColumns.of(snapshot), files)
         named = stored.without(side.deleted).select("unit", "position", *stored.compared(self._compared))
         live = without_deleted(self._spark, self._storage, named.select("unit", "position", *values), files)
@@ -138,10 +139,6 @@ class DeltaView:
         except MissingFile:
             return None
         return _rows([file for unit in self._snapshot(number - 1).units for file in unit.files])
-
-    def _nothing(self) -> DataFrame:
-        fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(self.schema.fields)]
-        return self._spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
 
 
 def _author(snapshot: DeltaSnapshot) -> str:
@@ -209,7 +206,5 @@ def _rows(files: Sequence[DeltaDataFile]) -> int | None:
     return sum(known) - sum(file.deleted_rows for file in files) if len(known) == len(counts) else None
 
 
-def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[DeltaStoredFile]:
-    held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
-    files = [(place, file) for place, unit in held for file in unit.files]
-    return [DeltaStoredFile(number, *found) for number, found in enumerate(files)]
+def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[StoredFile[DeltaDataFile]]:
+    return numbered((place, snapshot.by_key[key].files) for place, key in enumerate(units) if key in snapshot.by_key)

@@ -17,7 +17,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.errors import MissingFile
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
@@ -35,21 +34,12 @@ from nightkeep.formats.iceberg.spark.schema import (
     typed,
     values_array,
 )
-from nightkeep.spark.view import column, location, spelling, spelt, told
+from nightkeep.spark.stored_files import StoredFile, listed_paths, packed
+from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
-ROW_BITS: Final = 40
 _READING: Final[Mapping[str, str]] = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """Dates before the Gregorian calendar are as they are: no writer of Iceberg had them otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class IcebergStoredFile:
-    """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
-
-    number: int
-    unit: int
-    file: ContentFile
 
 
 @dataclass(frozen=True)
@@ -143,21 +133,21 @@ def compared_schema(schema: IcebergSchema, *, tracks: bool) -> T.StructType:
 
 
 def stored_rows(
-    spark: SparkSession, storage: Storage, columns: IcebergColumns, files: Sequence[IcebergStoredFile]
+    spark: SparkSession, storage: Storage, columns: IcebergColumns, files: Sequence[StoredFile[ContentFile]]
 ) -> IcebergStoredRows:
     """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
     frames = [_group(spark, columns, group) for group in alike(storage, columns, files)]
     frame = reduce(DataFrame.unionByName, frames)
-    position = F.shiftleft(F.col("file_number").cast("long"), ROW_BITS).bitwiseOR(F.col("row_index"))
+    position = packed(F.col("file_number"), F.col("row_index"))
     return IcebergStoredRows(columns, frame.withColumn("position", position))
 
 
 def alike(
-    storage: Storage, columns: IcebergColumns, files: Sequence[IcebergStoredFile]
-) -> Iterable[Sequence[tuple[IcebergStoredFile, FileShape]]]:
+    storage: Storage, columns: IcebergColumns, files: Sequence[StoredFile[ContentFile]]
+) -> Iterable[Sequence[tuple[StoredFile[ContentFile], FileShape]]]:
     """Files with their shapes, in groups that are read at once: of all with ids, and of those with the same names."""
     found = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
-    groups: dict[object, list[tuple[IcebergStoredFile, FileShape]]] = {}
+    groups: dict[object, list[tuple[StoredFile[ContentFile], FileShape]]] = {}
     for pair in zip(files, found, strict=True):
         names = pair[1].names
         groups.setdefault(None if names is None else frozenset(names.items()), []).append(pair)
@@ -184,11 +174,11 @@ def read_files(
             for told, field in zip(wanted.fields, fields, strict=True)
         ),
     )
-    return placed, _spellings(read, files)
+    return placed, listed_paths(read, ((root_of(file.path), file.name) for file in files))
 
 
 def _group(
-    spark: SparkSession, columns: IcebergColumns, group: Sequence[tuple[IcebergStoredFile, FileShape]]
+    spark: SparkSession, columns: IcebergColumns, group: Sequence[tuple[StoredFile[ContentFile], FileShape]]
 ) -> DataFrame:
     """Files of which all have ids, or all the same names."""
     files, names = [file for file, _ in group], group[0][1].names
@@ -196,20 +186,10 @@ def _group(
     return read.join(F.broadcast(_described(spark, columns, group, paths)), on="file_path", how="inner")
 
 
-def _spellings(read: DataFrame, files: Sequence[ContentFile]) -> list[str]:
-    """The files' paths as `_metadata.file_path` spells them."""
-    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
-    names = [spelling(root_of(file.path), file.name) for file in files]
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
-    return [found[name] for name in names]
-
-
 def _described(
     spark: SparkSession,
     columns: IcebergColumns,
-    group: Sequence[tuple[IcebergStoredFile, FileShape]],
+    group: Sequence[tuple[StoredFile[ContentFile], FileShape]],
     paths: Sequence[str],
 ) -> DataFrame:
     """A row per file with what its manifest says, and values of its partition."""

@@ -6,7 +6,6 @@ the rewrite have their own ideas of it.
 
 from __future__ import annotations
 
-import pickle
 import struct
 import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from functools import reduce
 from operator import and_
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.types import LongType, NestedField, StringType
 from pyroaring import BitMap64
@@ -26,8 +24,9 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.features import refuse_keys
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
-from nightkeep.formats.iceberg.spark.data_files import ROW_BITS, IcebergStoredFile, IcebergStoredRows, read_files
+from nightkeep.formats.iceberg.spark.data_files import IcebergStoredRows, read_files
 from nightkeep.formats.iceberg.spark.schema import stored_name
+from nightkeep.spark.stored_files import StoredFile, broadcast_few, decoded_positions, packed
 from nightkeep.storage import Storage
 
 PATH: Final = NestedField(2147483546, "file_path", StringType())
@@ -112,7 +111,7 @@ class Deleting:
     spark: SparkSession
     storage: Storage
     schema: IcebergSchema
-    files: Sequence[IcebergStoredFile]
+    files: Sequence[StoredFile[ContentFile]]
     deletes: Deletes
 
     def live(self, rows: DataFrame) -> DataFrame:
@@ -132,10 +131,10 @@ class Deleting:
         held = [(file, each) for file, each in found if each and each.sequence_number >= file.file.sequence_number]
         if not held:
             return None
-        pickled = [pickle.dumps((self.storage, file.number, vector)) for file, vector in held]
-        table = pa.table({"pickled": pa.array(pickled, pa.binary())})
-        deleted = self.spark.createDataFrame(table).mapInArrow(_decoded, "position long")
-        return _sized(deleted, sum(vector.rows for _, vector in held))
+        deleted = decoded_positions(
+            self.spark, [(self.storage, file.number, vector) for file, vector in held], _decoded
+        )
+        return broadcast_few(deleted, sum(vector.rows for _, vector in held), BROADCAST_ROWS)
 
     def _file_positions(self) -> DataFrame | None:
         """Of position delete files: those at least as new as the data file, of its partition, and no vector's."""
@@ -158,8 +157,8 @@ class Deleting:
         told = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
         aimed = told.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
         holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
-        position = F.shiftleft(F.col("number"), ROW_BITS).bitwiseOR(F.col(stored_name(POSITION)))
-        return _sized(aimed.where(holds).select(position.alias("position")), sum(file.rows for file in files))
+        position = packed(F.col("number"), F.col(stored_name(POSITION))).alias("position")
+        return broadcast_few(aimed.where(holds).select(position), sum(file.rows for file in files), BROADCAST_ROWS)
 
     def _without_keys(
         self, rows: DataFrame, numbers: Sequence[int], files: Sequence[tuple[int | None, ContentFile]], *, scoped: bool
@@ -178,22 +177,16 @@ class Deleting:
         equal = [F.col(key_name(field.field_id)).eqNullSafe(F.col(stored_name(field))) for field in fields]
         equal += [F.col("unit") == F.col("delete_unit")] if scoped else []
         condition = reduce(and_, [*equal, F.col("newest") > F.col("sequence")])
-        return rows.join(_sized(newest, sum(delete.rows for _, delete in files)), on=condition, how="left_anti")
-
-
-def _sized(deletes: DataFrame, rows: int) -> DataFrame:
-    return F.broadcast(deletes) if rows <= BROADCAST_ROWS else deletes
+        keys = broadcast_few(newest, sum(delete.rows for _, delete in files), BROADCAST_ROWS)
+        return rows.join(keys, on=condition, how="left_anti")
 
 
 _MAGIC: Final = bytes.fromhex("d1d33964")
 
 
-def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for pickled in batch.column("pickled"):
-            storage, number, vector = pickle.loads(pickled.as_py())
-            ordinals = np.asarray(_positions(storage, vector).to_array(), np.int64)
-            yield pa.record_batch([pa.array(ordinals | np.int64(number << ROW_BITS))], ["position"])
+def _decoded(source: tuple[Storage, int, ContentFile]) -> Iterator[tuple[int, BitMap64]]:
+    storage, number, vector = source
+    yield number, _positions(storage, vector)
 
 
 def _positions(storage: Storage, vector: ContentFile) -> BitMap64:

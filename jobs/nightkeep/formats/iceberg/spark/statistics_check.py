@@ -20,9 +20,10 @@ from pyspark.sql import functions as F
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
-from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, IcebergStoredFile, alike, read_files
+from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, alike, read_files
 from nightkeep.formats.iceberg.spark.deletes import PATH, POSITION
 from nightkeep.formats.iceberg.spark.schema import Names, leaves, typed, values_array
+from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
 _COUNTS: Final = {"value_counts": "values", "null_value_counts": "nulls", "nan_value_counts": "nans"}
@@ -30,8 +31,8 @@ _BOUNDS: Final = {"lower_bounds": "low", "upper_bounds": "high"}
 
 
 def misstated(
-    spark: SparkSession, storage: Storage, schema: IcebergSchema, files: Sequence[IcebergStoredFile],
-    deletes: Sequence[IcebergStoredFile],
+    spark: SparkSession, storage: Storage, schema: IcebergSchema, files: Sequence[StoredFile[ContentFile]],
+    deletes: Sequence[StoredFile[ContentFile]],
 ) -> Mapping[int, int]:  # fmt: skip
     """By place of the unit: columns of data files and of position delete files for which statistics do not hold.
 
@@ -103,7 +104,7 @@ class _Leaf:
 
 
 def _wrong(
-    spark: SparkSession, files: Sequence[IcebergStoredFile], fields: Sequence[NestedField], names: Names | None
+    spark: SparkSession, files: Sequence[StoredFile[ContentFile]], fields: Sequence[NestedField], names: Names | None
 ) -> Mapping[int, int]:
     """How many columns of their files are misstated, by place of the unit."""
     told = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
@@ -121,7 +122,7 @@ def _wrong(
 
 
 def _stated(
-    spark: SparkSession, files: Sequence[IcebergStoredFile], paths: Sequence[str], told: Sequence[_Leaf]
+    spark: SparkSession, files: Sequence[StoredFile[ContentFile]], paths: Sequence[str], told: Sequence[_Leaf]
 ) -> DataFrame:
     held = [file.file for file in files]
     table = pa.table({

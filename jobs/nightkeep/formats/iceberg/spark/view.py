@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
@@ -20,7 +19,7 @@ from nightkeep.formats.iceberg.metadata.partition import unit_key
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.metadata.table_metadata import digest_on_main, head
-from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, IcebergStoredFile, compared_schema, stored_rows
+from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, compared_schema, stored_rows
 from nightkeep.formats.iceberg.spark.deletes import (
     Deletes,
     Deleting,
@@ -31,7 +30,8 @@ from nightkeep.formats.iceberg.spark.deletes import (
 )
 from nightkeep.formats.iceberg.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.view import Side, TableVersion, UnitState, column, connect
+from nightkeep.spark.stored_files import StoredFile, no_rows, numbered
+from nightkeep.spark.view import Side, TableVersion, UnitState, connect
 
 _SETTINGS: Final[Mapping[str, str]] = {
     # Off by default in Spark; it changes nothing where the schema to read has no ids.
@@ -112,9 +112,9 @@ class IcebergView:
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         snapshot = self._snapshots[side.version]
         files = _numbered(snapshot, units)
-        values = [value.alias(name) for name, value in payload.items()]
         if not files:
-            return self._nothing().select("unit", F.expr("true").alias("sound"), *values)
+            return no_rows(self._spark, self.schema, payload)
+        values = [value.alias(name) for name, value in payload.items()]
         deletes = self._deletes(snapshot, units, files)
         columns = self._columns(deletes)
         stored = stored_rows(self._spark, self._handle.storage, columns, files)
@@ -135,7 +135,7 @@ class IcebergView:
         fresh = [file for file in _numbered(snapshot, units) if file.file.identity not in known]
         held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
         deletes = [
-            IcebergStoredFile(number, place, file)
+            StoredFile(number, place, file)
             for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
             if file.identity not in known and not file.is_vector
         ]
@@ -157,7 +157,7 @@ class IcebergView:
         return self._snapshots[number]
 
     def _deletes(
-        self, snapshot: IcebergSnapshot, units: Sequence[UnitKey], files: Sequence[IcebergStoredFile]
+        self, snapshot: IcebergSnapshot, units: Sequence[UnitKey], files: Sequence[StoredFile[ContentFile]]
     ) -> Deletes:
         places = {partition_of(each.file): each.unit for each in files}
         oldest = min(each.file.sequence_number for each in files)
@@ -196,10 +196,6 @@ class IcebergView:
             return int(told)
         before = self._snapshot(parent)
         return int(told) - int(before.summary.get("total-records", _listed(before))) + _listed(before)
-
-    def _nothing(self) -> DataFrame:
-        fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(self.schema.fields)]
-        return self._spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
 
 
 def _nothing(snapshot: IcebergSnapshot) -> TableVersion:
@@ -253,9 +249,8 @@ def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
     return sum(file.rows for file in unit.files) - hidden
 
 
-def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[IcebergStoredFile]:
+def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[StoredFile[ContentFile]]:
     held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
     for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
         raise refusal
-    files = [(place, file) for place, unit in held for file in unit.files]
-    return [IcebergStoredFile(number, *found) for number, found in enumerate(files)]
+    return numbered((place, unit.files) for place, unit in held)

@@ -22,6 +22,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot, evolves
+from nightkeep.spark.stored_files import packed
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
 
@@ -73,14 +74,6 @@ def stored_rows(
         _Reader(spark, storage, schemas, schema_id, nanos).read(group) for (schema_id, nanos), group in groups.items()
     ]
     return reduce(DataFrame.union, frames)
-
-
-def packed(file: Column, row: Column) -> Column:
-    """A file's number and a row's ordinal as one long: what Spark joins on cheapest."""
-    return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
-
-
-ROW_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,19 @@ The codec is the one thing the second opinion shares with the first: a vector's 
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
+from pyroaring import BitMap, BitMap64
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from nightkeep.formats.paimon.deletes.vectors import decode_vector
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
-from nightkeep.formats.paimon.spark.data_files import ROW_BITS, PaimonStoredFile
+from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, broadcast_few, decoded_positions
 from nightkeep.storage import Storage
-
-BROADCAST_POSITIONS = 1 << 22
-"""Up to here the positions are sent to every executor (16 bytes each, 64 MiB); above, the rows are shuffled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +41,9 @@ def without_deleted(
         return rows
     counts = [vector.cardinality for index in indexes for _, vector in index.vectors]
     known = [count for count in counts if count is not None]
-    deleted = _positions(spark, indexes)
-    if len(known) == len(counts) and sum(known) <= BROADCAST_POSITIONS:
-        deleted = F.broadcast(deleted)
-    return rows.join(deleted, on="position", how="left_anti")
+    deleted = decoded_positions(spark, indexes, _decoded)
+    count = sum(known) if len(known) == len(counts) else None
+    return rows.join(broadcast_few(deleted, count, BROADCAST_POSITIONS), on="position", how="left_anti")
 
 
 def _index_file(storage: Storage, files: Sequence[PaimonStoredFile]) -> _IndexFile | None:
@@ -64,16 +58,6 @@ def _index_file(storage: Storage, files: Sequence[PaimonStoredFile]) -> _IndexFi
     return _IndexFile(name, storage.read(name), wanted)
 
 
-def _positions(spark: SparkSession, indexes: Sequence[_IndexFile]) -> DataFrame:
-    pickled = pa.table({"pickled": pa.array([pickle.dumps(index) for index in indexes], pa.binary())})
-    return spark.createDataFrame(pickled).mapInArrow(_decoded, "position long")
-
-
-def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for pickled in batch.column("pickled"):
-            index: _IndexFile = pickle.loads(pickled.as_py())
-            for number, vector in index.vectors:
-                ordinals = decode_vector(index.data, vector, subject=index.subject).to_array()
-                positions = np.asarray(ordinals, np.int64) | np.int64(number << ROW_BITS)
-                yield pa.record_batch([pa.array(positions)], ["position"])
+def _decoded(index: _IndexFile) -> Iterator[tuple[int, BitMap | BitMap64]]:
+    for number, vector in index.vectors:
+        yield number, decode_vector(index.data, vector, subject=index.subject)

@@ -15,7 +15,8 @@ from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Schemas
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
-from nightkeep.formats.paimon.spark.data_files import ROW_BITS, PaimonStoredFile
+from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
+from nightkeep.spark.stored_files import ROW_BITS
 from nightkeep.spark.view import column
 
 _NANOS_OF_MICRO = 1000

@@ -36,6 +36,7 @@ from nightkeep.formats.paimon.spark.data_files import (
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
+from nightkeep.spark.stored_files import no_rows
 from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparable, connect
 from nightkeep.storage import open_storage
 
@@ -125,7 +126,7 @@ class PaimonView:
         held = self._snapshots[side.version].buckets
         files = _numbered([(place, held[key]) for place, key in enumerate(units) if key in held], side)
         if not files:
-            return self._nothing(payload)
+            return no_rows(self._spark, self.schema, payload)
         stored = stored_rows(self._spark, self._storage, self._schemas, files)
         values = [value.alias(name) for name, value in payload.items()]
         order = [value.alias(f"o{i}") for i, (value, _) in enumerate(self._order())]
@@ -160,12 +161,6 @@ class PaimonView:
             rows=_published_rows(unit) if is_raw else None,
             waiting=frozenset(f.name for f in unit.files if is_raw and f.level == 0),
         )
-
-    def _nothing(self, payload: Mapping[str, Column]) -> DataFrame:
-        fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(self.schema.fields)]
-        empty = T.StructType([T.StructField("unit", T.IntegerType()), *fields])
-        values = [value.alias(name) for name, value in payload.items()]
-        return self._spark.createDataFrame([], empty).select("unit", F.expr("true").alias("sound"), *values)
 
     def _stored_keys(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.keys))]
