@@ -12,6 +12,8 @@ from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.gate.file_audit import file_faults
 from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.gate.listing import listing_faults
+from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -27,7 +29,7 @@ def version_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Seq
         *_table_faults(parent, candidate),
         *_time_faults(parent, candidate),
         *_row_faults(parent, candidate, touched),
-        *_stray_changes(parent, candidate, touched),
+        *stray_changes(parent.by_key, candidate.by_key, touched, _is_same),
         *_row_id_faults(parent, candidate),
     )
 
@@ -99,15 +101,12 @@ def _live_rows(unit: DeltaUnit | None) -> int | None:
     return rows
 
 
-def _stray_changes(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    for key in sorted((parent.by_key.keys() | candidate.by_key.keys()) - set(touched)):
-        before, after = (_by_path(side.by_key.get(key)) for side in (parent, candidate))
-        if before.keys() != after.keys() or any(_changed(before[path], after[path]) for path in before):
-            yield f"{key}: changed, though no unit of it was worked on"
+def _is_same(before: DeltaUnit | None, after: DeltaUnit | None) -> bool:
+    held = [_by_path(unit) for unit in (before, after)]
+    return held[0].keys() == held[1].keys() and not any(_changed(held[0][path], held[1][path]) for path in held[0])
 
 
 def _by_path(unit: DeltaUnit | None) -> Mapping[str, DeltaDataFile]:
-    # A version no longer lists a partition that ran empty before it.
     return {} if unit is None else {file.path: file for file in unit.files}
 
 
@@ -155,23 +154,13 @@ def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tupl
     fresh = [file for file in candidate.files if file.path not in known]
     kept = [(known[file.path], file) for file in candidate.files if file.path in known]
     return (
-        *_listing_faults(storage, candidate),
+        *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, told_by="the log"),
         *_partition_faults(candidate, fresh),
         *_vector_faults(storage, (after for before, after in kept if before.identity != after.identity)),
         *_vector_faults(storage, fresh),
         *(fault for before, after in kept for fault in _kept_faults(before, after)),
         *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
     )
-
-
-def _listing_faults(storage: Storage, unit: DeltaUnit) -> Iterator[str]:
-    folders = {file.name.rpartition("/")[0] for file in unit.files}
-    listed = {stored.name: stored.bytes for folder in sorted(folders) for stored in storage.list(folder)}
-    for file in unit.files:
-        size = listed.get(file.name)
-        if size != file.bytes:
-            found = "no such file" if size is None else f"{size} bytes"
-            yield f"{file.name}: the log says {file.bytes} bytes, the folder has {found}"
 
 
 def _partition_faults(unit: DeltaUnit, fresh: Iterable[DeltaDataFile]) -> Iterator[str]:

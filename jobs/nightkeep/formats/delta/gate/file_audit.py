@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,15 +14,12 @@ import pyarrow.parquet as pq
 
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
-from nightkeep.formats.delta.data.conform import ArrowField
-from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves
+from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.gate.column_range import BATCH_ROWS, ColumnRange, field_id, leaf_values
+from nightkeep.kernels.arrow_buffers import ChunkedArray, Scalar
 from nightkeep.storage import Storage
-
-BATCH_ROWS = 65_536
-_FIELD_ID = b"PARQUET:field_id"
 
 
 def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> Iterator[str]:
@@ -34,10 +30,10 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> Itera
     with storage.open(file.name) as source:
         stored = pq.read_schema(source)
     yield from (f"{file.name}: {fault}" for fault in _column_faults(stored, unit.schema))
-    seen = {leaf: _Seen() for leaf in leaves(unit.schema)}
+    seen = {leaf: ColumnRange() for leaf in leaves(unit.schema)}
     tops = tuple(dict.fromkeys(leaf.path[0] for leaf in seen))
     for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
-        seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
+        seen = {leaf: _seen(held, leaf_values(batch, leaf.path)) for leaf, held in seen.items()}
     claims = every_bounds(unit.schema, [file])
     for leaf, held in seen.items():
         yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims[leaf.path]))
@@ -58,7 +54,7 @@ def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:
     if schema.mapping is ColumnMapping.NONE:
         return
     for name in wanted.keys() & set(stored.names):
-        number, expected = _id(stored.field(name)), wanted[name].id
+        number, expected = field_id(stored.field(name)), wanted[name].id
         if number != expected:
             yield f"column {name}: field id {number}, the schema has {expected}"
         yield from _nested_id_faults(name, stored.field(name).type, wanted[name].stored)
@@ -70,54 +66,25 @@ def _nested_id_faults(name: str, stored: pa.DataType, wanted: pa.DataType) -> It
         child, expected = stored.field(place), wanted.field(place)
         if isinstance(wanted, pa.StructType) and child.name != expected.name:
             yield f"column {name}: field {child.name}, the schema has {expected.name}"
-        if _id(expected) is not None and _id(child) != _id(expected):
-            yield f"column {name}.{expected.name}: field id {_id(child)}, the schema has {_id(expected)}"
+        if field_id(expected) is not None and field_id(child) != field_id(expected):
+            yield f"column {name}.{expected.name}: field id {field_id(child)}, the schema has {field_id(expected)}"
         yield from _nested_id_faults(f"{name}.{expected.name}", child.type, expected.type)
 
 
-def _id(field: ArrowField) -> int | None:
-    text = (field.metadata or {}).get(_FIELD_ID)
-    return None if text is None else int(text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A leaf so far, as every statistic about it can be judged: nulls, range, and whether any value is NaN."""
-
-    nulls: int = 0
-    least: Scalar | None = None
-    greatest: Scalar | None = None
-    nan: bool = False
-
-    def with_chunk(self, values: ChunkedArray) -> _Seen:
-        if not _ranged(values.type):
-            return _Seen(self.nulls + values.null_count)
-        ends = pc.min_max(pa.chunked_array([*self._ends(values.type), *values.chunks], values.type))
-        nan = pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
-        return _Seen(self.nulls + values.null_count, ends["min"], ends["max"], self.nan or nan)
-
-    def _ends(self, kind: pa.DataType) -> list[Array]:
-        return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
+def _seen(held: ColumnRange, values: ChunkedArray) -> ColumnRange:
+    return held.with_chunk(values) if _ranged(values.type) else held.with_nulls(values)
 
 
 def _ranged(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind) and not pa.types.is_binary(kind) and not pa.types.is_null(kind)
 
 
-def _leaf_values(batch: pa.Table, leaf: DeltaLeaf) -> ChunkedArray:
-    """A leaf below a null struct is null."""
-    values = batch.column(leaf.path[0])
-    for name in leaf.path[1:]:
-        values = pc.struct_field(values, [values.type.get_field_index(name)])
-    return values
-
-
-def _claim_faults(seen: _Seen, claims: ColumnBounds) -> Iterator[str]:
+def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
     """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
-    if seen.nan and high.is_valid and high.as_py() != math.inf:
+    if seen.nans and high.is_valid and high.as_py() != math.inf:
         # Spark takes NaN for greater than any number; bounds read a NaN of statistics as infinity.
         yield f"has NaN, above the maximum that statistics tell, {high}"
     if seen.least is not None and _holds(pc.less(seen.least, low)):

@@ -15,6 +15,8 @@ from nightkeep.formats.iceberg.gate.manifest_audit import manifest_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
+from nightkeep.gate.listing import listing_faults
+from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -58,10 +60,11 @@ def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: S
         changed = _changed(before[file], after[file])
         if changed:
             yield f"{file[0]}: {', '.join(changed)} changed, though its bytes did not"
-    for key in sorted((parent.by_key.keys() | candidate.by_key.keys()) - set(touched)):
-        held = [_own_files(side.by_key.get(key), side) for side in (parent, candidate)]
-        if held[0] != held[1]:
-            yield f"{key}: changed, though no unit of it was worked on"
+
+    def is_same(left: IcebergUnit | None, right: IcebergUnit | None) -> bool:
+        return _own_files(left, parent) == _own_files(right, candidate)
+
+    yield from stray_changes(parent.by_key, candidate.by_key, touched, is_same)
     paths = Counter(file.path for unit in candidate.units for file in unit.files)
     yield from (f"{path}: live {times} times" for path, times in paths.items() if times > 1)
 
@@ -145,17 +148,9 @@ def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> 
     fresh = [file for file in candidate.files if file.identity not in known]
     deletes = [file for file in candidate.positional if file.identity not in known]
     return (
-        *_listing_faults(storage, (*candidate.files, *deletes)),
+        *listing_faults(
+            storage, {file.name: file.bytes for file in (*candidate.files, *deletes)}, told_by="the manifest"
+        ),
         *new_delete_faults(storage, candidate, deletes),
         *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
     )
-
-
-def _listing_faults(storage: Storage, files: Iterable[ContentFile]) -> Iterator[str]:
-    wanted = {file.name: file.bytes for file in files}
-    folders = {name.rpartition("/")[0] for name in wanted}
-    listed = {stored.name: stored.bytes for folder in sorted(folders) for stored in storage.list(folder)}
-    for name, size in wanted.items():
-        if listed.get(name) != size:
-            found = "no such file" if name not in listed else f"{listed[name]} bytes"
-            yield f"{name}: the manifest says {size} bytes, the folder has {found}"

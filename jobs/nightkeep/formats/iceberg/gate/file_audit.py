@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.types import IcebergType, NestedField, StructType
 
@@ -21,11 +20,10 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.gate.column_range import BATCH_ROWS, ColumnRange, field_id, leaf_values
+from nightkeep.kernels.arrow_buffers import Scalar
 from nightkeep.storage import Storage
 
-BATCH_ROWS = 65_536
-_FIELD_ID = b"PARQUET:field_id"
 _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
@@ -46,11 +44,11 @@ def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iter
         yield f"split offsets {offsets}, expected {footer.num_row_groups} ascending ones"
     yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
     leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
-    seen = {leaf: _Seen() for leaf in leaves}
+    seen = {leaf: ColumnRange() for leaf in leaves}
     reader = IcebergFileReader(storage, unit.schema, file)
     tops = tuple(dict.fromkeys(leaf.path[0] for leaf in leaves))
     for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
-        seen = {leaf: held.with_chunk(_leaf_values(batch, leaf)) for leaf, held in seen.items()}
+        seen = {leaf: held.with_chunk(leaf_values(batch, leaf.path)) for leaf, held in seen.items()}
     for leaf, held in seen.items():
         claims = _Claims.of(file, leaf)
         yield from (f"{'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims, footer.num_rows))
@@ -82,7 +80,7 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
 def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
     """By id: what readers do not find they take for null, or for a default."""
     wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
-    by_id = {_id(field): field for field in stored}
+    by_id = {field_id(field): field for field in stored}
     unknown = sorted(str(number) for number in by_id.keys() - wanted.keys() - _LINEAGE)
     missing = [field.name for number, field in wanted.items() if number not in by_id]
     if unknown or missing or len(by_id) < len(stored):
@@ -104,40 +102,7 @@ def _ids(field: Any) -> tuple[Any, ...]:
         below = (_ids(kind.key_field), _ids(kind.item_field))
     else:
         below = ()
-    return (_id(field), *below)
-
-
-def _id(field: Any) -> int | None:
-    text = (field.metadata or {}).get(_FIELD_ID)
-    return None if text is None else int(text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A leaf so far: nulls, NaNs, and the least and greatest of the other values."""
-
-    nulls: int = 0
-    nans: int = 0
-    least: Scalar | None = None
-    greatest: Scalar | None = None
-
-    def with_chunk(self, values: ChunkedArray) -> _Seen:
-        floating = pa.types.is_floating(values.type)
-        nans = (pc.sum(pc.is_nan(values).cast(pa.int64())).as_py() or 0) if floating else 0
-        ranged = pc.filter(values, pc.invert(pc.is_nan(values))) if floating else values
-        ends = pc.min_max(pa.chunked_array([*self._ends(values.type), *ranged.chunks], values.type))
-        return _Seen(self.nulls + values.null_count, self.nans + nans, ends["min"], ends["max"])
-
-    def _ends(self, kind: pa.DataType) -> list[Array]:
-        return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
-
-
-def _leaf_values(batch: pa.Table, leaf: _Leaf) -> ChunkedArray:
-    """A leaf below a null struct is null."""
-    values = batch.column(leaf.path[0])
-    for name in leaf.path[1:]:
-        values = pc.struct_field(values, [values.type.get_field_index(name)])
-    return values
+    return (field_id(field), *below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +133,7 @@ def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any
     return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
 
 
-def _claim_faults(seen: _Seen, claims: _Claims, rows: int) -> Iterator[str]:
+def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int) -> Iterator[str]:
     """Counts exactly, and no value outside the bounds: readers skip files by them."""
     for what, claimed, counted in (
         ("values", claims.values, rows),

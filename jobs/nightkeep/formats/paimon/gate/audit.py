@@ -14,6 +14,8 @@ from nightkeep.formats.paimon.gate.scan import tied_keys
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.entries import DELETE
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
+from nightkeep.gate.listing import listing_faults
+from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -28,7 +30,8 @@ def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
         *_total_faults(candidate, "candidate"),
         *_delta_faults(parent, candidate),
         *_order_faults(candidate),
-        *_stray_changes(parent, candidate, touched),
+        *stray_changes(parent.buckets, candidate.buckets, touched, _is_same),
+        *_schema_faults(parent, candidate),
         *_other_indexes(parent, candidate, touched),
     )
 
@@ -59,18 +62,16 @@ def _order_faults(candidate: PaimonSnapshot) -> Iterator[str]:
         yield f"{name} of bucket {bucket}: its DELETE follows its ADD, so that expiry would remove a live file"
 
 
-def _stray_changes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    for key in sorted(parent.buckets.keys() | candidate.buckets.keys()):
-        if key in touched:
-            continue
-        if _identity(parent.buckets.get(key)) != _identity(candidate.buckets.get(key)):
-            yield f"{key}: changed, though no unit of it was worked on"
+def _schema_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator[str]:
     if candidate.raw["schemaId"] != parent.schema.id:
         yield f"schema id {candidate.raw['schemaId']}, expected its parent's, {parent.schema.id}"
 
 
+def _is_same(before: Bucket | None, after: Bucket | None) -> bool:
+    return _identity(before) == _identity(after)
+
+
 def _identity(bucket: Bucket | None) -> tuple[object, ...]:
-    # A version no longer lists a bucket that ran empty before it.
     if bucket is None:
         return (None, [])
     return (bucket.index_file, [file.record for file in bucket.files])
@@ -92,7 +93,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
     fresh = [file for file in candidate.files if file.name not in known]
     return (
         *_tie_faults(storage, base),
-        *_listing_faults(storage, candidate),
+        *listing_faults(storage, {candidate.path(file): file.bytes for file in candidate.files}, told_by="manifest"),
         *_range_faults(candidate),
         *_vector_faults(storage, candidate),
         *(fault for file in candidate.files if file.name in known for fault in _kept_faults(known[file.name], file)),
@@ -117,15 +118,6 @@ def _kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]
     changed = [key for key in changed if before.record.get(key) != after.record.get(key)]
     if changed:
         yield f"{after.name}: {', '.join(sorted(changed))} changed, though its bytes did not"
-
-
-def _listing_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
-    listed = {stored.name: stored.bytes for stored in storage.list(bucket.folder)}
-    for file in bucket.files:
-        size = listed.get(bucket.path(file))
-        if size != file.bytes:
-            found = "no such file" if size is None else f"{size} bytes"
-            yield f"{bucket.path(file)}: manifest says {file.bytes} bytes, the folder has {found}"
 
 
 def _range_faults(bucket: Bucket) -> Iterator[str]:

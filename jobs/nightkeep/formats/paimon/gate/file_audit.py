@@ -6,7 +6,6 @@ Nothing here believes what the rewrite reported; one row group is in memory at a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,8 @@ from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.metadata.values import Value, canonical
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.gate.column_range import ColumnRange
+from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.storage import Storage
 
 
@@ -39,42 +39,18 @@ def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Itera
         yield f"{subject}: deleteRowCount {file.delete_rows}, expected 0 or readers merge the bucket again"
     keys = key_columns(bucket)
     columns = [*keys, SEQUENCE, KIND, *value_columns(bucket)]
-    seen = {name: _Seen() for name in columns}
+    seen = {name: ColumnRange() for name in columns}
     before: pa.Table | None = None
     for group in range(len(reader.starts) - 1):
         rows = reader.read(columns, [group])
         yield from (f"{subject}: {fault}" for fault in _row_faults(rows, before, keys))
         seen = {name: held.with_chunk(rows.column(name)) for name, held in seen.items()}
         before = rows.select(keys).slice(rows.num_rows - 1)
-    if seen[SEQUENCE].edges() != (file.min_sequence, file.max_sequence):
-        low, high = seen[SEQUENCE].edges()
+    low, high = (None if end is None else end.as_py() for end in (seen[SEQUENCE].least, seen[SEQUENCE].greatest))
+    if (low, high) != (file.min_sequence, file.max_sequence):
         yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
     yield from _edge_faults(reader, bucket, file)
     yield from _statistic_faults(seen, bucket, file)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A column so far, as every statistic about it can be judged: nulls, range, and whether any value is NaN."""
-
-    nulls: int = 0
-    least: Scalar | None = None
-    greatest: Scalar | None = None
-    nan: bool = False
-
-    def with_chunk(self, column: ChunkedArray) -> _Seen:
-        ends = pc.min_max(pa.chunked_array([*self._ends(column.type), *column.chunks], column.type))
-        nan = pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
-        return _Seen(self.nulls + column.null_count, ends["min"], ends["max"], self.nan or nan)
-
-    def edges(self) -> tuple[object, object]:
-        return (
-            None if self.least is None else self.least.as_py(),
-            None if self.greatest is None else self.greatest.as_py(),
-        )
-
-    def _ends(self, kind: pa.DataType) -> list[Array]:
-        return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
 
 
 def _row_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
@@ -143,7 +119,7 @@ def _flags(array: Array) -> np.ndarray:
     return flags
 
 
-def _statistic_faults(seen: Mapping[str, _Seen], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
+def _statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
     schema = bucket.schemas.current
     listed = file.record["_VALUE_STATS_COLS"]
@@ -158,13 +134,13 @@ def _statistic_faults(seen: Mapping[str, _Seen], bucket: Bucket, file: PaimonDat
             yield from (f"{bucket.path(file)}: {stored} {fault}" for fault in _claim_faults(seen[stored], *claim))
 
 
-def _claim_faults(seen: _Seen, kind: PaimonType, low: Value, high: Value, nulls: int | None) -> Iterator[str]:
+def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, nulls: int | None) -> Iterator[str]:
     """One column's statistics, None where nothing is claimed."""
     if nulls is not None and nulls != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
     if low is None and high is None:
         return
-    if seen.nan:
+    if seen.nans:
         yield "has NaN, which no range of statistics covers"
     if seen.least is None or seen.greatest is None or not seen.least.is_valid:
         return
