@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from nightkeep.clustering.clustered_files import F
 from nightkeep.clustering.sizing import Sizes, is_gone, total_live_bytes
 from nightkeep.clustering.tuning import CUBE_SHARE
 from nightkeep.model import Clustering, UnitKey
+from nightkeep.model.run_names import unit_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,11 @@ def merging(layout: UnitCubes[F]) -> int:
 
 def cube_mark(clustering: Clustering, token: str, key: UnitKey) -> str:
     """What the files that one run clusters in one unit have in common, as text for wherever a format keeps it."""
-    unit = hashlib.sha256(str(key).encode()).hexdigest()[:8]
-    fields = {"columns": list(clustering.columns), "curve": clustering.curve.value, "cube": f"{token}-{unit}"}
+    fields = {
+        "columns": list(clustering.columns),
+        "curve": clustering.curve.value,
+        "cube": f"{token}-{unit_token(key)}",
+    }
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -16,7 +16,7 @@ from nightkeep.formats.delta.commit.writers import exclusive_writers
 from nightkeep.formats.delta.gate import audit, scan
 from nightkeep.formats.delta.gate.proof_parts import pieces
 from nightkeep.formats.delta.metadata.log_state import digest
-from nightkeep.formats.delta.metadata.naming import LOG, commit_user
+from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load, load_staged
 from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
@@ -41,6 +41,7 @@ from nightkeep.model import (
     VersionIdentity,
     View,
 )
+from nightkeep.model.run_names import commit_user
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage

@@ -16,7 +16,6 @@ from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.commit.conflicts import conflicts
 from nightkeep.formats.iceberg.gate import audit, scan
 from nightkeep.formats.iceberg.gate.proof_parts import pieces
-from nightkeep.formats.iceberg.metadata.naming import commit_user
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load, load_staged, outline
@@ -51,6 +50,7 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.model.dotted import quoted_part, split_name
+from nightkeep.model.run_names import commit_user
 from nightkeep.protocol import OperationRules, Positions, Wide
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage

@@ -5,7 +5,6 @@ Everything is decoded from the store's bytes, so that what is proven is what a r
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +27,7 @@ from nightkeep.formats.memory.metadata.snapshot import (
 from nightkeep.formats.memory.rewrite.optimize import SORTED, MergeEdit, MergeTask, merged, refuse_sorted, worn_files
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey, View
+from nightkeep.model.run_names import commit_user, unit_token
 from nightkeep.protocol import OperationRules, Positions
 
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
@@ -88,7 +88,7 @@ class MemoryTable:
 
     def rewrite(self, task: MergeTask, run: Run) -> Rewrite[MergeEdit]:
         """One new file, or none where every row was deleted. Its name is this attempt's alone."""
-        rows, unit = merged(self.store, task), hashlib.sha256(str(task.key).encode()).hexdigest()[:8]
+        rows, unit = merged(self.store, task), unit_token(task.key)
         added: tuple[MemoryFile, ...] = ()
         if rows.num_rows:
             data = to_ipc(rows)
@@ -174,7 +174,7 @@ class MemoryTable:
         return {}
 
     def commit_user(self, token: str) -> str:
-        return f"nightkeep-{token}"
+        return commit_user(token)
 
     def go_back(self, version: int) -> str:
         return f"restore {self.address.name} to version {version}"

@@ -13,7 +13,6 @@ from nightkeep.formats.paimon.commit import commit
 from nightkeep.formats.paimon.commit.writers import compacting_writers, conditional_writers
 from nightkeep.formats.paimon.gate import audit, history, scan
 from nightkeep.formats.paimon.metadata.features import refuse_schema
-from nightkeep.formats.paimon.metadata.naming import commit_user
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, latest_id, parse_snapshot
@@ -27,6 +26,7 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
     refuse_without_vectors,
 )
 from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.model.run_names import commit_user
 from nightkeep.protocol import OperationRules, Positions, Seen, Watch
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage

@@ -13,7 +13,6 @@ from tests.formats.delta.laid_anew import a_run, laid_anew
 from tests.formats.delta.runs import commits_of, optimize
 
 from nightkeep.errors import AddressError, CorruptMetadata
-from nightkeep.formats.delta.commit import commit
 from nightkeep.formats.delta.commit.commit_info import commit_info
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.gate.proof_parts import pieces
@@ -32,6 +31,7 @@ from nightkeep.model import (
     UnitKey,
     View,
 )
+from nightkeep.model.run_names import RETRY_HORIZON_MS
 
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")
 Lines = list[tuple[str, dict[str, Any]]]
@@ -276,7 +276,7 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(made: HandMade) ->
     (done,) = table.committed(a_run())
     assert (done.version, done.parent_version, set(done.units)) == (8, 7, set(candidate.units))
     assert table.committed(a_run("another")) == ()
-    late_ms = NOW_MS + commit.RETRY_HORIZON_MS + 1_000
+    late_ms = NOW_MS + RETRY_HORIZON_MS + 1_000
     assert table.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
     made.append(DAYS[0], [2])
     last = made.folder / "_delta_log/00000000000000000010.json"

@@ -16,7 +16,6 @@ from tests.formats.iceberg.runs import DAYS, Kept, care_for, opened, row, token
 from tests.formats.iceberg.sweeping import rewritten
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.commit.commit_changes import Edits, change_of, retired_positional
 from nightkeep.formats.iceberg.commit.summary import totals
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, ManifestContent, NewFile
@@ -24,6 +23,7 @@ from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
 from nightkeep.formats.iceberg.metadata.pending_changes import DeleteTarget, IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import Intent, Operation, Outcome, UnitKey
+from nightkeep.model.run_names import RETRY_HORIZON_MS
 
 FIRST = UnitKey(f"day={DAYS[0]}")
 
@@ -172,7 +172,7 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(lake: Lake) -> Non
     (done,) = lake.ours.committed(a_run())
     assert (done.version, done.parent_version) == (candidate.version, before.version)
     assert set(done.units) == set(candidate.units)
-    late_ms = lake.ours.snapshot().timestamp_ms + commit.RETRY_HORIZON_MS + 1
+    late_ms = lake.ours.snapshot().timestamp_ms + RETRY_HORIZON_MS + 1
     assert lake.ours.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
     rewritten(lake.table, **{"last-updated-ms": late_ms})
     assert lake.ours.committed(a_run(now_ms=late_ms)) == ()

@@ -12,10 +12,11 @@ from tests.formats.iceberg import runs
 from tests.formats.iceberg.optimized_lake import COLUMNS, OptimizedLake, by, grid, request
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, commit_user
+from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Committed, Conflicted, Operation, Outcome, Run, Verified, VerifyLevel, run_token
+from nightkeep.model.run_names import commit_user
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.stages.publish import publish

@@ -16,17 +16,16 @@ from nightkeep.formats.delta.commit.commit_info import commit_info
 from nightkeep.formats.delta.metadata.actions import Raw, line, parse_lines, parse_object
 from nightkeep.formats.delta.metadata.log_segment import commits_newest_first
 from nightkeep.formats.delta.metadata.log_state import commit_infos, digest
-from nightkeep.formats.delta.metadata.naming import commit_name, commit_user, staged_name, transaction_of
+from nightkeep.formats.delta.metadata.naming import commit_name, staged_name, transaction_of
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
+from nightkeep.model.run_names import commit_user, horizon_ms
 from nightkeep.storage import Storage, require_exclusive_create
 from nightkeep.storage.times import not_ahead
 
-RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
-"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
 ROW_TRACKING = "delta.rowTracking"
 _KEPT = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 """Fields that a remove repeats from the add: without the vector the file stays live for every reader."""
@@ -120,8 +119,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
         if info.get("userMetadata") == commit_user(run.token):
             versions.append(version)
         # A commit that does not say when it was made says nothing of those before it.
-        # Our clock may be ahead of those of all writers.
-        elif 0 < _time(info) < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
+        elif 0 < _time(info) < horizon_ms(run, newest_ms):
             break
     return tuple(reversed(versions))
 

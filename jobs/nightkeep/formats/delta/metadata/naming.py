@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from itertools import count
 
 from nightkeep.model import Run, UnitKey
+from nightkeep.model.run_names import MARK, file_stem
 
-MARK = "nk"
 LOG = "_delta_log"
 
 
@@ -16,8 +15,7 @@ class DeltaNaming:
     """Fresh names for one attempt at one unit; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None) -> None:
-        unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
-        self._stem = f"{MARK}-{run.token}-{unit}-{run.attempt}"
+        self._stem = file_stem(run, key)
         self._numbers = count()
 
     def data(self, codec: str) -> str:
@@ -51,8 +49,3 @@ def vector_folder(run: Run) -> str:
 
 def vector_name(prefix: str, unique: uuid.UUID) -> str:
     return f"{prefix}/deletion_vector_{unique}.bin"
-
-
-def commit_user(token: str) -> str:
-    """What a commit's userMetadata calls the run with this token; the same for all its attempts, and for no other."""
-    return f"nightkeep-{token}"

@@ -12,10 +12,11 @@ from typing import Final
 
 from nightkeep.formats.delta.metadata.actions import Raw
 from nightkeep.formats.delta.metadata.head import head
-from nightkeep.formats.delta.metadata.naming import LOG, MARK
+from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.partition import folder_names
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, is_true, parse_partitions
 from nightkeep.model import Address
+from nightkeep.model.run_names import MARK
 from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
 from nightkeep.protocol.table_files import DAY_MS, FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage

@@ -14,9 +14,10 @@ from nightkeep import __version__
 from nightkeep.errors import EvidenceError, UnknownOutcome
 from nightkeep.formats.delta.metadata.actions import Raw, line, long_value, parse_lines
 from nightkeep.formats.delta.metadata.head import LogHead, head
-from nightkeep.formats.delta.metadata.naming import commit_name, commit_user, staged_name
+from nightkeep.formats.delta.metadata.naming import commit_name, staged_name
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
 from nightkeep.model import Address, Run
+from nightkeep.model.run_names import commit_user
 from nightkeep.protocol.table_files import Removal
 from nightkeep.storage import Storage
 

@@ -19,7 +19,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileCo
 from nightkeep.formats.iceberg.metadata.locations import name_in, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_list import write_manifest_list
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
-from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, commit_user, manifest_list_name, staged_name
+from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, manifest_list_name, staged_name
 from nightkeep.formats.iceberg.metadata.new_locations import metadata_location
 from nightkeep.formats.iceberg.metadata.partition import unit_key
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
@@ -33,11 +33,9 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     summary_of,
 )
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
+from nightkeep.model.run_names import commit_user, horizon_ms
 from nightkeep.storage import Storage
 from nightkeep.storage.times import not_ahead
-
-RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
-"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
 
 
 def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]], run: Run) -> Candidate:
@@ -152,8 +150,7 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
     """The snapshots that this run committed to main, oldest first, each with its parent; by table metadata alone."""
     metadata, location = handle.load()
     table = head(metadata, subject=location)
-    # Our clock may be ahead of those of all writers.
-    since_ms = min(run.now_ms, table.updated_ms) - RETRY_HORIZON_MS
+    since_ms = horizon_ms(run, table.updated_ms)
     versions: list[tuple[int, int]] = []
     for version in ancestors(metadata, table.current, subject=location):
         snapshot = table.snapshots[version]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from itertools import count
 from typing import Final
 
 from nightkeep.model import Run, UnitKey
+from nightkeep.model.run_names import MARK, file_stem
 
-MARK: Final = "nk"
 RUN_PROPERTY: Final = "nightkeep.run"
-"""The key of a snapshot's summary that names the run whose commit it is (commit_user)."""
+"""The key of a snapshot's summary that names the run whose commit it is (model.run_names)."""
 OPERATION_PROPERTY: Final = "nightkeep.operation"
 """The key of a snapshot's summary that names the operation, in snapshots that show the rows of their parent."""
 
@@ -21,9 +20,8 @@ class IcebergNaming:
 
     def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
         """`mark`, without a dash, ends the names: what they tell besides of how the files were written (marks)."""
-        unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
         # Tasks of one unit run side by side and know nothing of each other.
-        self._before, self._after = "", f"-{MARK}-{run.token}-{unit}-{run.attempt}-{uuid.uuid4().hex[:8]}"
+        self._before, self._after = "", f"-{file_stem(run, key)}-{uuid.uuid4().hex[:8]}"
         self._after += f"-{mark}" if mark else ""
         self._numbers = count()
 
@@ -61,8 +59,3 @@ def manifest_list_name(run: Run, snapshot_id: int) -> str:
 def staged_name(run: Run, snapshot_id: int) -> str:
     """The snapshot as the catalog will be asked to add it; not `.metadata.json`, so nobody takes it for a version."""
     return f"{MARK}-{run.token}-{run.attempt}-{snapshot_id}.snapshot.json"
-
-
-def commit_user(token: str) -> str:
-    """What a summary's RUN_PROPERTY calls the run with this token; the same for all its attempts, and no other."""
-    return f"nightkeep-{token}"

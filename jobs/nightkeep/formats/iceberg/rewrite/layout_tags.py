@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from nightkeep.formats.iceberg.metadata.naming import MARK
 from nightkeep.model import Curve
+from nightkeep.model.run_names import MARK
 
 _MARKED: Final = re.compile(rf"(?:^|-)\d+-{MARK}-([^-]+)-([^-]+)-.+-(p[0-9]+|c[0-9a-f]{{16}})\.parquet$")
 """The run's token, its unit, the mark; before the mark an attempt and a number at random, which has eight digits.

@@ -16,20 +16,19 @@ from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
 from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
-from nightkeep.formats.paimon.metadata.naming import PaimonNaming, commit_user
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
+from nightkeep.model.run_names import commit_user, horizon_ms
 from nightkeep.storage import Storage, require_exclusive_create
 from nightkeep.storage.times import not_ahead
 
 BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
 """Long.MAX_VALUE, BatchWriteBuilder.COMMIT_IDENTIFIER."""
 MAX_SEQUENCE_PROPERTY = "sequence.generation.max-sequence-number"
-RETRY_HORIZON_MS = 7 * 24 * 3600 * 1000
-"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
 _PER_COMMIT = (
     "uuid", "changelogManifestList", "changelogManifestListSize", "changelogRecordCount",
     "properties", "operation", "statistics",
@@ -143,8 +142,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
         newest_ms = made_ms if newest_ms is None else newest_ms
         if raw["commitUser"] == commit_user(run.token):
             versions.append(int(str(raw["id"])))
-        # Our clock may be ahead of those of all writers.
-        elif made_ms < min(run.now_ms, newest_ms) - RETRY_HORIZON_MS:
+        elif made_ms < horizon_ms(run, newest_ms):
             break
     return tuple(reversed(versions))
 

@@ -12,10 +12,10 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.paimon.gate.compactions import BucketChange, Compaction, Shown, Vectors, shown_again
 from nightkeep.formats.paimon.metadata.entries import DELETE, decoding, read_index, read_list, read_manifest
-from nightkeep.formats.paimon.metadata.naming import COMMIT_USER
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot, Place
 from nightkeep.formats.paimon.metadata.snapshot_files import parse_snapshot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
+from nightkeep.model.run_names import COMMIT_USER
 from nightkeep.protocol import Seen, Undone, Watch
 from nightkeep.storage import Storage
 

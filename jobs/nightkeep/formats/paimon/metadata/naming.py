@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from itertools import count
 
 from nightkeep.model import Run, UnitKey
-
-MARK = "nk"
-COMMIT_USER = "nightkeep-"
-"""What the commit user of every snapshot of ours begins with."""
+from nightkeep.model.run_names import file_stem
 
 
 class PaimonNaming:
     """Fresh names for one attempt at one unit; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None) -> None:
-        unit = hashlib.sha256(str(key).encode()).hexdigest()[:8] if key else "table"
-        self._stem = f"{MARK}-{run.token}-{unit}-{run.attempt}"
+        self._stem = file_stem(run, key)
         self._numbers = count()
 
     def data(self, extension: str) -> str:
@@ -41,8 +36,3 @@ class PaimonNaming:
 
     def _next(self) -> str:
         return f"{self._stem}-{next(self._numbers)}"
-
-
-def commit_user(token: str) -> str:
-    """What a snapshot calls the run with this token; the same for all its attempts, and for no other run."""
-    return f"{COMMIT_USER}{token}"

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX, DATA_PREFIX, branch_schemas, branches, layout
-from nightkeep.formats.paimon.metadata.naming import MARK
 from nightkeep.formats.paimon.metadata.partition_paths import escape
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.model import Address
+from nightkeep.model.run_names import MARK
 from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
 from nightkeep.protocol.table_files import FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage
