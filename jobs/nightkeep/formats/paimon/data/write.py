@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_container import Record
+from nightkeep.encodings.parquet_settings import SETTINGS
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
@@ -81,9 +82,7 @@ class PaimonFileWriter:
             "compression": codec,
             "compression_level": level,
             "use_dictionary": spelled,
-            "store_schema": False,
-            "store_decimal_as_integer": True,
-            "write_page_checksum": True,
+            **SETTINGS,
         }
 
     def _record(self, name: str, size: int, stats: PaimonFileStats) -> Record:
