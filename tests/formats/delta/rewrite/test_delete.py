@@ -13,6 +13,7 @@ from tests.formats.delta.runs import opened
 
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
+from nightkeep.formats.delta.rewrite import delete
 from nightkeep.formats.delta.rewrite.delete import count_matching, delete_rows, mark, refuse_deletes
 from nightkeep.model import Operation, Run
 
@@ -93,6 +94,21 @@ def test_rows_go_that_the_condition_is_true_for(
 ) -> None:
     expected = {row[1] for row in made.rows() if matches(*row)}
     assert hidden(made, text) == (expected, files)
+
+
+def test_positions_count_on_over_batches(made: HandMade, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delete, "BATCH_ROWS", 3)
+    assert hidden(made, "id in (1, 4, 8, 25, 39)") == ({1, 4, 8, 25, 39}, 2)
+
+
+def test_a_file_with_nothing_left_is_only_removed(made: HandMade) -> None:
+    table = opened(made.folder)
+    snapshot = table.snapshot()
+    (unit,) = (unit for unit in snapshot.units if len(unit.files) == 1)
+    work = delete_rows(snapshot, unit, asked("id >= 40"))
+    assert work is not None
+    edit, outputs, marked = mark(table.storage, work.tasks[0], RUN)  # type: ignore[arg-type]
+    assert (len(edit.removed), edit.added, outputs, marked) == (1, (), (), 10)
 
 
 def test_a_row_that_is_hidden_already_is_not_counted(made: HandMade) -> None:
