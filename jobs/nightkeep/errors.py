@@ -19,7 +19,8 @@ NightkeepError
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sized
+from collections.abc import Iterator, Mapping, Sized
+from contextlib import contextmanager
 from typing import Final, cast
 
 from nightkeep.redaction import redact
@@ -163,3 +164,12 @@ def _lines(text: str) -> str:
 
 DEBUG: Final = "NIGHTKEEP_DEBUG"
 """Environment variable: where it is set, surprises come with their traceback."""
+
+
+@contextmanager
+def naming(subject: object, expected: str) -> Iterator[None]:
+    """Raise CorruptMetadata of `subject` for a ValueError: Arrow and kernels do not know whose values they refuse."""
+    try:
+        yield
+    except ValueError as failure:
+        raise CorruptMetadata(str(subject), expected, reason_of(failure)) from failure

@@ -134,12 +134,12 @@ class World:
 
 
 def total(table: OpenTable, units: Iterable[Any], view: View) -> Fingerprint:
-    parts = [rows_of(table, unit, table.survivors(unit, view)) for unit in units]
+    parts = [rows_of(table, unit, table.gate.survivors(unit, view)) for unit in units]
     return sum(parts, start=Fingerprint())
 
 
 def rows_of(table: OpenTable, unit: Any, positions: Positions) -> Fingerprint:
-    return sum((fingerprint(batch) for batch in table.rows(unit, positions)), start=Fingerprint())
+    return sum((fingerprint(batch) for batch in table.gate.rows(unit, positions)), start=Fingerprint())
 
 
 def a_run(run_id: str = "night") -> Run:
@@ -205,7 +205,7 @@ class FormatContract:
     def test_rows_are_those_asked_for(self, world: World) -> None:
         table = world.table
         for unit in table.snapshot().units:
-            every = table.survivors(unit, View.MERGED)
+            every = table.gate.survivors(unit, View.MERGED)
             some = {name: bitmap[: len(bitmap) // 2] for name, bitmap in every.items()}
             rest = {name: bitmap - some[name] for name, bitmap in every.items()}
             assert rows_of(table, unit, every).rows == sum(map(len, every.values())) > 0
@@ -213,7 +213,7 @@ class FormatContract:
 
     def test_rows_come_with_one_schema(self, world: World) -> None:
         table = world.table
-        batches = [b for u in table.snapshot().units for b in table.rows(u, table.survivors(u, View.MERGED))]
+        batches = [b for u in table.snapshot().units for b in table.gate.rows(u, table.gate.survivors(u, View.MERGED))]
         assert len({str(batch.schema.remove_metadata()) for batch in batches}) == 1
 
     def test_a_version_that_does_not_exist_is_missing(self, world: World) -> None:
@@ -267,13 +267,13 @@ class FormatContract:
         for before, after in pairs(base, staged, candidate.units):
             truth = total(world.table, [before], View.MERGED)
             assert total(world.table, [after], View.RAW) == truth == total(world.table, [after], View.MERGED)
-            assert not world.table.unit_faults(before, after)
-        assert not world.table.faults(base, staged, candidate.units)
+            assert not world.table.gate.unit_faults(before, after)
+        assert not world.table.gate.faults(base, staged, candidate.units)
 
     def test_a_change_outside_the_touched_units_is_a_fault(self, world: World) -> None:
         _, _, candidate = world.staged(a_run())
         staged = world.table.staged(candidate)
-        assert world.table.faults(world.table.snapshot(), staged, candidate.units[1:])
+        assert world.table.gate.faults(world.table.snapshot(), staged, candidate.units[1:])
 
     def test_discarding_removes_exactly_what_was_staged(self, world: World) -> None:
         before = world.contents()
@@ -373,9 +373,9 @@ class FormatContract:
         assert world.contents() == before
 
     def test_a_filter_keeps_other_partitions_as_they_are(self, world: World) -> None:
-        before = {unit.key: world.table.shown(unit) for unit in world.table.snapshot().units}
+        before = {unit.key: world.table.gate.shown(unit) for unit in world.table.snapshot().units}
         done = world.published(a_run(), world.where)
-        after = {unit.key: world.table.shown(unit) for unit in world.table.snapshot().units}
+        after = {unit.key: world.table.gate.shown(unit) for unit in world.table.snapshot().units}
         assert {key for key in before if after[key] != before[key]} == set(done.units)
         assert set(done.units) < before.keys()
 
@@ -652,7 +652,7 @@ class TestMemory(FormatContract):
     ) -> None:
         unit = world.table.snapshot().units[0]
         broken = replace(unit, files=(replace(unit.files[0], **change),))  # type: ignore[arg-type]
-        assert fault in "; ".join(world.table.unit_faults(unit, broken))
+        assert fault in "; ".join(world.table.gate.unit_faults(unit, broken))
 
     def test_a_table_that_this_process_does_not_have_is_no_address(self) -> None:
         with pytest.raises(AddressError, match="expected a table of this process"):
@@ -796,7 +796,7 @@ class TestIcebergPacked(TestIceberg):
 def delta_rows(table: OpenTable) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for unit in table.snapshot().units:
-        for batch in table.rows(unit, table.survivors(unit, View.RAW)):
+        for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)):
             for row in batch.to_pylist():
                 day = row["day"]
                 rows.append((None if day is None else str(day), row["id"], row["price"], row["note"]))
@@ -806,7 +806,7 @@ def delta_rows(table: OpenTable) -> list[tuple[Any, ...]]:
 def rows_by_day(table: OpenTable) -> dict[str, Counter[tuple[int, str | None]]]:
     rows: dict[str, Counter[tuple[int, str | None]]] = {}
     for unit in table.snapshot().units:
-        for batch in table.rows(unit, table.survivors(unit, View.RAW)):
+        for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)):
             for row in batch.to_pylist():
                 rows.setdefault(row["day"], Counter())[row["id"], row["note"]] += 1
     return rows

@@ -124,7 +124,7 @@ def _plans(table: Any) -> None:
     for operation in table.operations:
         plan(table, snapshot, Request(operation, NOW_MS))
     for unit in snapshot.units:
-        table.survivors(unit, View.RAW)
+        table.gate.survivors(unit, View.RAW)
 
 
 def _reached(table: Any) -> None:

@@ -105,7 +105,7 @@ def fingerprint_of(table: InStore) -> Fingerprint:
     """By our own reader: pyiceberg refuses deletes by key, and no other engine here reads Iceberg on S3."""
     found = open_table(table.address)
     units = found.snapshot().units
-    batches = (batch for unit in units for batch in found.rows(unit, found.survivors(unit, View.MERGED)))
+    batches = (batch for unit in units for batch in found.gate.rows(unit, found.gate.survivors(unit, View.MERGED)))
     return reduce(add, map(fingerprint, batches), Fingerprint())
 
 

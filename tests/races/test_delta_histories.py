@@ -75,7 +75,7 @@ class History:
         assert self.made.rows() == expected
         table, found = opened(self.made.folder), list[tuple[Any, ...]]()
         for unit in table.snapshot().units:
-            for batch in table.rows(unit, table.survivors(unit, View.RAW)):
+            for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)):
                 found += [(str(r["day"]), r["id"], r["price"], r["note"], r.get(ROW_ID)) for r in batch.to_pylist()]
         assert sorted((row[:4] for row in found), key=repr) == sorted(((str(r[0]), *r[1:]) for r in expected), key=repr)
         for day, number, _, _, row_id in found:

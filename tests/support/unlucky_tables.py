@@ -80,8 +80,9 @@ class Forgetful(Wrapped):
 class Faulty(Wrapped):
     """Counts of the whole version disagree."""
 
-    def faults(self, *versions: object) -> tuple[str, ...]:
-        return ("counted 1, expected 2",)
+    @property
+    def gate(self) -> Any:
+        return replace(self._table.gate, faults=lambda *versions: ("counted 1, expected 2",))
 
 
 class FaultyUnit(Wrapped):
@@ -91,8 +92,12 @@ class FaultyUnit(Wrapped):
         super().__init__(table)
         self._key = key
 
-    def unit_faults(self, base: Any, candidate: Any) -> tuple[str, ...]:
-        return ("keys do not ascend",) if base.key == self._key else ()
+    @property
+    def gate(self) -> Any:
+        def unit_faults(base: Any, candidate: Any) -> tuple[str, ...]:
+            return ("keys do not ascend",) if base.key == self._key else ()
+
+        return replace(self._table.gate, unit_faults=unit_faults)
 
 
 class Reading(Wrapped):
@@ -102,9 +107,13 @@ class Reading(Wrapped):
         super().__init__(table)
         self.positions = 0
 
-    def rows(self, unit: Any, positions: Positions) -> Iterator[pa.RecordBatch]:
+    @property
+    def gate(self) -> Any:
+        return replace(self._table.gate, rows=self._rows)
+
+    def _rows(self, unit: Any, positions: Positions) -> Iterator[pa.RecordBatch]:
         self.positions += sum(map(len, positions.values()))
-        return self._table.rows(unit, positions)
+        return self._table.gate.rows(unit, positions)
 
 
 class Lossy(Wrapped):

@@ -1,5 +1,7 @@
 """What a format must know, and nothing of how."""
 
+from nightkeep.protocol.bound import Bound
+from nightkeep.protocol.gate import Gate, Positions
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.table import (
     ChangesRows,
@@ -7,7 +9,6 @@ from nightkeep.protocol.table import (
     OpenPlan,
     OpenTable,
     Outlines,
-    Positions,
     Reads,
     Table,
     Watched,
@@ -17,8 +18,10 @@ from nightkeep.protocol.table import (
 from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Wide, Work
 
 __all__ = [
+    "Bound",
     "ChangesRows",
     "E",
+    "Gate",
     "MayBeNew",
     "OpenPlan",
     "OpenTable",

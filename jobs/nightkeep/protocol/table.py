@@ -6,23 +6,20 @@ metadata; `T` are its tasks, `E` the edits of metadata that tasks end with. Tabl
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
-from nightkeep.model import Address, Candidate, Committed, Operation, Plan, Rewrite, Run, UnitKey, View
+from nightkeep.model import Address, Candidate, Committed, Operation, Plan, Rewrite, Run, UnitKey
+from nightkeep.protocol.gate import Gate
 from nightkeep.protocol.history import Seen, Watch
 from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Wide
 
-Positions = Mapping[str, BitMap64]
-"""Row ordinals (0-based, physical) by data file name."""
 S_co = TypeVar("S_co", bound=Snapshot, covariant=True)
 S_contra = TypeVar("S_contra", bound=Snapshot, contravariant=True)
 E_co = TypeVar("E_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
-U_contra = TypeVar("U_contra", bound=Unit, contravariant=True)
 
 
 class Reads(Protocol[S, U, T]):
@@ -49,20 +46,8 @@ class Reads(Protocol[S, U, T]):
         Reads little: what makes the version, not what that refers to.
         """
 
-    def survivors(self, unit: U, view: View) -> Positions:
-        """The rows a reader with `view` sees, as positions in the unit's data files. Reads key columns at most."""
-
-    def rows(self, unit: U, positions: Positions) -> Iterator[pa.RecordBatch]:
-        """The rows at `positions`, every column, cast to the table's logical types; order does not matter."""
-
-    def pieces(self, base: U, candidate: U) -> Sequence[tuple[U, U]]:
-        """The pair in parts that can be proven side by side: what both hold alike is in the same part on both sides.
-
-        The rows of a side are those of its parts, each once; a pair that must be read as one is its only part.
-        """
-
-    def unit_faults(self, base: U, candidate: U) -> tuple[str, ...]:
-        """Broken promises of the candidate's files: statistics, ranges, levels, vectors. Reads bytes, not memory."""
+    @property
+    def gate(self) -> Gate[S, U]: ...
 
 
 @runtime_checkable
@@ -73,7 +58,7 @@ class Outlines(Protocol[S_co]):
         """The newest version, of which no row can be asked for; else as `snapshot`."""
 
 
-class Writes(Protocol[S, U_contra, T_contra, E]):
+class Writes(Protocol[S, T_contra, E]):
     """Verbs that write new files; only `commit` can make them visible. A unit has a rewrite for each of its tasks."""
 
     def rewrite(self, task: T_contra, run: Run) -> Rewrite[E]:
@@ -87,12 +72,6 @@ class Writes(Protocol[S, U_contra, T_contra, E]):
 
     def staged(self, candidate: Candidate) -> S:
         """The candidate decoded from its staged bytes, as a reader would decode a published version."""
-
-    def faults(self, parent: S, candidate: S, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-        """Disagreements between independent counts of a whole version, and changes outside the touched units."""
-
-    def shown(self, unit: U_contra) -> frozenset[Hashable]:
-        """What a raw reader sees of a unit, piece by piece: files with their levels, vectors by name and range."""
 
     def conflicts(self, planned: S, head: S, rewrites: Sequence[Rewrite[E]]) -> tuple[tuple[UnitKey, str], ...]:
         """Units whose inputs are no longer what was planned on, each with the reason."""
@@ -124,7 +103,7 @@ class Writes(Protocol[S, U_contra, T_contra, E]):
         """Remove staged files that nothing references."""
 
 
-class Table(Reads[S, U, T], Writes[S, U, T, E], Protocol[S, U, T, E]):
+class Table(Reads[S, U, T], Writes[S, T, E], Protocol[S, U, T, E]):
     """An opened table of one format."""
 
 

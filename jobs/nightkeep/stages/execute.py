@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from nightkeep.model import Plan, Rewrite, Run
-from nightkeep.protocol import E, S, T, U, Wide, WideWrites, Writes
+from nightkeep.protocol import E, S, T, Wide, WideWrites, Writes
 from nightkeep.tasks import CostMeter, Exchange, Mapper, Piece, inline_exchange
 
 
 def execute(
-    table: Writes[S, U, T, E], plan: Plan[T | Wide], run: Run, *, mapper: Mapper, exchange: Exchange = inline_exchange
+    table: Writes[S, T, E], plan: Plan[T | Wide], run: Run, *, mapper: Mapper, exchange: Exchange = inline_exchange
 ) -> tuple[Rewrite[E], ...]:
     """The rewrite of every task, and those of every wide task, each in the plan's order.
 
@@ -46,8 +46,8 @@ def _own_attempt(run: Run) -> Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _RewriteTask(Generic[S, U, T, E]):
-    table: Writes[S, U, T, E]
+class _RewriteTask(Generic[S, T, E]):
+    table: Writes[S, T, E]
     run: Run
 
     def __call__(self, task: T) -> Rewrite[E]:

@@ -186,7 +186,7 @@ def _require(
     proven."""
     staged = table.staged(candidate)
     changes = _changes(table, head, staged)
-    faults = table.faults(head, staged, candidate.units)
+    faults = table.gate.faults(head, staged, candidate.units)
     faults += tuple(
         f"{key}: not the change that was proven" for key in candidate.units if changes.get(key) != proven[key]
     )
@@ -197,8 +197,8 @@ def _require(
 
 
 def _changes(table: Table[S, U, T, E], before: S, after: S) -> Mapping[UnitKey, _Change]:
-    old = {unit.key: table.shown(unit) for unit in table.units(before)}
-    new = {unit.key: table.shown(unit) for unit in table.units(after)}
+    old = {unit.key: table.gate.shown(unit) for unit in table.units(before)}
+    new = {unit.key: table.gate.shown(unit) for unit in table.units(after)}
     return {key: _Change(removed=old[key] - new[key], added=new[key] - old[key]) for key in old.keys() & new.keys()}
 
 

@@ -27,7 +27,7 @@ from nightkeep.model import (
     VerifyLevel,
     View,
 )  # fmt: skip
-from nightkeep.protocol import E, Positions, S, Snapshot, T, Table, U, Wide
+from nightkeep.protocol import E, Gate, Positions, S, Snapshot, T, Table, U, Wide
 from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.sql_text.rows.polars_condition import staying
 from nightkeep.stages.base_version import another
@@ -52,9 +52,9 @@ def verify(
     if lost is not None:
         return Conflicted(tuple((key, lost) for key in candidate.units))
     pairs = _pairs(table.units(base), table.units(staged), candidate)
-    faults = (*_identity_faults(plan, candidate, staged), *table.faults(base, staged, candidate.units))
-    parts = [part for pair in pairs for part in table.pieces(*pair)]
-    proofs = _joined(mapper(_ProofTask(table, level, plan.rows), parts, label="verify"))
+    faults = (*_identity_faults(plan, candidate, staged), *table.gate.faults(base, staged, candidate.units))
+    parts = [part for pair in pairs for part in table.gate.pieces(*pair)]
+    proofs = _joined(mapper(_ProofTask(table.gate, level, plan.rows), parts, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
@@ -101,33 +101,31 @@ def _added(left: UnitProof, right: UnitProof) -> UnitProof:
 
 
 @dataclass(frozen=True, slots=True)
-class _ProofTask(Generic[S, U, T, E]):
-    table: Table[S, U, T, E]
+class _ProofTask(Generic[S, U]):
+    gate: Gate[S, U]
     level: VerifyLevel
     deleted: str | None
 
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
         # Rows that both sides see at the same place may be rows that had to go.
         level = self.level if self.deleted is None else VerifyLevel.FULL
-        return prove(self.table, *pair, level=level, deleted=self.deleted)
+        return prove(self.gate, *pair, level=level, deleted=self.deleted)
 
 
-def prove(
-    table: Table[S, U, T, E], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None
-) -> UnitProof:
+def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None) -> UnitProof:
     """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
     meter = CostMeter()
-    truth = table.survivors(base, View.MERGED)
+    truth = gate.survivors(base, View.MERGED)
     try:
-        shown = table.survivors(candidate, View.RAW)
+        shown = gate.survivors(candidate, View.RAW)
         common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
-        fingerprint = _total(table.rows(candidate, _without(shown, common)))
-        faults = table.unit_faults(base, candidate)
+        fingerprint = _total(gate.rows(candidate, _without(shown, common)))
+        faults = gate.unit_faults(base, candidate)
     except EvidenceError as damage:
         # The base has been read: what contradicts itself now is of our own making.
         common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
-    expected = _total(_staying(table.rows(base, _without(truth, common)), deleted))
+    expected = _total(_staying(gate.rows(base, _without(truth, common)), deleted))
     return UnitProof(base.key, kept + expected, kept + fingerprint, faults, meter.cost())
 
 

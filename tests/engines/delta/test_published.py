@@ -53,7 +53,7 @@ def staged(made: HandMade) -> tuple[DeltaTable, Candidate]:
 
 def published(made: HandMade) -> Candidate:
     table, candidate = staged(made)
-    assert not table.faults(table.snapshot(), table.staged(candidate), candidate.units)
+    assert not table.gate.faults(table.snapshot(), table.staged(candidate), candidate.units)
     assert table.commit(candidate)
     return candidate
 
@@ -187,7 +187,7 @@ def test_our_reader_reads_what_the_engines_read(delta_spark: DeltaSpark, made: H
     table = opened(made)
     held: list[dict[str, Any]] = []
     for unit in table.snapshot().units:
-        for batch in table.rows(unit, table.survivors(unit, View.RAW)):
+        for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)):
             held += batch.to_pylist()
     ours = sorted((str(row["day"]), row["id"], row["note"]) for row in held if row["note"] is not None)
     theirs = delta_spark.read(made.folder, where="note IS NOT NULL").dicts()

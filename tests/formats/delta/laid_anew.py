@@ -25,7 +25,7 @@ def a_run(run_id: str = "night", *, now_ms: int = NOW_MS) -> Run:
 
 def laid_anew(table: DeltaTable, unit: DeltaUnit, run: Run, intent: Intent = BY_ID) -> Rewrite:
     """The surviving rows in one file, or in none where there are none; row ids go with their rows."""
-    batches = list(table.rows(unit, table.survivors(unit, View.MERGED)))
+    batches = list(table.gate.rows(unit, table.gate.survivors(unit, View.MERGED)))
     rows = pa.Table.from_batches(batches) if batches else pa.table({})
     if not rows.num_rows:
         return Rewrite(unit.key, DeltaEdit(unit.files, (), intent), (), 0, 0, (), NO_COST)

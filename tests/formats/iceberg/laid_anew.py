@@ -31,7 +31,7 @@ def laid_anew(
         values=unit.values,
         sequence_number=snapshot.sequence_number,
     )
-    rows = (pa.Table.from_batches([batch]) for batch in table.rows(unit, table.survivors(unit, View.RAW)))
+    rows = (pa.Table.from_batches([batch]) for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)))
     files = writer.write(rows, rows_per_file=rows_per_file)
     edit = IcebergEdit(
         planned_sequence=snapshot.sequence_number,

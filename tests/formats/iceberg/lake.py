@@ -47,9 +47,9 @@ class Lake:
         table, head = self.ours, self.ours.snapshot()
         candidate = table.stage(head, rewrites, run)
         staged = table.staged(candidate)
-        faults = table.faults(head, staged, candidate.units)
+        faults = table.gate.faults(head, staged, candidate.units)
         for unit in (head.by_key[key] for key in candidate.units):
-            faults += table.unit_faults(unit, staged.by_key[unit.key])
+            faults += table.gate.unit_faults(unit, staged.by_key[unit.key])
         assert not faults
         assert table.commit(candidate)
         return candidate

@@ -36,7 +36,7 @@ def contents(table: Path, version: int | None = None) -> Contents:
 
 
 def _rows(table: PaimonTable, snapshot: PaimonSnapshot, view: View) -> Fingerprint:
-    batches = (batch for unit in snapshot.units for batch in table.rows(unit, table.survivors(unit, view)))
+    batches = (batch for unit in snapshot.units for batch in table.gate.rows(unit, table.gate.survivors(unit, view)))
     return reduce(add, map(fingerprint, batches), Fingerprint())
 
 

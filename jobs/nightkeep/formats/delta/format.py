@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import TableLayout
-from nightkeep.errors import AddressError, CorruptMetadata, reason_of
+from nightkeep.errors import AddressError
 from nightkeep.formats.delta.commit import commit
 from nightkeep.formats.delta.commit.writers import exclusive_writers
-from nightkeep.formats.delta.gate import audit, scan
-from nightkeep.formats.delta.gate.proof_parts import pieces
+from nightkeep.formats.delta.gate.gate import gate_of
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
@@ -39,10 +37,9 @@ from nightkeep.model import (
     Run,
     UnitKey,
     VersionIdentity,
-    View,
 )
 from nightkeep.model.run_names import commit_user
-from nightkeep.protocol import OperationRules, Positions, Wide
+from nightkeep.protocol import Gate, OperationRules, Wide
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage
 
@@ -92,21 +89,9 @@ class DeltaTable:
     def staged(self, candidate: Candidate) -> DeltaSnapshot:
         return load_staged(self.address, self.storage, candidate.parent_version, candidate.metadata)
 
-    def survivors(self, unit: DeltaUnit, view: View) -> Positions:
-        """Both views show the same, as no key lets one row replace another: what no vector hides survives."""
-        with _reading(unit):
-            return scan.survivors(self.storage, unit)
-
-    def rows(self, unit: DeltaUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-        with _reading(unit):
-            yield from scan.rows(self.storage, unit, positions)
-
-    def pieces(self, base: DeltaUnit, candidate: DeltaUnit) -> Sequence[tuple[DeltaUnit, DeltaUnit]]:
-        return pieces(base, candidate)
-
-    def unit_faults(self, base: DeltaUnit, candidate: DeltaUnit) -> tuple[str, ...]:
-        with _reading(candidate):
-            return audit.unit_faults(self.storage, base, candidate)
+    @property
+    def gate(self) -> Gate[DeltaSnapshot, DeltaUnit]:
+        return gate_of(self.storage)
 
     def rewrite(self, task: DeltaTask, run: Run) -> Rewrite[DeltaEdit]:
         return rewrite(self.storage, task, run)
@@ -127,13 +112,6 @@ class DeltaTable:
 
     def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
-
-    def faults(self, parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-        return audit.version_faults(parent, candidate, touched)
-
-    def shown(self, unit: DeltaUnit) -> frozenset[Hashable]:
-        """A file with another vector is another piece."""
-        return frozenset((file.identity, file.bytes) for file in unit.files)
 
     def conflicts(
         self, planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]
@@ -214,15 +192,6 @@ class DeltaTable:
     def discard(self, names: Sequence[str]) -> None:
         for name in names:
             self.storage.delete(name)
-
-
-@contextmanager
-def _reading(unit: DeltaUnit) -> Iterator[None]:
-    """Arrow refuses values that do not fit their type without knowing whose they are."""
-    try:
-        yield
-    except ValueError as failure:
-        raise CorruptMetadata(str(unit.key), "rows as their schema promises", reason_of(failure)) from failure
 
 
 def open_table(address: Address) -> DeltaTable:

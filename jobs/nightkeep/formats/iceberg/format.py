@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import TableLayout
-from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, claims_of, open_handle
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.commit.conflicts import conflicts
-from nightkeep.formats.iceberg.gate import audit, scan
-from nightkeep.formats.iceberg.gate.proof_parts import pieces
+from nightkeep.formats.iceberg.gate.gate import gate_of
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
-from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load, load_staged, outline
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, digest_on_main, head
 from nightkeep.formats.iceberg.retention import expire, referenced_files
@@ -47,11 +43,10 @@ from nightkeep.model import (
     Run,
     UnitKey,
     VersionIdentity,
-    View,
 )
 from nightkeep.model.dotted import quoted_part, split_name
 from nightkeep.model.run_names import commit_user
-from nightkeep.protocol import OperationRules, Positions, Wide
+from nightkeep.protocol import Gate, OperationRules, Wide
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage
 
@@ -101,21 +96,9 @@ class IcebergTable:
         known = head(found.metadata, subject=found.metadata_location).snapshots
         return _comparable(found, known.get(candidate.parent_version, found.raw))
 
-    def survivors(self, unit: IcebergUnit, view: View) -> Positions:
-        """Both views show the same: a reader applies every delete."""
-        with _reading(unit):
-            return scan.survivors(self.storage, unit)
-
-    def rows(self, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-        with _reading(unit):
-            yield from scan.rows(self.storage, unit, positions)
-
-    def pieces(self, base: IcebergUnit, candidate: IcebergUnit) -> Sequence[tuple[IcebergUnit, IcebergUnit]]:
-        return pieces(base, candidate)
-
-    def unit_faults(self, base: IcebergUnit, candidate: IcebergUnit) -> tuple[str, ...]:
-        with _reading(candidate):
-            return audit.unit_faults(self.storage, base, candidate)
+    @property
+    def gate(self) -> Gate[IcebergSnapshot, IcebergUnit]:
+        return gate_of(self.storage)
 
     def rewrite(self, task: IcebergTask, run: Run) -> Rewrite[IcebergEdit]:
         return rewrite(self.storage, task, run)
@@ -136,19 +119,6 @@ class IcebergTable:
 
     def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
-
-    def faults(
-        self, parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]
-    ) -> tuple[str, ...]:
-        return audit.version_faults(self.storage, parent, candidate, touched)
-
-    def shown(self, unit: IcebergUnit) -> frozenset[Hashable]:
-        """Data files with the position deletes that hold for them, and the number that equality deletes go by.
-
-        Not the equality deletes: which of them a commit can remove depends on what others committed before it.
-        """
-        held = positional_of(unit)
-        return frozenset((file.identity, file.bytes, file.sequence_number, held[file.path]) for file in unit.files)
 
     def conflicts(
         self, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]
@@ -230,15 +200,6 @@ def _comparable(snapshot: IcebergSnapshot, base: Raw) -> IcebergSnapshot:
         return snapshot
     plain = replace(snapshot.schema, format_version=2)
     return replace(snapshot, units=tuple(replace(unit, schema=plain) for unit in snapshot.units))
-
-
-@contextmanager
-def _reading(unit: IcebergUnit) -> Iterator[None]:
-    """Arrow refuses values that do not fit their type without knowing whose they are."""
-    try:
-        yield
-    except ValueError as failure:
-        raise CorruptMetadata(str(unit.key), "rows as their schema promises", reason_of(failure)) from failure
 
 
 def open_table(address: Address) -> IcebergTable:

@@ -5,13 +5,11 @@ Everything is decoded from the store's bytes, so that what is proven is what a r
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-from pyroaring import BitMap64
-
 from nightkeep.errors import AddressError, RefusedTable
+from nightkeep.formats.memory.gate.gate import gate_of
 from nightkeep.formats.memory.metadata.snapshot import (
     STORES,
     MemoryFile,
@@ -19,16 +17,13 @@ from nightkeep.formats.memory.metadata.snapshot import (
     MemoryUnit,
     Store,
     decode,
-    deleted_positions,
     encode,
-    from_ipc,
     to_ipc,
 )
 from nightkeep.formats.memory.rewrite.optimize import SORTED, MergeEdit, MergeTask, merged, refuse_sorted, worn_files
-from nightkeep.kernels.bitmap import positions as ascending
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey, View
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, TaskCost, UnitKey
 from nightkeep.model.run_names import commit_user, unit_token
-from nightkeep.protocol import OperationRules, Positions
+from nightkeep.protocol import Gate, OperationRules
 
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
 
@@ -69,22 +64,9 @@ class MemoryTable:
             return None
         return self._load(f"version-{version}.json").identity.commit
 
-    def survivors(self, unit: MemoryUnit, view: View) -> Positions:
-        """Both views show the same, as no key lets one row replace another: what is not deleted survives."""
-        return {file.name: BitMap64(range(file.rows)) - deleted_positions(self.store, file) for file in unit.files}
-
-    def rows(self, unit: MemoryUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-        for file in unit.files:
-            if positions.get(file.name):
-                yield from from_ipc(self.store.read(file.name)).take(ascending(positions[file.name])).to_batches()
-
-    def pieces(self, base: MemoryUnit, candidate: MemoryUnit) -> Sequence[tuple[MemoryUnit, MemoryUnit]]:
-        """A unit in memory is small."""
-        return ((base, candidate),)
-
-    def unit_faults(self, base: MemoryUnit, candidate: MemoryUnit) -> tuple[str, ...]:
-        """Every file is read: in memory that is cheap. Others read what is new."""
-        return tuple(fault for file in candidate.files for fault in self._file_faults(file))
+    @property
+    def gate(self) -> Gate[MemorySnapshot, MemoryUnit]:
+        return gate_of(self.address)
 
     def rewrite(self, task: MergeTask, run: Run) -> Rewrite[MergeEdit]:
         """One new file, or none where every row was deleted. Its name is this attempt's alone."""
@@ -109,21 +91,6 @@ class MemoryTable:
         self.store.put(name, encode(after))
         outputs = [output for rewrite in rewrites for output in rewrite.outputs]
         return Candidate(self.address, version, parent.identity, name, (*outputs, name), tuple(edits))
-
-    def faults(self, parent: MemorySnapshot, candidate: MemorySnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-        """`rows` is counted by edits, the files by addition: a lost or doubled file makes the two disagree."""
-        before, after = parent.by_key, candidate.by_key
-        strays = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
-        held = sum(_live(unit.files) for unit in candidate.units)
-        return (
-            *(f"{key}: changed, though nothing of it was worked on" for key in sorted(set(strays) - set(touched))),
-            *([f"{candidate.rows} rows claimed, files hold {held}"] if held != candidate.rows else []),
-            *([f"{candidate.rows} rows, {parent.rows} before"] if candidate.rows != parent.rows else []),
-        )
-
-    def shown(self, unit: MemoryUnit) -> frozenset[Hashable]:
-        """A file with other deletes is another piece."""
-        return frozenset(unit.files)
 
     def conflicts(
         self, planned: MemorySnapshot, head: MemorySnapshot, rewrites: Sequence[Rewrite[MergeEdit]]
@@ -195,14 +162,6 @@ class MemoryTable:
 
     def _load(self, name: str) -> MemorySnapshot:
         return decode(self.store.read(name), subject=f"{self.address.name}: {name}")
-
-    def _file_faults(self, file: MemoryFile) -> Iterator[str]:
-        sizes = (len(self.store.read(file.name)), from_ipc(self.store.read(file.name)).num_rows)
-        if sizes != (file.bytes, file.rows):
-            yield f"{file.name}: {sizes[0]} bytes and {sizes[1]} rows, metadata says {file.bytes} and {file.rows}"
-        deleted = deleted_positions(self.store, file)
-        if len(deleted) != file.deleted_rows or (deleted and deleted.max() >= file.rows):
-            yield f"{file.deleted}: {len(deleted)} positions, expected {file.deleted_rows} below {file.rows}"
 
 
 def open_table(address: Address) -> MemoryTable:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
+from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon.commit import commit
 from nightkeep.formats.paimon.commit.writers import compacting_writers, conditional_writers
-from nightkeep.formats.paimon.gate import audit, history, scan
+from nightkeep.formats.paimon.gate import history
+from nightkeep.formats.paimon.gate.gate import gate_of
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
@@ -25,9 +25,9 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
     refuse_modified_vectors,
     refuse_without_vectors,
 )
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey, View
+from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey
 from nightkeep.model.run_names import commit_user
-from nightkeep.protocol import OperationRules, Positions, Seen, Watch
+from nightkeep.protocol import Gate, OperationRules, Seen, Watch
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage
 
@@ -90,36 +90,15 @@ class PaimonTable:
         refuse_schema(self.address.name, current)
         return load(self.address, self.storage, name, schemas=Schemas(current, schemas))
 
-    def survivors(self, unit: Bucket, view: View) -> Positions:
-        with _reading(unit):
-            return scan.survivors(self.storage, unit, view)
-
-    def rows(self, unit: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
-        with _reading(unit):
-            yield from scan.rows(self.storage, unit, positions)
-
-    def pieces(self, base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
-        """A merge needs every file of its bucket."""
-        return ((base, candidate),)
-
-    def unit_faults(self, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
-        with _reading(candidate):
-            return audit.unit_faults(self.storage, base, candidate)
+    @property
+    def gate(self) -> Gate[PaimonSnapshot, Bucket]:
+        return gate_of(self.storage)
 
     def rewrite(self, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
-        with _reading(task.bucket):
-            return rewrite(self.storage, task, run)
+        return rewrite(self.storage, task, run)
 
     def stage(self, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]], run: Run) -> Candidate:
         return commit.stage(self.storage, parent, rewrites, run)
-
-    def faults(self, parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-        return audit.version_faults(parent, candidate, touched)
-
-    def shown(self, unit: Bucket) -> frozenset[Hashable]:
-        """Files above level 0, and the exact vectors that hide rows of them, as one piece: they are one file."""
-        files = ((file.name, file.level, file.bytes) for file in unit.files if file.level > 0)
-        return frozenset([*files, (unit.index_file, unit.vectors)])
 
     def conflicts(
         self, planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]]
@@ -185,17 +164,6 @@ class PaimonTable:
 
     def forget(self, expiry: Expiry, run: Run) -> bool:
         return expire.forget(self.address, self.storage, expiry, run)
-
-
-@contextmanager
-def _reading(bucket: Bucket) -> Iterator[None]:
-    """Kernels refuse rows that break a promise, such as keys out of order, without knowing whose rows they are."""
-    try:
-        yield
-    except ValueError as failure:
-        raise CorruptMetadata(
-            str(bucket.key), "rows as their schema and level promise", reason_of(failure)
-        ) from failure
 
 
 def open_table(address: Address) -> PaimonTable:

@@ -163,7 +163,7 @@ def test_a_file_that_several_tasks_read_is_removed_once(made: HandMade) -> None:
     found = lines(made, candidate.metadata)
     assert (len(of_kind(found, "remove")), len(of_kind(found, "add"))) == (2, 2)
     assert candidate.units == (unit.key,)
-    assert not table.faults(table.snapshot(), table.staged(candidate), candidate.units)
+    assert not table.gate.faults(table.snapshot(), table.staged(candidate), candidate.units)
 
 
 def test_a_file_that_is_not_live_cannot_be_removed(made: HandMade) -> None:
@@ -213,7 +213,7 @@ def test_a_file_that_gets_another_vector_keeps_its_row_ids(tracked: HandMade) ->
     edit = DeltaEdit((file,), ({**bare, "deletionVector": vector, "dataChange": False},))
     before = rows(table)
     candidate = table.stage(table.snapshot(), [replace(laid_anew(table, unit, run), edit=edit, outputs=())], run)
-    assert not table.faults(table.snapshot(), table.staged(candidate), candidate.units)
+    assert not table.gate.faults(table.snapshot(), table.staged(candidate), candidate.units)
     (add,) = of_kind(lines(tracked, candidate.metadata), "add")
     assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (
         file.raw["baseRowId"], file.raw["defaultRowCommitVersion"],
@@ -241,7 +241,7 @@ def test_files_without_a_row_left_are_removed_and_nothing_added(made: HandMade) 
     metrics = of_kind(found, "commitInfo")[0]["operationMetrics"]
     assert (metrics["numAddedFiles"], "minFileSize" in metrics) == ("0", False)
     parent, after = table.snapshot(), table.staged(candidate)
-    assert not table.faults(parent, after, candidate.units)
+    assert not table.gate.faults(parent, after, candidate.units)
     assert after.by_key[candidate.units[0]].files == ()
     assert table.commit(candidate)
     assert set(made.live()) & set(every) == set()
@@ -400,7 +400,7 @@ def rows(table: DeltaTable) -> list[tuple[object, ...]]:
     """Every row with every column, row ids among them, in an order of their own."""
     found: list[tuple[object, ...]] = []
     for unit in table.snapshot().units:
-        for batch in table.rows(unit, table.survivors(unit, View.RAW)):
+        for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)):
             found += [tuple(row.values()) for row in batch.to_pylist()]
     return sorted(found, key=repr)
 

@@ -12,8 +12,8 @@ from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.laid_anew import NO_COST, a_run, laid_anew
 from tests.formats.delta.sabotage import Act, Staged
 
-from nightkeep.formats.delta import format as delta_format
 from nightkeep.formats.delta.format import DeltaTable, open_table
+from nightkeep.formats.delta.gate import gate as delta_gate
 from nightkeep.formats.delta.gate.proof_parts import pieces
 from nightkeep.formats.delta.metadata import log_state
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
@@ -219,11 +219,11 @@ IN_PARTS = (sabotage.drop_a_row, sabotage.drop_a_remove, sabotage.swap_two_parti
 def test_parts_prove_what_the_whole_would(
     act: Act | None, level: VerifyLevel, made: HandMade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delta_format, "pieces", partial(pieces, part_bytes=1))
+    monkeypatch.setattr(delta_gate, "pieces", partial(pieces, part_bytes=1))
     candidate = rewritten(made)
     table = opened(made)
     sides = [side.by_key[TOUCHED[0]] for side in (table.snapshot(), table.staged(candidate))]
-    assert len(table.pieces(*sides)) == 3
+    assert len(table.gate.pieces(*sides)) == 3
     if act is None:
         checked = judged(made, candidate, level)
         assert isinstance(checked, Verified)

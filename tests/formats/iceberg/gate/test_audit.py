@@ -42,7 +42,7 @@ class Staged:
     candidate: Candidate
 
     def faults(self, **changes: Any) -> str:
-        found = self.lake.ours.faults(self.parent, replace(self.snapshot, **changes), self.candidate.units)
+        found = self.lake.ours.gate.faults(self.parent, replace(self.snapshot, **changes), self.candidate.units)
         return "; ".join(found)
 
     def with_unit(self, change: Callable[[IcebergUnit], IcebergUnit], key: UnitKey = FIRST) -> str:
@@ -120,7 +120,7 @@ def test_numbers_of_a_snapshot(converted: Staged, name: str) -> None:
 
 def test_equality_deletes_do_not_go_from_a_partition_that_nobody_proved(converted: Staged) -> None:
     parts = tuple(key for key in converted.candidate.units if key != FIRST)
-    found = converted.lake.ours.faults(converted.parent, converted.snapshot, parts)
+    found = converted.lake.ours.gate.faults(converted.parent, converted.snapshot, parts)
     assert any("equality deletes are gone" in fault and "still needs them" in fault for fault in found)
     assert any(fault == f"{FIRST}: changed, though no unit of it was worked on" for fault in found)
 
@@ -289,8 +289,8 @@ def test_what_new_manifests_say_of_files_that_were_there(
 
 def unit_faults(made: Staged, change: Callable[[IcebergUnit], IcebergUnit]) -> str:
     base, unit = (side.by_key[FIRST] for side in (made.parent, made.snapshot))
-    assert not made.lake.ours.unit_faults(base, unit)
-    return "; ".join(made.lake.ours.unit_faults(base, change(unit)))
+    assert not made.lake.ours.gate.unit_faults(base, unit)
+    return "; ".join(made.lake.ours.gate.unit_faults(base, change(unit)))
 
 
 def of_first(change: Callable[[ContentFile], ContentFile]) -> Callable[[IcebergUnit], IcebergUnit]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from nightkeep.errors import naming
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.gate.file_audit import file_faults
 from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
@@ -153,14 +154,15 @@ def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tupl
     known = {file.path: file for file in base.files}
     fresh = [file for file in candidate.files if file.path not in known]
     kept = [(known[file.path], file) for file in candidate.files if file.path in known]
-    return (
-        *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, told_by="the log"),
-        *_partition_faults(candidate, fresh),
-        *_vector_faults(storage, (after for before, after in kept if before.identity != after.identity)),
-        *_vector_faults(storage, fresh),
-        *(fault for before, after in kept for fault in _kept_faults(before, after)),
-        *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
-    )
+    with naming(candidate.key, "rows as their schema promises"):
+        return (
+            *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, told_by="the log"),
+            *_partition_faults(candidate, fresh),
+            *_vector_faults(storage, (after for before, after in kept if before.identity != after.identity)),
+            *_vector_faults(storage, fresh),
+            *(fault for before, after in kept for fault in _kept_faults(before, after)),
+            *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+        )
 
 
 def _partition_faults(unit: DeltaUnit, fresh: Iterable[DeltaDataFile]) -> Iterator[str]:

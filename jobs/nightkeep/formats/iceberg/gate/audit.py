@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from nightkeep.errors import naming
 from nightkeep.formats.iceberg.gate.delete_audit import delete_faults, new_delete_faults
 from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
@@ -147,10 +148,11 @@ def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> 
     known = {file.identity for file in (*base.files, *base.positional)}
     fresh = [file for file in candidate.files if file.identity not in known]
     deletes = [file for file in candidate.positional if file.identity not in known]
-    return (
-        *listing_faults(
-            storage, {file.name: file.bytes for file in (*candidate.files, *deletes)}, told_by="the manifest"
-        ),
-        *new_delete_faults(storage, candidate, deletes),
-        *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
-    )
+    with naming(candidate.key, "rows as their schema promises"):
+        return (
+            *listing_faults(
+                storage, {file.name: file.bytes for file in (*candidate.files, *deletes)}, told_by="the manifest"
+            ),
+            *new_delete_faults(storage, candidate, deletes),
+            *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+        )

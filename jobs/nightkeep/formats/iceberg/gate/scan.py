@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedTable, naming
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
@@ -20,6 +20,7 @@ from nightkeep.formats.iceberg.metadata.delete_index import DeleteIndex, index_d
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.model import View
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
@@ -33,31 +34,36 @@ _SEQUENCE, _FILE, _POSITION, _ADDED = "sequence", "file", "position", "added"
 Hidden = dict[str, BitMap64]
 """Positions by a data file's path."""
 
+PROMISE = "rows as their schema promises"
 
-def survivors(storage: Storage, unit: IcebergUnit) -> Positions:
+
+def survivors(storage: Storage, unit: IcebergUnit, view: View = View.RAW) -> Positions:
     """Positions that every reader shows, by file name (ContentFile.name): vectors, position and equality deletes apply.
 
     Raises CorruptMetadata where a footer counts other rows than the manifest, or a delete speaks of rows beyond them.
+    Both views show the same: a reader applies every delete.
     """
-    index = index_deletes(unit.positional, unit.equality)
-    counted = {file.path: _counted(storage, unit.schema, file) for file in unit.files}
-    hidden: Hidden = {file.path: BitMap64() for file in unit.files}
-    for path, positions in _by_vector(storage, index, unit.files):
-        hidden[path] = positions
-    for path, positions in _by_position(storage, index, unit.files):
-        hidden[path] |= positions
-    for path, positions in _by_equality(storage, index, unit):
-        hidden[path] |= positions
-    return {file.name: _rest(file, counted[file.path], hidden[file.path]) for file in unit.files}
+    with naming(unit.key, PROMISE):
+        index = index_deletes(unit.positional, unit.equality)
+        counted = {file.path: _counted(storage, unit.schema, file) for file in unit.files}
+        hidden: Hidden = {file.path: BitMap64() for file in unit.files}
+        for path, positions in _by_vector(storage, index, unit.files):
+            hidden[path] = positions
+        for path, positions in _by_position(storage, index, unit.files):
+            hidden[path] |= positions
+        for path, positions in _by_equality(storage, index, unit):
+            hidden[path] |= positions
+        return {file.name: _rest(file, counted[file.path], hidden[file.path]) for file in unit.files}
 
 
 def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
     """The rows at `positions`: every column and what row lineage keeps, file by file, of one Arrow schema."""
-    for file in unit.files:
-        wanted = positions.get(file.name)
-        if wanted:
-            for piece in IcebergFileReader(storage, unit.schema, file).taken(None, wanted):
-                yield from piece.combine_chunks().to_batches()
+    with naming(unit.key, PROMISE):
+        for file in unit.files:
+            wanted = positions.get(file.name)
+            if wanted:
+                for piece in IcebergFileReader(storage, unit.schema, file).taken(None, wanted):
+                    yield from piece.combine_chunks().to_batches()
 
 
 def _counted(storage: Storage, schema: IcebergSchema, file: ContentFile) -> int:

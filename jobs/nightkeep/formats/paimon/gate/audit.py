@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from nightkeep.errors import naming
 from nightkeep.formats.paimon.deletes.bucket_vectors import index_path, read_vectors
 from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.gate.scan import tied_keys
@@ -91,14 +92,22 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
     """What is wrong with one touched bucket of the candidate; files that were there before are not read again."""
     known = {file.name: file for file in base.files}
     fresh = [file for file in candidate.files if file.name not in known]
-    return (
-        *_tie_faults(storage, base),
-        *listing_faults(storage, {candidate.path(file): file.bytes for file in candidate.files}, told_by="manifest"),
-        *_range_faults(candidate),
-        *_vector_faults(storage, candidate),
-        *(fault for file in candidate.files if file.name in known for fault in _kept_faults(known[file.name], file)),
-        *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
-    )
+    with naming(candidate.key, "rows as their schema and level promise"):
+        return (
+            *_tie_faults(storage, base),
+            *listing_faults(
+                storage, {candidate.path(file): file.bytes for file in candidate.files}, told_by="manifest"
+            ),
+            *_range_faults(candidate),
+            *_vector_faults(storage, candidate),
+            *(
+                fault
+                for file in candidate.files
+                if file.name in known
+                for fault in _kept_faults(known[file.name], file)
+            ),
+            *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+        )
 
 
 def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Bucket + View -> surviving positions -> logical rows: how the gate reads, by its own algorithm.
 
-Merging here is one sort of the key columns; it shares no code with the rewrite's lookup and merge.
+Data files and vectors are read by the code that a rewrite reads them with. Merging is one sort of the key columns,
+which shares no code with the rewrite's lookup and merge.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import (
     KEY_PREFIX,
     KIND,
@@ -31,6 +33,8 @@ from nightkeep.model import View
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
+PROMISE = "rows as their schema and level promise"
+
 
 def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
     """Positions that a reader with `view` shows, by file name.
@@ -38,21 +42,23 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
     MERGED: every level, vectors applied, the newest row of each key, retracts hidden. RAW: levels above 0 through
     their vectors, which is what a reader of a table with deletion vectors does.
     """
-    vectors = read_vectors(storage, bucket)
-    if view is View.RAW:
-        lifted = (file for file in bucket.files if file.level > 0)
-        return {file.name: _every(file) - vectors.get(file.name, BitMap64()) for file in lifted}
-    return _merged(storage, bucket, vectors)
+    with naming(bucket.key, PROMISE):
+        vectors = read_vectors(storage, bucket)
+        if view is View.RAW:
+            lifted = (file for file in bucket.files if file.level > 0)
+            return {file.name: _every(file) - vectors.get(file.name, BitMap64()) for file in lifted}
+        return _merged(storage, bucket, vectors)
 
 
 def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
     """The rows at `positions`: every column of the current schema, in its order, file by file."""
-    columns = value_columns(bucket)
-    for file in bucket.files:
-        wanted = positions.get(file.name)
-        if wanted:
-            for piece in PaimonFileReader(storage, bucket, file).taken(columns, ascending(wanted)):
-                yield from piece.to_batches()
+    with naming(bucket.key, PROMISE):
+        columns = value_columns(bucket)
+        for file in bucket.files:
+            wanted = positions.get(file.name)
+            if wanted:
+                for piece in PaimonFileReader(storage, bucket, file).taken(columns, ascending(wanted)):
+                    yield from piece.to_batches()
 
 
 def _every(file: PaimonDataFile) -> BitMap64:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, PaimonFileReader, key_columns
 from nightkeep.formats.paimon.data.sequence import sequence_order
 from nightkeep.formats.paimon.data.write import PaimonFileWriter
@@ -54,9 +55,10 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
     """Do every step of `task`, then write the bucket's vector file if any vector changed."""
     bucket = task.bucket
     work = _Work(storage, task, PaimonNaming(run, bucket.key), run.now_ms)
-    for step in task.steps:
-        work.do(step)
-    index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
+    with naming(bucket.key, "rows as their schema and level promise"):
+        for step in task.steps:
+            work.do(step)
+        index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
     edit = BucketEdit(
         bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
         tuple(work.removed), tuple(work.added), index,

@@ -1,0 +1,82 @@
+"""The gate of tables in memory: what is not deleted is shown, and every file is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.formats.memory.metadata.snapshot import (
+    STORES,
+    MemoryFile,
+    MemorySnapshot,
+    MemoryUnit,
+    Store,
+    deleted_positions,
+    from_ipc,
+)
+from nightkeep.kernels.bitmap import positions as ascending
+from nightkeep.model import Address, UnitKey, View
+from nightkeep.protocol import Bound, Gate, Positions
+
+
+def gate_of(table: Address) -> Gate[MemorySnapshot, MemoryUnit]:
+    """With the address, as a store does not pickle."""
+    return Gate(
+        survivors=Bound(survivors, table),
+        rows=Bound(rows, table),
+        pieces=pieces,
+        unit_faults=Bound(unit_faults, table),
+        faults=version_faults,
+        shown=shown,
+    )
+
+
+def survivors(table: Address, unit: MemoryUnit, view: View) -> Positions:
+    """Both views show the same, as no key lets one row replace another: what is not deleted survives."""
+    store = STORES[table.location]
+    return {file.name: BitMap64(range(file.rows)) - deleted_positions(store, file) for file in unit.files}
+
+
+def rows(table: Address, unit: MemoryUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
+    for file in unit.files:
+        if positions.get(file.name):
+            found = from_ipc(STORES[table.location].read(file.name))
+            yield from found.take(ascending(positions[file.name])).to_batches()
+
+
+def pieces(base: MemoryUnit, candidate: MemoryUnit) -> Sequence[tuple[MemoryUnit, MemoryUnit]]:
+    """A unit in memory is small."""
+    return ((base, candidate),)
+
+
+def unit_faults(table: Address, base: MemoryUnit, candidate: MemoryUnit) -> tuple[str, ...]:
+    """Every file is read: in memory that is cheap. Others read what is new."""
+    return tuple(fault for file in candidate.files for fault in _file_faults(STORES[table.location], file))
+
+
+def version_faults(parent: MemorySnapshot, candidate: MemorySnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+    """`rows` is counted by edits, the files by addition: a lost or doubled file makes the two disagree."""
+    before, after = parent.by_key, candidate.by_key
+    strays = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+    held = sum(file.live_rows for unit in candidate.units for file in unit.files)
+    return (
+        *(f"{key}: changed, though nothing of it was worked on" for key in sorted(set(strays) - set(touched))),
+        *([f"{candidate.rows} rows claimed, files hold {held}"] if held != candidate.rows else []),
+        *([f"{candidate.rows} rows, {parent.rows} before"] if candidate.rows != parent.rows else []),
+    )
+
+
+def shown(unit: MemoryUnit) -> frozenset[Hashable]:
+    """A file with other deletes is another piece."""
+    return frozenset(unit.files)
+
+
+def _file_faults(store: Store, file: MemoryFile) -> Iterator[str]:
+    held = (len(store.read(file.name)), from_ipc(store.read(file.name)).num_rows)
+    if held != (file.bytes, file.rows):
+        yield f"{file.name}: {held[0]} bytes and {held[1]} rows, metadata says {file.bytes} and {file.rows}"
+    deleted = deleted_positions(store, file)
+    if len(deleted) != file.deleted_rows or (deleted and deleted.max() >= file.rows):
+        yield f"{file.deleted}: {len(deleted)} positions, expected {file.deleted_rows} below {file.rows}"

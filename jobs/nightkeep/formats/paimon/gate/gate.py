@@ -1,0 +1,32 @@
+"""The scan and the audits of Paimon tables, as the gate calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from nightkeep.formats.paimon.gate import audit, scan
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.protocol import Bound, Gate
+from nightkeep.storage import Storage
+
+
+def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
+    return Gate(
+        survivors=Bound(scan.survivors, storage),
+        rows=Bound(scan.rows, storage),
+        pieces=pieces,
+        unit_faults=Bound(audit.unit_faults, storage),
+        faults=audit.version_faults,
+        shown=shown,
+    )
+
+
+def pieces(base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
+    """A merge needs every file of its bucket."""
+    return ((base, candidate),)
+
+
+def shown(unit: Bucket) -> frozenset[Hashable]:
+    """Files above level 0, and the exact vectors that hide rows of them, as one piece: they are one file."""
+    files = ((file.name, file.level, file.bytes) for file in unit.files if file.level > 0)
+    return frozenset([*files, (unit.index_file, unit.vectors)])
