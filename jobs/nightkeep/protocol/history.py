@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A version that was looked at: its number, and a digest of its content, as numbers are used again."""
+    """A version that was looked at: its number, and a digest of its bytes, as numbers are used again.
+
+    The digest is not that of VersionIdentity: looks that are stored hold this one."""
 
     version: int
     identity: str

@@ -1,4 +1,8 @@
-"""Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes only and shares no kernel with the rewrite."""
+"""Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes, and nothing that the rewrite reported.
+
+Metadata, data files and vectors are decoded by the code that a rewrite decodes them with. The architecture test lists
+what else both use, with the reason: the hash of rows, bitmaps, and the parser of conditions.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A staged commit against its parent and against the bytes it speaks of: counts, vectors, ids, and every new file.
 
 Nothing here believes what the rewrite reported: every number is taken again from staged bytes.
+The readers of metadata, data files and vectors are those of the rewrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A staged snapshot against its parent and against the bytes it speaks of: files, deletes, numbers, ids, totals.
 
 Nothing here believes what the rewrite or the staging reported: every number is taken again from staged bytes.
+The readers of metadata, data files and vectors are those of the rewrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Unit -> surviving positions -> logical rows: how the gate reads, sharing no code with what writes or persists.
+"""Unit -> surviving positions -> logical rows: how the gate reads.
 
-Equality deletes are joined by Polars here; what a rewrite finds by hash and lookup is not looked at.
+Data files, position deletes and vectors are read by the code that a rewrite reads them with. Equality deletes are
+joined by Polars here, where a rewrite finds them by hash and lookup.
 """
 
 from __future__ import annotations
