@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples clean
+.PHONY: help environment lock tables nightly weekly test test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples wheel clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -125,6 +125,9 @@ samples: environment  ## write samples/ again with Paimon Java, delta-spark and 
 	$(BIN)/python -m samples.make_samples
 	$(BIN)/python -m samples.make_delta_samples
 	$(BIN)/python -m samples.make_iceberg_samples
+
+wheel: $(UV)  ## the package as a wheel, in dist/
+	$(UV) build -q --wheel --out-dir dist
 
 clean:  ## everything that was made here
 	rm -rf .work .coverage .venv .uv

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nightkeep.model import UnitKey
+from nightkeep.reports.card import render_card
 from nightkeep.reports.codec import encode
 from nightkeep.reports.document import CheckStatus
 
@@ -81,6 +82,12 @@ class CheckReport:
             *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
         ])  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        rows = [(each.unit or "all units", each.name, each.status, each.detail) for each in self.results]
+        differences = (f"{each.unit}, {each.comparison}: {each.difference}" for each in self.differences)
+        sentences = (self.reason or self.coverage, *differences)
+        return render_card(f"check: {self.status}", sentences, ("unit", "expectation", "status", "found"), rows)
+
 
 @dataclass(frozen=True, slots=True)
 class UnitDiff:
@@ -115,3 +122,8 @@ class DiffReport:
             *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
             *(f"  note: {note}" for note in self.notes),
         ])  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        rows = [(str(each.unit), "equal" if each.equal else str(each.difference)) for each in self.units]
+        title = f"version {self.version} and {self.other}: {'equal' if self.equal else 'different'}"
+        return render_card(title, self.notes, ("unit", "rows"), rows)
