@@ -29,7 +29,7 @@ from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS = ("device_id", "ts", "lat")
@@ -140,7 +140,7 @@ def nightkeep(table: Path, engine: Engine, size: Size, *, curve: Curve, wide: bo
         changes["exchange_above"] = 1
     policy = replace(policy, settings=policy.settings.model_copy(update=changes))
     order = RunOrder(Operation.OPTIMIZE, f"bench-{curve}-{wide}", str(table.parent / "reports"))
-    document = care(policy, order, mapper=engine.mapper, exchange=engine.exchange)
+    document = run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
     return document

@@ -33,7 +33,7 @@ from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS: tuple[Column, ...] = (
@@ -141,7 +141,7 @@ def converted(table: Table, ours_on: Engine) -> RunDocument:
     order = RunOrder(
         Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports")
     )
-    document = care(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
+    document = run_operation(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
     return document

@@ -23,7 +23,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS = (
@@ -73,7 +73,7 @@ def build(java: PaimonJava, table: Path, size: Size) -> None:
 def nightkeep(table: Path, engine: Engine, verify: str) -> RunDocument:
     policy = load("tables.yaml", text=f"version: 1\ndefaults: {{verify: {verify}}}").effective(f"paimon:{table}")
     order = RunOrder(Operation.UPGRADE, "bench", str(table.parent / "reports"))
-    document = care(policy, order, mapper=engine.mapper)
+    document = run_operation(policy, order, mapper=engine.mapper)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
     return document

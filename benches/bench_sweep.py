@@ -38,7 +38,7 @@ from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.spark.engine import Engine
 
 T = TypeVar("T")
@@ -153,7 +153,7 @@ def looked(table: Table, mode: SweepMode, sets: Sets) -> SweepResult:
     opened = open_table(Address("iceberg", f"{table.warehouse.name}/{table.name}", "events"))
     assert isinstance(opened, Sweeps)
     run = Run("bench", "0" * 16, "bench", int(time.time() * 1000))
-    return sweep(opened, SweepOrder(mode, max_share=1.0), run, sets=sets)
+    return sweep_table(opened, SweepOrder(mode, max_share=1.0), run, sets=sets)
 
 
 def compare(folder: Path, java: IcebergJava, name: str, *, live: int, orphans: int) -> None:

@@ -98,10 +98,10 @@ class Surprise(NightkeepError):
     """Something that no one planned for; `subject` is the table and the operation that met it."""
 
     def __init__(self, subject: str, failure: BaseException) -> None:
-        super().__init__(f"{subject}: {told(failure)}")
+        super().__init__(f"{subject}: {failure_text(failure)}")
 
 
-def told(failure: BaseException, most: int = 1000) -> str:
+def failure_text(failure: BaseException, most: int = 1000) -> str:
     """Any failure as one sentence of a bounded length, its kind first."""
     text = " ".join(f"{type(failure).__name__}: {failure}".split())
     return text if len(text) <= most else f"{text[:most]} ..."

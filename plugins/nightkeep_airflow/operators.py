@@ -23,7 +23,7 @@ from nightkeep.policy import load_usable
 from nightkeep.redaction import redact
 from nightkeep.spark.settings import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
-from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, reported, retold
+from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.submitted import MARK, end
 
@@ -225,8 +225,8 @@ class CheckOperator(NightkeepSparkOperator):
         unchecked = dict.fromkeys(entry.table for entry in published if awaits_check(entry))
         if unchecked:
             self.submit(CHECK_JOB, list(unchecked), context)
-        _try_again([retold(entry) for entry in published if awaits_check(entry)], context)
-        return [as_json(retold(entry)) for entry in published]
+        _try_again([refresh_result(entry) for entry in published if awaits_check(entry)], context)
+        return [as_json(refresh_result(entry)) for entry in published]
 
 
 def _at_hand(result: Path) -> str | None:

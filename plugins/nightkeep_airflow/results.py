@@ -81,7 +81,7 @@ def awaits_check(entry: JobResult) -> bool:
     return document.awaits_check
 
 
-def retold(entry: JobResult) -> JobResult:
+def refresh_result(entry: JobResult) -> JobResult:
     """The entry as its document has it now; a published version must not pass unchecked."""
     document = _document(entry)
     if document is not None:
@@ -92,7 +92,7 @@ def retold(entry: JobResult) -> JobResult:
     return entry
 
 
-def settled(tables: Sequence[str], cared: Iterable[JobResult]) -> list[Settled]:
+def settle_results(tables: Sequence[str], cared: Iterable[JobResult]) -> list[Settled]:
     """One Settled for each of `tables`, in their order."""
     last = {(r.table, r.operation): r for r in cared}
     return [_of_table(table, [r for r in last.values() if r.table == table]) for table in tables]

@@ -50,7 +50,7 @@ from nightkeep.policy import groups as groups_of
 from nightkeep.policy import load_usable
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.operators import CareOperator, CheckOperator
-from nightkeep_airflow.results import Settled, as_json, reported, retold, settled, settled_result
+from nightkeep_airflow.results import Settled, as_json, refresh_result, reported, settle_results, settled_result
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
@@ -187,7 +187,7 @@ def settle(groups: Any, told_by: list[str], *, ti: Any = None) -> list[list[dict
     tables = [table for group in groups for table in group]
     returned = [group for task_id in told_by for group in ti.xcom_pull(task_ids=[task_id])]
     entries = [reported(entry) for group in returned if group for entry in group]
-    return chunks([as_json(result) for result in settled(tables, map(retold, entries))], _most_mapped())
+    return chunks([as_json(result) for result in settle_results(tables, map(refresh_result, entries))], _most_mapped())
 
 
 @task

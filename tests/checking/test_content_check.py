@@ -17,7 +17,7 @@ from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.check_values import Content
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus
-from nightkeep.retention import RetentionOrder, upkept
+from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
@@ -48,7 +48,7 @@ def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spar
     order = RetentionOrder(
         operation=Operation.SWEEP, run_id="r", reports=str(tmp_path / "reports"), mode=SweepMode.DELETE
     )
-    found = upkept(policy, order, Running(spark))
+    found = run_retention(policy, order, Running(spark))
     assert (found.outcome, found.reason) == (Outcome.VERIFIED, "1 orphans of 9 bytes deleted")
     assert {result.status for result in found.expectations.results} == {CheckStatus.PASSED}
     assert found.expectations.status is CheckStatus.PASSED

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
 
-from nightkeep.checking.post_commit_check import second_opinion
+from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.model import Operation, Outcome, UnitKey
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Check, EffectivePolicy, Settings
@@ -49,7 +49,7 @@ class Opinions:
         versions = {7 + i: report for i, report in enumerate(said)}
         checker = Checker(versions)
         engine: Any = SimpleNamespace(checker=lambda: checker, spark=lambda: None)
-        done = second_opinion(document or self.document(*versions), self.policy, self.reports, engine=engine)
+        done = check_after_commit(document or self.document(*versions), self.policy, self.reports, engine=engine)
         self.asked = checker.asked
         return done
 

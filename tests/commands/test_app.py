@@ -57,14 +57,14 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def policies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[EffectivePolicy]:
     """The policy of every table that is cared for from here on."""
     found: list[EffectivePolicy] = []
-    real = care_commands.care
+    real = care_commands.run_operation
 
     def noted(policy: EffectivePolicy, *arguments: Any, **more: Any) -> Any:
         found.append(policy)
         return real(policy, *arguments, **more)
 
-    monkeypatch.setattr(care_commands, "care", noted)
-    monkeypatch.setattr(run_group, "care", noted)
+    monkeypatch.setattr(care_commands, "run_operation", noted)
+    monkeypatch.setattr(run_group, "run_operation", noted)
     return found
 
 

@@ -38,8 +38,8 @@ def surprise(*arguments: object, **more: object) -> None:
 
 
 VERBS = {
-    "plan": "nightkeep.api.runs.care", "sweep": "nightkeep.api.files.upkept",
-    "expire": "nightkeep.api.files.upkept", "explain": "nightkeep.api.results.explain_text",
+    "plan": "nightkeep.api.runs.run_operation", "sweep": "nightkeep.api.files.run_retention",
+    "expire": "nightkeep.api.files.run_retention", "explain": "nightkeep.api.results.explain_text",
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_its_traceback_is_there_for_who_asks(
 def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_group, "care", surprise)
+    monkeypatch.setattr(run_group, "run_operation", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"]) == (1, "failed")
     assert told.json["reason"].startswith("KeyError: ") and "Traceback" not in told.err
@@ -75,7 +75,7 @@ def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
 def test_a_surprise_in_the_check_keeps_what_was_published(
     table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_group, "second_opinion", surprise)
+    monkeypatch.setattr(run_group, "check_after_commit", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"], told.json["committed_version"]) == (1, "failed", 4)
     assert told.json["reason"].startswith("published, but its check did not finish: KeyError")

@@ -57,7 +57,7 @@ from nightkeep.model import (
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable, Positions, Snapshot
 from nightkeep.reports import CommitResult, RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.stages.publish import MAX_ATTEMPTS, publish
@@ -126,7 +126,7 @@ class World:
     def care(self, run_id: str, *, dry_run: bool = False, **settings: Any) -> RunDocument:
         policy = EffectivePolicy(self.address, Settings().model_copy(update=settings), {})
         order = RunOrder(self.operation, run_id, str(self.reports), dry_run)
-        return care(policy, order, mapper=lambda: inline)
+        return run_operation(policy, order, mapper=lambda: inline)
 
     def content(self, view: View, version: int | None = None) -> Fingerprint:
         snapshot = self.table.snapshot(version)

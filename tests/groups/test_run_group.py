@@ -13,7 +13,7 @@ from tests.drivers.memory_engine import MemoryEngine
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.groups.crashed_table import DIED
-from nightkeep.groups.run_group import Group, StoredDocument, care_for_group, check_group
+from nightkeep.groups.run_group import StoredDocument, TableGroup, check_group, run_group
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Overrides, load
@@ -48,13 +48,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def group(folder: Path, *tables: str, **more: Any) -> Group:
-    return Group(load(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
+def group(folder: Path, *tables: str, **more: Any) -> TableGroup:
+    return TableGroup(load(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
 
 
-def cared(found: Group, *operations: Operation) -> list[StoredDocument]:
+def cared(found: TableGroup, *operations: Operation) -> list[StoredDocument]:
     with _engine() as engine:
-        return [*care_for_group(found, operations, engine)]
+        return [*run_group(found, operations, engine)]
 
 
 def _engine() -> Engine:
@@ -124,7 +124,7 @@ def test_what_was_done_before_a_process_died_is_told_as_it_is(folder: Path) -> N
 @pytest.mark.slow
 def test_the_table_at_work_is_noted(folder: Path) -> None:
     hand = folder / "hand"
-    seen = [hand.read_text() for _ in care_for_group(group(folder, "one", "last", hand=hand), (), _engine())]
+    seen = [hand.read_text() for _ in run_group(group(folder, "one", "last", hand=hand), (), _engine())]
     assert seen == ["one", "last"]
 
 
@@ -175,7 +175,7 @@ class TestCheck:
         (folder / "tables.yaml").write_text(text.replace("enabled: false", "enabled: true"))
 
     def care(self, folder: Path, engine: Checking, *tables: str) -> list[StoredDocument]:
-        return [*care_for_group(group(folder, *tables), (Operation.OPTIMIZE,), cast(Engine, engine))]
+        return [*run_group(group(folder, *tables), (Operation.OPTIMIZE,), cast(Engine, engine))]
 
     def check(self, folder: Path, engine: Checking, *tables: str) -> list[StoredDocument]:
         return [*check_group(group(folder, *tables), cast(Engine, engine))]
@@ -195,7 +195,7 @@ class TestCheck:
         cared(group(folder, "one"))
         engine = Checking(folder)
         other = replace(group(folder, "one", "gone"), prefix="night-2")
-        assert told([*care_for_group(other, (Operation.OPTIMIZE,), cast(Engine, engine))]) == [
+        assert told([*run_group(other, (Operation.OPTIMIZE,), cast(Engine, engine))]) == [
             ("one", Operation.OPTIMIZE, Outcome.UNCHANGED), ("gone", Operation.OPTIMIZE, Outcome.FAILED),
         ]  # fmt: skip
         assert engine.imported == 0
@@ -225,7 +225,7 @@ class TestCheck:
 
     def test_that_failed_holds_the_table_before_its_next_operation(self, folder: Path) -> None:
         engine = cast(Engine, Checking(folder, CheckStatus.FAILED))
-        first, second = care_for_group(group(folder, "one"), (Operation.OPTIMIZE, Operation.PERSIST_DELETES), engine)
+        first, second = run_group(group(folder, "one"), (Operation.OPTIMIZE, Operation.PERSIST_DELETES), engine)
         assert (first.document.outcome, first.document.awaits_check) == (Outcome.MISMATCH, False)
         assert str(second.document.reason).startswith("on hold since run night-1:one: the check of published version 4")
 

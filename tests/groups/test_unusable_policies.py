@@ -14,7 +14,7 @@ from tests.support.commands import said
 
 from nightkeep.commands.job import run_job, sweep_job
 from nightkeep.errors import PolicyError, UsageError
-from nightkeep.groups.run_group import Group, StoredDocument, care_for_group, check_group
+from nightkeep.groups.run_group import StoredDocument, TableGroup, check_group, run_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides, groups, load, load_usable
 from nightkeep.reports import load_history
@@ -52,8 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def group(folder: Path, *tables: str, **more: Any) -> Group:
-    return Group(load_usable(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
+def group(folder: Path, *tables: str, **more: Any) -> TableGroup:
+    return TableGroup(load_usable(folder / "tables.yaml"), tables, "night-1", str(folder / "reports"), **more)
 
 
 def outcomes(found: list[StoredDocument]) -> list[tuple[str, Outcome]]:
@@ -61,7 +61,7 @@ def outcomes(found: list[StoredDocument]) -> list[tuple[str, Outcome]]:
 
 
 def cared(folder: Path, *tables: str) -> list[StoredDocument]:
-    return [*care_for_group(group(folder, *tables), (), cast(Engine, Checking(folder)))]
+    return [*run_group(group(folder, *tables), (), cast(Engine, Checking(folder)))]
 
 
 EXPECTED = [
@@ -109,7 +109,7 @@ def test_what_was_published_under_a_policy_that_went_is_not_called_checked(folde
     text = (folder / "tables.yaml").read_text()
     (folder / "tables.yaml").write_text(text.replace("enabled: false", "enabled: true"))
     with pytest.raises(KeyboardInterrupt):
-        [*care_for_group(group(folder, "last"), (), cast(Engine, Checking(folder, KeyboardInterrupt())))]
+        [*run_group(group(folder, "last"), (), cast(Engine, Checking(folder, KeyboardInterrupt())))]
     (folder / "tables.yaml").write_text(text.replace("name: last,", "name: renamed,"))
     (found,) = check_group(group(folder, "last"), cast(Engine, Checking(folder)))
     assert (found.document.outcome, found.document.committed_version) == (Outcome.FAILED, 4)
@@ -119,7 +119,7 @@ def test_what_was_published_under_a_policy_that_went_is_not_called_checked(folde
 def test_what_is_said_for_all_of_them_ends_the_job_before_any_work(folder: Path) -> None:
     wrong = group(folder, "elsewhere", "last", said=Overrides(target_size="3"))
     with pytest.raises(UsageError, match="--target-size"):
-        [*care_for_group(wrong, (Operation.OPTIMIZE,), cast(Engine, Checking(folder)))]
+        [*run_group(wrong, (Operation.OPTIMIZE,), cast(Engine, Checking(folder)))]
     assert not (folder / "reports").exists()
 
 

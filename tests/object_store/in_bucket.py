@@ -16,7 +16,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline
 
@@ -38,7 +38,7 @@ class InBucket:
         text = yaml.safe_dump({"version": 1, "defaults": {"writers": "conditional", **settings}})
         policy = load("tables.yaml", text=text).effective(f"{self.format}:{self.location}")
         order = RunOrder(self.operation, run_id or f"test-{uuid.uuid4().hex}", str(self.reports))
-        return care(policy, order, mapper=lambda: inline)
+        return run_operation(policy, order, mapper=lambda: inline)
 
     def put(self, version: int) -> str:
         """A pattern of the request that commits a version."""

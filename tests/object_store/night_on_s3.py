@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from nightkeep.groups.run_group import Group, care_for_group
+from nightkeep.groups.run_group import TableGroup, run_group
 from nightkeep.policy import load
 from nightkeep.spark.engine import Engine
 
@@ -12,7 +12,7 @@ if __name__ == "__main__":
     file = Path(sys.argv[1])
     policy = load(file)
     names = tuple(sys.argv[2:])
-    group = Group(policy, names, "night-1", str(file.parent / "reports"))
+    group = TableGroup(policy, names, "night-1", str(file.parent / "reports"))
     with Engine(master="local[2]", task_memory_bytes=1 << 30) as engine:
-        cared = list(care_for_group(group, (), engine))
+        cared = list(run_group(group, (), engine))
     print(json.dumps([each.document.to_json() for each in cared]))

@@ -20,12 +20,12 @@ from tests.object_store.bucket_tables import SAMPLES, upload
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
-from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
-from nightkeep.retention.file_check import FileCheck, presence
+from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
+from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 GOLDEN = Path(__file__).parents[1] / "delta" / "golden"
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
@@ -87,22 +87,22 @@ class InStore:
         """What a sweep says, and its orphans."""
         with closing(MemorySets()) as sets:
             asked = SweepOrder(mode, **{"max_share": 1.0, **order})
-            told = sweep(self.opened, asked, _run(run_id, Operation.SWEEP), sets=sets)
+            told = sweep_table(self.opened, asked, _run(run_id, Operation.SWEEP), sets=sets)
             return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
     def restored(self, run_id: str = "weekly") -> RestoreResult:
         return restore(self.opened.territory(), run_id, now_ms=_now_ms())
 
-    def expired(self, *, days: int = 30) -> Expired:
+    def expired(self, *, days: int = 30) -> ExpiryResult:
         """Of all versions but the last, as if it were so many days later."""
         now_ms = _now_ms() + days * DAY_MS
         order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms, retain_last=1), Retention(now_ms, 0))
         run = _run("monthly", Operation.EXPIRE)
         with closing(MemorySets()) as sets:
-            return expire(self.opened, order, run, sets=lambda: sets, before=lambda _: None)
+            return expire_versions(self.opened, order, run, sets=lambda: sets, before=lambda _: None)
 
     def presence(self) -> FileCheck:
-        return presence(self.opened, Retention(_now_ms(), 7 * DAY_MS), sets=MemorySets, salt="s")
+        return check_files(self.opened, Retention(_now_ms(), 7 * DAY_MS), sets=MemorySets, salt="s")
 
 
 def _now_ms() -> int:

@@ -19,7 +19,7 @@ from tests.object_store.in_bucket import InBucket, another_process
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline
 
@@ -205,6 +205,6 @@ def test_a_table_in_several_buckets_is_refused_before_anything_is_read(
         catalog.close()
     policy = load("tables.yaml", text="version: 1").effective("iceberg:lake/shop.orders")
     order = RunOrder(Operation.PERSIST_DELETES, "elsewhere", str(tmp_path / "reports"))
-    found = care(policy, order, mapper=lambda: inline)
+    found = run_operation(policy, order, mapper=lambda: inline)
     assert found.outcome is Outcome.REFUSED
     assert f"{s3_bucket.uri} and s3://elsewhere" in str(found.reason)

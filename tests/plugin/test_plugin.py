@@ -12,7 +12,7 @@ from tests.support.airflow_home import ROOT, Airflow, airflow_home, with_databas
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, load_document, store
-from nightkeep_airflow.results import JobResult, Settled, awaits_check, reported, retold, settled
+from nightkeep_airflow.results import JobResult, Settled, awaits_check, refresh_result, reported, settle_results
 from nightkeep_airflow.runs import run_prefix
 
 
@@ -312,7 +312,7 @@ def test_a_table_is_settled_by_the_worst_of_its_operations() -> None:
         return JobResult("t", operation, outcome, f"{outcome} because", f"{operation}.json")
 
     cared = [of("upgrade", Outcome.VERIFIED), of("optimize", Outcome.CONFLICTED)]
-    assert settled(["t", "u"], cared) == [
+    assert settle_results(["t", "u"], cared) == [
         Settled("t", Outcome.CONFLICTED, "optimize: conflicted because", ("upgrade.json", "optimize.json")),
         Settled("u", Outcome.FAILED, "no job reported on this table; see the log of its group", ()),
     ]
@@ -334,7 +334,7 @@ class TestRetold:
         entry = self.stored(tmp_path, Outcome.VERIFIED, check)
         unjudged = check in (CheckStatus.NOT_RUN, CheckStatus.ERRORED)
         assert awaits_check(entry) is unjudged
-        found = retold(entry)
+        found = refresh_result(entry)
         assert (found.outcome, found.reason) == (
             (Outcome.FAILED, "published, but its check did not report") if unjudged else (Outcome.VERIFIED, "because")
         )
@@ -342,12 +342,12 @@ class TestRetold:
     def test_what_came_after_the_entry_counts(self, tmp_path: Path) -> None:
         entry = self.stored(tmp_path, Outcome.MISMATCH, CheckStatus.FAILED)
         assert not awaits_check(entry)
-        assert retold(entry) == replace(entry, outcome=Outcome.MISMATCH, reason="because")
+        assert refresh_result(entry) == replace(entry, outcome=Outcome.MISMATCH, reason="because")
 
     def test_what_was_not_published_awaits_nothing(self, tmp_path: Path) -> None:
         entry = self.stored(tmp_path, Outcome.UNCHANGED, CheckStatus.NOT_RUN, version=None)
         assert not awaits_check(entry)
-        assert retold(entry).outcome is Outcome.UNCHANGED
+        assert refresh_result(entry).outcome is Outcome.UNCHANGED
 
     @pytest.mark.parametrize("content", [None, b"{"])
     def test_a_document_that_cannot_be_read_leaves_a_version_unchecked(
@@ -359,6 +359,6 @@ class TestRetold:
         entry = JobResult("t", "optimize", Outcome.VERIFIED, "", str(path), 7)
         for each in (entry, replace(entry, document=None)):
             assert awaits_check(each)
-            assert retold(each).outcome is Outcome.FAILED
+            assert refresh_result(each).outcome is Outcome.FAILED
         lost = replace(entry, outcome=Outcome.CONFLICTED, committed_version=None)
-        assert (awaits_check(lost), retold(lost)) == (False, lost)
+        assert (awaits_check(lost), refresh_result(lost)) == (False, lost)

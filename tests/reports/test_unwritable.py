@@ -25,7 +25,7 @@ from nightkeep.api.one_run import run_and_check
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
-from nightkeep.groups.run_group import Group, StoredDocument, care_for_group
+from nightkeep.groups.run_group import StoredDocument, TableGroup, run_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
@@ -35,7 +35,7 @@ from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
-from nightkeep_airflow.results import awaits_check, parse, retold
+from nightkeep_airflow.results import awaits_check, parse, refresh_result
 
 __all__ = ["place"]
 
@@ -92,8 +92,8 @@ class Judging(Checking):
 
 
 def night(folder: Path, engine: Any) -> list[StoredDocument]:
-    group = Group(load(folder / "tables.yaml"), ("one", "two"), "night-1", str(folder / "reports"))
-    return [*care_for_group(group, (Operation.OPTIMIZE,), cast(Engine, engine))]
+    group = TableGroup(load(folder / "tables.yaml"), ("one", "two"), "night-1", str(folder / "reports"))
+    return [*run_group(group, (Operation.OPTIMIZE,), cast(Engine, engine))]
 
 
 def version(engine: MemoryEngine) -> int:
@@ -132,7 +132,7 @@ def test_what_was_published_is_checked_and_told_whatever_fails_afterwards(
     # The other table of the group ends by its own outcome too.
     assert found[1].document.outcome is Outcome.FAILED and version(engines["two"]) == 3
     (entry, _) = parse(json.dumps([each.to_json() for each in found]))
-    assert (retold(entry).outcome, awaits_check(entry)) == (outcomes[status], status is CheckStatus.ERRORED)
+    assert (refresh_result(entry).outcome, awaits_check(entry)) == (outcomes[status], status is CheckStatus.ERRORED)
     if status is CheckStatus.FAILED:
         again = night(tmp_path, Judging(tmp_path))
         assert version(engines["one"]) == 4 and again[0].document.outcome is not Outcome.UNCHANGED
@@ -144,8 +144,8 @@ def test_a_table_is_held_although_its_hold_cannot_be_written(
     full.fails(3, 99)
     night(tmp_path, Judging(tmp_path, CheckStatus.FAILED))
     full.fails(0)
-    later = Group(load(tmp_path / "tables.yaml"), ("one",), "night-2", str(tmp_path / "reports"))
-    (held,) = care_for_group(later, (Operation.OPTIMIZE,), cast(Engine, Judging(tmp_path)))
+    later = TableGroup(load(tmp_path / "tables.yaml"), ("one",), "night-2", str(tmp_path / "reports"))
+    (held,) = run_group(later, (Operation.OPTIMIZE,), cast(Engine, Judging(tmp_path)))
     assert held.document.outcome is Outcome.SKIPPED
     assert "nightkeep release one lifts it" in str(held.document.reason)
 

@@ -19,7 +19,7 @@ from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import Retention, Sweeps
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 MAGIC, SYNC_BYTES = b"Obj\x01", 16
 
@@ -53,7 +53,7 @@ class World:
         """What a sweep that would delete says; it is stopped before the first file goes."""
         order = SweepOrder(SweepMode.DRY_RUN, older_than_ms=self.older_than_ms, below_floor=True, max_share=1.0)
         with closing(MemorySets()) as sets:
-            done = sweep(self.opened(), order, Run("fuzz", "0" * 16, "a", self.now_ms), sets=sets)
+            done = sweep_table(self.opened(), order, Run("fuzz", "0" * 16, "a", self.now_ms), sets=sets)
             assert done.counted is not None
             named = frozenset(name for batch in sets.orphans() for name in batch["name"].to_pylist())
             unproven = done.counted.not_evident

@@ -19,11 +19,11 @@ from tests.support.faulty_store import Fuse, Point, fail
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
-from nightkeep.retention.expire_versions import ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 OWN = "_nightkeep/"
 AGES = (7 * DAY_MS, DAY_MS // 24)
@@ -253,7 +253,7 @@ class Life(ABC):
 
         run = self.run(f"expiry {self.runs}", Operation.EXPIRE, now_ms)
         with self.dying(self.fuse(0.2, 40)):
-            done = expire(self.opened(), order, run, sets=fresh, before=lambda *_: None)
+            done = expire_versions(self.opened(), order, run, sets=fresh, before=lambda *_: None)
             assert done.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), done.reason
             self.told[-1] += f" {len(done.expiry.roots)} roots, {done.acted.gone.files} files"
         for each in sets:
@@ -301,7 +301,7 @@ class Life(ABC):
 
     def swept(self, order: SweepOrder, run_id: str, now_ms: int) -> SweepResult:
         with closing(MemorySets()) as sets:
-            return sweep(self.opened(), order, self.run(run_id, Operation.SWEEP, now_ms), sets=sets)
+            return sweep_table(self.opened(), order, self.run(run_id, Operation.SWEEP, now_ms), sets=sets)
 
     def run(self, run_id: str, operation: Operation, now_ms: int) -> Run:
         """Another attempt each time."""

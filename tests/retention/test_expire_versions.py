@@ -12,7 +12,7 @@ from tests.retention.toy_table import NOW, Toy, run_of
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Expiry, Reach, Retention, Root, Unproven
-from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.lease import Clock, wall_ms
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import FileTotals
@@ -66,10 +66,10 @@ def expired(
     before: Callable[[], None] = lambda: None,
     removing: Callable[[], None] = lambda: None,
     clock: Clock = wall_ms,
-) -> Expired:
+) -> ExpiryResult:
     assert isinstance(table, Expires)
     order = ExpireOrder(mode, ExpireRequest(NOW, keep), Retention(NOW, 7 * DAY_MS, keep))
-    return expire(
+    return expire_versions(
         table, order, run_of("night"), sets=MemorySets, before=lambda _: before(), removing=lambda _: removing(),
         clock=clock,
     )  # fmt: skip

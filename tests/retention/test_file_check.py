@@ -16,7 +16,7 @@ from tests.retention.toy_table import NOW, Toy
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.protocol.table_files import DAY_MS, Reach, Retention, Root, files_table
-from nightkeep.retention.file_check import FileCheck, presence
+from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 
 RETENTION = Retention(NOW, 7 * DAY_MS)
@@ -24,7 +24,7 @@ DATA = ("data/a.dat", "data/b c%20.dat", "data/c.dat")
 
 
 def look(table: Toy, *, salt: str = "run", sample: int = 200) -> FileCheck:
-    return presence(table, RETENTION, sets=MemorySets, salt=salt, sample=sample)
+    return check_files(table, RETENTION, sets=MemorySets, salt=salt, sample=sample)
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ import pytest
 from samples import iceberg_places
 
 from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.groups.run_group import Group, sweep_group
+from nightkeep.groups.run_group import TableGroup, sweep_group
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.policy import EffectivePolicy, load, parse_window
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
-from nightkeep.retention import RetentionOrder, run_order, upkeep, upkept
+from nightkeep.retention import RetentionOrder, apply_order, run_order, run_retention
 from nightkeep.retention.order import unchecked_versions
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
@@ -98,13 +98,13 @@ class Place:
     def swept(
         self, mode: SweepMode | None = SweepMode.DRY_RUN, *, engine: Engine | None = None, **more: Any
     ) -> RunDocument:
-        return upkept(self.policy, self.order(mode, **more), engine or Looking())
+        return run_retention(self.policy, self.order(mode, **more), engine or Looking())
 
     def checked(self, mode: SweepMode, *says: Fingerprint | Exception, **more: Any) -> RunDocument:
         return self.swept(mode, engine=Looking(*says), checks=True, **more)
 
     def restored(self, run_id: str = "run/1") -> RunDocument:
-        return upkept(self.policy, self.order(None, run_id, operation=Operation.RESTORE), Looking())
+        return run_retention(self.policy, self.order(None, run_id, operation=Operation.RESTORE), Looking())
 
     @property
     def old(self) -> Path:
@@ -236,7 +236,7 @@ class TestSweep:
         assert place.swept(None).extra["mode"] == "dry-run"
         settings = place.policy.settings
         chosen = settings.model_copy(update={"sweep": settings.sweep.model_copy(update={"mode": "quarantine"})})
-        found = upkept(replace(place.policy, settings=chosen), place.order(None), Looking())
+        found = run_retention(replace(place.policy, settings=chosen), place.order(None), Looking())
         assert (found.extra["mode"], place.old.exists()) == ("quarantine", False)
 
     @pytest.mark.parametrize("reason", ["pause", "window", "hold"])
@@ -250,11 +250,11 @@ class TestSweep:
             hold(place.reports, policy.address.name, place.swept(run_id="other"))
         else:
             policy = replace(policy, settings=policy.settings.model_copy(update={reason: updates[reason]}))
-        found = upkeep(policy, place.order(SweepMode.DELETE, "run/2"), engine=Looking())
+        found = apply_order(policy, place.order(SweepMode.DELETE, "run/2"), engine=Looking())
         assert found.outcome is Outcome.SKIPPED
         assert str(found.reason).startswith({"pause": "paused: ", "window": "outside", "hold": "on hold"}[reason])
         order = place.order(None, operation=Operation.RESTORE)
-        assert upkeep(policy, order, engine=Looking()).outcome is Outcome.VERIFIED
+        assert apply_order(policy, order, engine=Looking()).outcome is Outcome.VERIFIED
 
     def test_a_table_that_is_not_swept_is_refused(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(run_order, "open_table", lambda address: object())
@@ -324,7 +324,7 @@ class TestAfterwards:
 
     def test_a_policy_without_checks_asks_nobody(self, place: Place) -> None:
         policy, engine = without_checks(place.policy), Looking()
-        found = upkept(policy, place.order(SweepMode.DELETE, checks=True), engine)
+        found = run_retention(policy, place.order(SweepMode.DELETE, checks=True), engine)
         assert (found.outcome, found.expectations.status, engine.asked) == (Outcome.VERIFIED, CheckStatus.NOT_RUN, [])
 
 
@@ -343,14 +343,14 @@ class TestAgain:
     def test_a_death_is_gone_on_from(
         self, place: Place, mode: SweepMode, when: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        real = run_order.swept
+        real = run_order.sweep_orphans
 
         def dies(*arguments: Any) -> RunDocument:
             if when == "before the first file":
                 monkeypatch.setattr("nightkeep.retention.orphans.sweep_table.remove", lambda *a, **m: died([*a[1]]))
             return died(real(*arguments))
 
-        monkeypatch.setattr(run_order, "swept", dies)
+        monkeypatch.setattr(run_order, "sweep_orphans", dies)
         with pytest.raises(KeyboardInterrupt):
             place.checked(mode)
         monkeypatch.undo()
@@ -377,7 +377,7 @@ class TestAgain:
 
         text = f"version: 1\ntables: [{{name: t, table: '{place.kind}:{place.folder}', sweep: {{mode: quarantine}}}}]\n"
         (place.reports.parent / "tables.yaml").write_text(text)
-        group = Group(load(place.reports.parent / "tables.yaml"), ("t",), "weekly", str(place.reports))
+        group = TableGroup(load(place.reports.parent / "tables.yaml"), ("t",), "weekly", str(place.reports))
         (first,) = sweep_group(group, Surprised())
         assert (first.document.outcome, place.old.exists()) == (Outcome.FAILED, True)
         assert str(first.document.reason).startswith("RuntimeError: out of memory")
@@ -401,7 +401,7 @@ tables:
   - {{name: there, table: "{place.kind}:{place.folder}", expire: {{enabled: true}}}}
 """
         policy = load(place.reports.parent / "tables.yaml", text=text)
-        found = [*sweep_group(Group(policy, ("gone", "there"), "weekly", str(place.reports)), Looking())]
+        found = [*sweep_group(TableGroup(policy, ("gone", "there"), "weekly", str(place.reports)), Looking())]
         assert [(each.document.table, each.document.operation, each.document.outcome) for each in found] == [
             ("gone", Operation.SWEEP, Outcome.FAILED),
             ("there", Operation.EXPIRE, Outcome.UNCHANGED),
@@ -409,7 +409,7 @@ tables:
         ]
         assert len({each.path for each in found}) == 3
         planted(place.folder, OLD[place.kind], 40)
-        group = Group(policy, ("there",), "weekly-2", str(place.reports), dry_run=True)
+        group = TableGroup(policy, ("there",), "weekly-2", str(place.reports), dry_run=True)
         assert [each.document.extra["mode"] for each in sweep_group(group, Looking())] == ["dry-run", "dry-run"]
         assert place.old.exists()
 

@@ -29,7 +29,7 @@ from nightkeep.protocol.table_files import (
 )
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.storage import LocalStorage, Storage
 
 NOW = 1_795_305_600_000
@@ -135,7 +135,7 @@ class Toy:
         attempt, now_ms = settings.pop("attempt", "a1"), settings.pop("now_ms", NOW)
         more = {name: settings.pop(name) for name in ("clock", "before") if name in settings}
         sets, run = MemorySets(), run_of(run_id, attempt=attempt, now_ms=now_ms)
-        told = sweep(self, SweepOrder(mode, **settings), run, sets=sets, **more)
+        told = sweep_table(self, SweepOrder(mode, **settings), run, sets=sets, **more)
         return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 
 

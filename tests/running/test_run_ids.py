@@ -11,8 +11,8 @@ from tests.formats.paimon.upgrade import policy
 from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
-from nightkeep.reports import RunDocument, ending, store
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.reports import RunDocument, failure_outcome, store
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
 
@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> Path:
 
 def run(table: Path, asked: Mapping[str, object], run_id: str = "run/1") -> RunDocument:
     order = RunOrder(Operation.UPGRADE, run_id, str(table.parent / "reports"), asked=asked)
-    document = care(policy(table), order, mapper=lambda: inline)
+    document = run_operation(policy(table), order, mapper=lambda: inline)
     store(document, order.reports)
     return document
 
@@ -58,4 +58,4 @@ def test_options_of_the_work_belong_to_a_run_and_others_do_not() -> None:
 
 def test_what_is_being_created_is_looked_for_again() -> None:
     failure = BeingCreated("t/branch/branch-dev/schema", "schema-<n> files of a branch", "none")
-    assert ending(failure, "t") == (Outcome.CONFLICTED, f"{failure}; run again")
+    assert failure_outcome(failure, "t") == (Outcome.CONFLICTED, f"{failure}; run again")

@@ -34,7 +34,7 @@ from nightkeep.policy import EffectivePolicy, Settings, Window
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
-from nightkeep.running.run_operation import RunOrder, care, failed
+from nightkeep.running.run_operation import RunOrder, failed_run, run_operation
 from nightkeep.tasks import Mapper, inline
 
 DAYS = ("2026-11-01", "2026-11-02")
@@ -53,7 +53,7 @@ class Night:
         return inline
 
     def care(self, run_id: str = "night", *, dry_run: bool = False, **settings: Any) -> RunDocument:
-        return care(self.policy(**settings), self.order(run_id, dry_run=dry_run), mapper=self.mapper)
+        return run_operation(self.policy(**settings), self.order(run_id, dry_run=dry_run), mapper=self.mapper)
 
     def policy(self, **settings: Any) -> EffectivePolicy:
         return EffectivePolicy(self.engine.address, Settings().model_copy(update=settings), {})
@@ -239,7 +239,7 @@ class TestFailed:
         assert (document.outcome, document.reason) == (Outcome.FAILED, "OSError: no route to host")
 
     def test_a_surprise_has_a_document_too(self, night: Night) -> None:
-        document = failed(night.policy(), night.order("night"), "KeyError: 'x'")
+        document = failed_run(night.policy(), night.order("night"), "KeyError: 'x'")
         assert (document.outcome, document.reason, document.run_id) == (Outcome.FAILED, "KeyError: 'x'", "night")
 
 
@@ -550,7 +550,7 @@ def test_clustering_is_asked_of_what_rewrites_files_and_reported(
 
     opening(Ruled)
     order = replace(night.order("night"), operation=operation)
-    document = care(night.policy(clustering=Clustering(("id",), Curve.Z)), order, mapper=night.mapper)
+    document = run_operation(night.policy(clustering=Clustering(("id",), Curve.Z)), order, mapper=night.mapper)
     assert (document.outcome, {*asked}, str(document.plan.clustering)) == (Outcome.UNCHANGED, {expected}, expected)
 
 
@@ -606,4 +606,4 @@ class TestDocument:
 def test_an_address_that_names_no_table_is_the_callers_to_mend(tmp_path: Path) -> None:
     policy = EffectivePolicy(Address("memory", "nowhere", "nowhere"), Settings(), {})
     with pytest.raises(UsageError, match="nowhere"):
-        care(policy, RunOrder(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)
+        run_operation(policy, RunOrder(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)

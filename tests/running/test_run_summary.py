@@ -22,14 +22,14 @@ from nightkeep.reports import Metrics
 from nightkeep.running.run_summary import (
     Batch,
     commits,
-    measured,
+    ending_reason,
     mismatched,
-    share,
+    run_metrics,
+    share_of_rewrite,
     sizes,
     unfinished,
     unit_results,
     versions_of,
-    why,
 )
 
 ONE, TWO, THREE = (UnitKey(f"day={n}") for n in (1, 2, 3))
@@ -84,7 +84,7 @@ def test_a_document_names_the_last_version_and_all_commits() -> None:
 def test_costs_of_batches_add_up_and_the_peak_is_the_highest() -> None:
     first = batch(None, proof(ONE, cpu=0.5, peak=70), rewrites=(rewrite(ONE, cpu=2.0, peak=30),))
     second = batch(None, proof(TWO, cpu=0.25, peak=20, executor="there"), rewrites=(rewrite(TWO, cpu=1.0),))
-    found = measured(measured(Metrics(), first), second)
+    found = run_metrics(run_metrics(Metrics(), first), second)
     assert (found.rows, found.deleted_rows_marked, found.peak_task_memory) == (10, 4, 70)
     assert found.extra["rows_written"] == 6
     assert found.extra["cpu_seconds"] == {"rewrite": 3.0, "verify": 0.75}
@@ -101,7 +101,7 @@ def test_costs_of_batches_add_up_and_the_peak_is_the_highest() -> None:
     ],
 )  # fmt: skip
 def test_the_share_of_the_gate_needs_both_times(seconds: dict[str, float], expected: float | None) -> None:
-    assert share(seconds) == expected
+    assert share_of_rewrite(seconds) == expected
 
 
 def test_sizes_of_either_side_are_kept_apart() -> None:
@@ -133,7 +133,7 @@ def test_after_a_mismatch_proven_units_are_skipped() -> None:
 
 def test_findings_of_the_rewrite_come_before_faults_and_differences() -> None:
     checked = Mismatch((proof(ONE, "bad"), proof(TWO, candidate=4)), ("whole",))
-    said = why(checked, [rewrite(ONE, "two writers"), rewrite(TWO)])
+    said = ending_reason(checked, [rewrite(ONE, "two writers"), rewrite(TWO)])
     parts = said.split("; ")
     assert parts[:3] == ["day=1: two writers", "whole", "day=1: bad"]
     assert parts[3].startswith("day=2: rows differ, ") and len(parts) == 4

@@ -9,7 +9,7 @@ import pytest
 from nightkeep.model import Address, Outcome
 from nightkeep.protocol import Seen, Undone, Watch
 from nightkeep.reports import last_look
-from nightkeep.running.undone_deletes import facts, look_back, settle
+from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
 
 ADDRESS = Address("paimon", "/lake/t", "t")
 HEAD = Seen(9, "nine")
@@ -38,7 +38,7 @@ def reports(tmp_path: Path) -> str:
 
 
 def looked(table: Any, reports: str) -> Watch:
-    found = look_back(table, table, reports, now_ms=0)
+    found = find_undone_deletes(table, table, reports, now_ms=0)
     assert found is not None
     return found
 
@@ -46,23 +46,23 @@ def looked(table: Any, reports: str) -> Watch:
 def test_a_commit_is_told_once(reports: str) -> None:
     table = Table((FIRST,))
     assert looked(table, reports).undone == (FIRST,)
-    settle(looked(table, reports), None, reports=reports, table="t")
+    hold_if_undone(looked(table, reports), None, reports=reports, table="t")
     table.undone = (FIRST, SECOND)
     assert looked(table, reports).undone == (SECOND,)
-    settle(looked(table, reports), None, reports=reports, table="t")
+    hold_if_undone(looked(table, reports), None, reports=reports, table="t")
     assert looked(table, reports).undone == ()
     assert table.since[0] is None and table.since[-1] == HEAD
 
 
 def test_another_commit_under_the_number_of_one_that_was_told_is_new(reports: str) -> None:
-    settle(Watch(HEAD, (FIRST,)), None, reports=reports, table="t")
+    hold_if_undone(Watch(HEAD, (FIRST,)), None, reports=reports, table="t")
     again = Undone(Seen(FIRST.commit.version, "another"), "writer", ("rows",))
     assert looked(Table((FIRST, again)), reports).undone == (again,)
 
 
 def test_what_was_told_is_kept_up_to_a_number(reports: str) -> None:
     many = tuple(Undone(Seen(n, "id"), "writer", ()) for n in range(150))
-    settle(Watch(HEAD, many), None, reports=reports, table="t")
+    hold_if_undone(Watch(HEAD, many), None, reports=reports, table="t")
     look = last_look(reports, "t")
     assert look is not None and look.version == HEAD.version
     assert look.told == tuple(f"{n} id" for n in range(50, 150))
@@ -70,13 +70,13 @@ def test_what_was_told_is_kept_up_to_a_number(reports: str) -> None:
 
 def test_a_format_without_such_commits_is_not_asked(reports: str) -> None:
     table: Any = object()
-    assert look_back(table, table, reports, now_ms=0) is None
+    assert find_undone_deletes(table, table, reports, now_ms=0) is None
 
 
 @pytest.mark.parametrize(("dry_run", "end"), [(True, "a run puts the table on hold"), (False, "on hold")])
 def test_the_first_commit_is_the_one_to_go_back_before(dry_run: bool, end: str) -> None:
     table: Any = Table(())
-    found = facts(table, Watch(HEAD, (FIRST, SECOND)), dry_run=dry_run)
+    found = undone_facts(table, Watch(HEAD, (FIRST, SECOND)), dry_run=dry_run)
     assert found["outcome"] is Outcome.MISMATCH
     assert (found["base_version"], found["go_back"]) == (4, "roll back to 4")
     assert found["reason"] == (
@@ -91,5 +91,5 @@ def test_the_first_commit_is_the_one_to_go_back_before(dry_run: bool, end: str) 
 def test_details_of_a_commit_are_cut_and_counted() -> None:
     table: Any = Table(())
     many = Undone(Seen(5, "id5"), "w" * 200, tuple(f"d{n}" for n in range(30)))
-    (one,) = facts(table, Watch(HEAD, (many,)), dry_run=False)["extra"]["undone"]
+    (one,) = undone_facts(table, Watch(HEAD, (many,)), dry_run=False)["extra"]["undone"]
     assert (len(one["details"]), one["details_total"], len(one["commit_user"])) == (20, 30, 80)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from nightkeep.formats.paimon import format as paimon
 from nightkeep.model import Operation
 from nightkeep.policy import load
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.storage import ListedFile, LocalStorage
 from nightkeep.storage.verbs import always
@@ -86,7 +86,7 @@ def main(table: str, reports: str) -> None:
     policy = load("tables.yaml", text="version: 1").effective(f"paimon:{table}")
     order = RunOrder(Operation.UPGRADE, "standalone", reports)
     with Engine(master="unused: spark-submit names it", task_memory_bytes=512 << 20) as engine:
-        document = care(policy, order, mapper=engine.mapper)
+        document = run_operation(policy, order, mapper=engine.mapper)
     opened = [name for store in driver_store for name in store.opened]
     print(json.dumps({"document": document.to_json(), "driver_opened": opened}))
 

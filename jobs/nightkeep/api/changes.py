@@ -68,7 +68,7 @@ def apply_batch(address: Address, batch: ChangeBatch, workers: Workers) -> Appli
     if address.format != "iceberg":
         raise UsageError(f"{address.name}: expected an Iceberg table to apply changes to, found {address.format}")
     table = open_table(address)
-    before = sink.applied(table, batch)
+    before = sink.find_applied(table, batch)
     if before is not None:
         return before
     target = sink.target_of(table, table.snapshot(), batch)
@@ -94,7 +94,7 @@ class _Scatter:
     writers: int
 
     def __call__(self, source: tuple[int, str]) -> Iterator[Piece]:
-        for part, place, rows in routing.scattered(self.target, *source, writers=self.writers):
+        for part, place, rows in routing.scatter_changes(self.target, *source, writers=self.writers):
             yield Piece(part, place, rows)
 
 
@@ -104,4 +104,4 @@ class _Gather:
 
     def __call__(self, part: int, pieces: Iterator[Piece]) -> WrittenChanges:
         ordered = sorted(pieces, key=lambda piece: piece.place)
-        return routing.gathered(self.target, part, [piece.rows for piece in ordered])
+        return routing.gather_changes(self.target, part, [piece.rows for piece in ordered])

@@ -10,7 +10,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.policy import parse_duration
 from nightkeep.reports import RunDocument
-from nightkeep.retention import RetentionOrder, upkept
+from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _carry_out(
 ) -> RunDocument:  # fmt: skip
     chosen = place.policy.effective(table)
     with start_engine(chosen, master, spark) as engine:
-        return upkept(chosen, order, engine)
+        return run_retention(chosen, order, engine)
 
 
 def _duration(option: str, text: str | None) -> int | None:

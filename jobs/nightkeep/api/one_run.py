@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nightkeep.groups.run_group import care_for_table, check_table
+from nightkeep.groups.run_group import check_table, run_table
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
 from nightkeep.running.run_operation import RunOrder
@@ -16,7 +16,7 @@ def run_and_check(chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, c
 
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
-    document = care_for_table(chosen, order, engine)
+    document = run_table(chosen, order, engine)
     stored, _ = store_or_say(document, order.reports)
     if checks and document.committed_version is not None:
         stored, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)

@@ -15,7 +15,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def plan(
     chosen = place.effective(table, said)
     with start_engine(chosen, "local[*]", spark) as engine:
         documents = tuple(
-            care(chosen, RunOrder(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
+            run_operation(chosen, RunOrder(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
             for each in _operations(chosen, operation, said)
         )
     return Runs(documents, is_plan=True)
@@ -118,7 +118,7 @@ def delete(
     checks = chosen.settings.check.enabled and not no_check
     with start_engine(chosen, master, spark) as engine:
         if dry_run:
-            return care(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
+            return run_operation(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
         return run_and_check(chosen, order, engine, checks=checks)
 
 

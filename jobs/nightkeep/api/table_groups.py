@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nightkeep.groups.run_group import StoredDocument, care_for_group, check_group, sweep_group
+from nightkeep.groups.run_group import StoredDocument, check_group, run_group, sweep_group
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
@@ -17,7 +17,7 @@ from nightkeep.spark.engine import Engine
 def run_tables(group: TableGroup, operations: Sequence[Operation]) -> Iterator[Iterator[StoredDocument]]:
     """Run these operations, or without any what each table's policy asks for, and check what that publishes."""
     with _engine(group) as engine:
-        yield care_for_group(group, operations, engine)
+        yield run_group(group, operations, engine)
 
 
 @contextmanager

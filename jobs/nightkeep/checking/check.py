@@ -15,13 +15,13 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from nightkeep.checking.expectations import FactRow, expect
-from nightkeep.checking.unit_fingerprints import Facts, compare_rows, measure
+from nightkeep.checking.unit_fingerprints import UnitFacts, compare_rows, measure
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, open_relation, replaced
+from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, open_view, replaced
 
 
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
@@ -30,7 +30,7 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
     """
     started = time.perf_counter()
     try:
-        report = _check(open_relation(request.address, spark), request, spark)
+        report = _check(open_view(request.address, spark), request, spark)
     except RefusedTable as refusal:
         report = _skipped(str(refusal))
     except UsageError as failure:
@@ -196,7 +196,9 @@ def _compared(
     return CheckReport(_status(results), "", results=results, differences=tuple(differences))
 
 
-def _fact_row(comparison: _Comparison, unit: UnitKey, before: Facts, after: Facts, difference: Difference) -> FactRow:
+def _fact_row(
+    comparison: _Comparison, unit: UnitKey, before: UnitFacts, after: UnitFacts, difference: Difference
+) -> FactRow:
     expected = comparison.rows[unit]
     return FactRow(
         unit=str(unit),

@@ -16,7 +16,7 @@ from nightkeep.errors import MissingFile
 from nightkeep.model import Address, Fingerprint, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.reports.check_report import ExpectationResult
-from nightkeep.spark.view import Side, TableView, open_relation
+from nightkeep.spark.view import Side, TableView, open_view
 
 __all__ = ["Content", "KeptRow", "content", "judge"]
 
@@ -27,7 +27,7 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
     The same version and budget give the same sample. Raises RefusedTable for a table that Spark cannot read,
     MissingFile for a version that is gone.
     """
-    relation = open_relation(address, spark)
+    relation = open_view(address, spark)
     number = relation.latest() if version is None else version
     loaded = relation.version(number)
     if loaded is None:

@@ -10,13 +10,13 @@ from nightkeep.checking.unit_fingerprints import compare_rows, measure
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, View
 from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
-from nightkeep.spark.view import Side, TableVersion, TableView, open_relation
+from nightkeep.spark.view import Side, TableVersion, TableView, open_view
 
 
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:
     """Compare the content of two versions. Raises UsageError for one that does not exist, and RefusedTable."""
     started = time.perf_counter()
-    relation = open_relation(address, spark)
+    relation = open_view(address, spark)
     left, right = (_version(relation, address, number) for number in (version, other))
     units = _diffs(relation, left, right)
     return DiffReport(

@@ -19,7 +19,7 @@ _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.
 _WORST_FIRST = (CheckStatus.FAILED, CheckStatus.ERRORED, CheckStatus.SKIPPED, CheckStatus.PASSED)
 
 
-def second_opinion(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
     """Check every version that `document` says was committed, on Spark, and add what was found.
 
     A version whose content differs puts the table on hold, with the engine's own statement to go back. A check

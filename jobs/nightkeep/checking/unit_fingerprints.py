@@ -28,7 +28,7 @@ _LOW_BITS = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class UnitFacts:
     """What one side holds of one unit. `keys` are distinct keys (rows, where nothing promises keys to be unique);
     `unsound` rows are such as the format promises a reader never to meet."""
 
@@ -37,7 +37,7 @@ class Facts:
     unsound: int = 0
 
 
-def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, Facts]:
+def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, UnitFacts]:
     """Facts of each of `units`; of one without rows, or that the version does not have, they are zero."""
     if not units:
         return {}
@@ -50,7 +50,7 @@ def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mappin
     if not unique:
         grouped = grouped.groupBy("unit").agg(*_total_sums())
     facts = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
-    return {unit: facts.get(unit, Facts()) for unit in units}
+    return {unit: facts.get(unit, UnitFacts()) for unit in units}
 
 
 def compare_rows(
@@ -124,9 +124,9 @@ def _total_sums() -> list[Column]:
     return [F.count(F.lit(1)).alias("keys"), *(F.sum(name).alias(name) for name in names)]
 
 
-def _facts(row: Mapping[str, int], *, unique: bool) -> Facts:
+def _facts(row: Mapping[str, int], *, unique: bool) -> UnitFacts:
     sums = [((row[f"{name}_high"] << 32) + row[f"{name}_low"]) % (1 << 64) for name in _SEEDS]
-    return Facts(Fingerprint(row["rows"], *sums), row["rows"] if unique else row["keys"], row["unsound"])
+    return UnitFacts(Fingerprint(row["rows"], *sums), row["rows"] if unique else row["keys"], row["unsound"])
 
 
 # ---- rows ----

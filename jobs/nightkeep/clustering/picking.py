@@ -64,7 +64,7 @@ def cluster_work(
     None where every file is of a cube. One task has all input files by name, those without rows among them; their
     rows move in one task, or through the exchange.
     """
-    pick = picked(unit, sizes, full=request.full)
+    pick = pick_files(unit, sizes, full=request.full)
     if not pick.files and not pick.layout.gone:
         return None
     files = pick.files
@@ -82,7 +82,7 @@ def cluster_work(
     )
 
 
-def picked(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> ClusterPick[F]:
+def pick_files(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> ClusterPick[F]:
     layout = UnitCubes.of(unit.files, sizes, unit.cube_of)
     if full:
         return ClusterPick(layout, len(layout.cubes), "all were asked for")

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from nightkeep.errors import ReaderEnded, told
+from nightkeep.errors import ReaderEnded, failure_text
 from nightkeep.limits import READING, confine_memory, out_of_memory
 from nightkeep.redaction import learnt, redacted_output, remember
 
@@ -151,7 +151,7 @@ def _picklable(failure: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(failure))
     except Exception:  # noqa: BLE001 -- libraries' own classes fail in any way
-        return RuntimeError(told(failure))
+        return RuntimeError(failure_text(failure))
     return failure
 
 

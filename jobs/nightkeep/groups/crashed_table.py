@@ -17,7 +17,7 @@ _AGAIN: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
 """Of an earlier try: this one did not come to its end."""
 
 
-def ended_at_death(
+def end_after_crash(
     table: str, run_id: str, reports: str, operations: Sequence[Operation], *,
     awaits: Callable[[RunDocument], bool], failed: Callable[[Operation, str], RunDocument],
 ) -> Iterator[RunDocument]:  # fmt: skip

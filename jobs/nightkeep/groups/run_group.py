@@ -17,26 +17,33 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from nightkeep.checking.post_commit_check import second_opinion
-from nightkeep.errors import DEBUG, NightkeepError, UsageError, told
+from nightkeep.checking.post_commit_check import check_after_commit
+from nightkeep.errors import DEBUG, NightkeepError, UsageError, failure_text
 from nightkeep.formats import OF_ONE_PROCESS
 from nightkeep.groups.child_process import ChildProcess
-from nightkeep.groups.crashed_table import DIED, ended_at_death
+from nightkeep.groups.crashed_table import DIED, end_after_crash
 from nightkeep.groups.table_group import UNFINISHED, TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, plan_text, read_history, store_or_say
-from nightkeep.retention import RetentionOrder, awaits_judging, first_look, judged, upkeep
-from nightkeep.retention import failed as upkeep_failed
+from nightkeep.retention import RetentionOrder, apply_order, awaits_check, check_after_removal, read_metadata
+from nightkeep.retention import failed_retention as upkeep_failed
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.planned_work import Reader, Reading
-from nightkeep.running.run_operation import RunOrder, care, failed, published_earlier, read
+from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table, run_operation
 from nightkeep.running.software_versions import versions
 from nightkeep.spark.engine import Engine
 
 __all__ = [
-    "PERMANENT", "UNFINISHED", "StoredDocument", "TableGroup", "care_for_group", "care_for_table", "check_group",
-    "check_table", "sweep_group",
+    "PERMANENT",
+    "UNFINISHED",
+    "StoredDocument",
+    "TableGroup",
+    "check_group",
+    "check_table",
+    "run_group",
+    "run_table",
+    "sweep_group",
 ]  # fmt: skip
 T = TypeVar("T")
 
@@ -65,7 +72,7 @@ class StoredDocument:
         }  # fmt: skip
 
 
-def care_for_group(group: TableGroup, operations: Sequence[Operation], engine: Engine) -> Iterator[StoredDocument]:
+def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine) -> Iterator[StoredDocument]:
     """Each table's operations in turn, checked: these, else what its policy asks for, else what suits its format.
 
     Raises UsageError, before any table was worked on, for what was said of all of them.
@@ -130,7 +137,9 @@ def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
                 continue
             for operation in wanted:
                 order = _upkeep_order(group, policy, operation)
-                yield _upkept(policy, order, engine, partial(_away, apart, policy, partial(first_look, policy, order)))
+                yield _upkept(
+                    policy, order, engine, partial(_away, apart, policy, partial(read_metadata, policy, order))
+                )
 
 
 def _cared_at_death(
@@ -138,10 +147,10 @@ def _cared_at_death(
 ) -> Iterator[StoredDocument]:
     name, reports = policy.address.name, group.reports
     _tell_commits(policy, group.run_id(name), reports, apart)
-    for document in ended_at_death(
+    for document in end_after_crash(
         name, group.run_id(name), reports, operations,
         awaits=lambda told: told.awaits_check and policy.settings.check.enabled,
-        failed=lambda operation, why: failed(policy, RunOrder(operation, group.run_id(name), reports), why),
+        failed=lambda operation, why: failed_run(policy, RunOrder(operation, group.run_id(name), reports), why),
     ):  # fmt: skip
         yield _stored(document, reports)
 
@@ -150,9 +159,9 @@ def _swept_at_death(
     group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation]
 ) -> Iterator[StoredDocument]:
     name, reports = policy.address.name, group.reports
-    for document in ended_at_death(
+    for document in end_after_crash(
         name, group.run_id(name), reports, operations,
-        awaits=lambda told: policy.settings.check.enabled and awaits_judging(told),
+        awaits=lambda told: policy.settings.check.enabled and awaits_check(told),
         failed=lambda operation, why: upkeep_failed(policy, _upkeep_order(group, policy, operation), why),
     ):  # fmt: skip
         yield _stored(document, reports)
@@ -194,7 +203,7 @@ def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunD
 
 def _reader(apart: ChildProcess) -> Reader:
     def reader(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
-        return _away(apart, policy, partial(read, policy, order, run, plans=plans))
+        return _away(apart, policy, partial(read_table, policy, order, run, plans=plans))
 
     return reader
 
@@ -210,32 +219,34 @@ def _upkept(
 ) -> StoredDocument:
     table = policy.address.name
     document = _or_failed(
-        lambda: upkeep(policy, order, engine=engine, first=first),
+        lambda: apply_order(policy, order, engine=engine, first=first),
         lambda reason: upkeep_failed(policy, order, reason),
         table,
     )
     stored = _stored(document, order.reports)
-    if not order.checked(policy) or not awaits_judging(document):
+    if not order.checked(policy) or not awaits_check(document):
         return stored
 
     def surprised(reason: str) -> RunDocument:
         return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
 
-    return _stored(_or_failed(lambda: judged(document, policy, order, engine=engine), surprised, table), order.reports)
+    return _stored(
+        _or_failed(lambda: check_after_removal(document, policy, order, engine=engine), surprised, table), order.reports
+    )
 
 
 def _care(policy: EffectivePolicy, order: RunOrder, engine: Engine, reader: Reader) -> RunDocument:
     try:
-        return care_for_table(policy, order, engine, reader=reader)
+        return run_table(policy, order, engine, reader=reader)
     except UsageError as failure:
-        return _permanent(failed(policy, order, str(failure)))
+        return _permanent(failed_run(policy, order, str(failure)))
 
 
-def care_for_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reader: Reader = read) -> RunDocument:
+def run_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reader: Reader = read_table) -> RunDocument:
     """One operation on one table; nothing is checked or stored. Raises UsageError for what cannot be understood."""
     return _no_surprise(
-        lambda: care(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
-        lambda reason: failed(policy, order, reason), policy.address.name,
+        lambda: run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
+        lambda reason: failed_run(policy, order, reason), policy.address.name,
     )  # fmt: skip
 
 
@@ -258,7 +269,7 @@ def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *,
     # What an earlier try of the check said is not to outlive it.
     reason = None if (document.reason or "").startswith(UNFINISHED) else document.reason
     cared = replace(document, reason=reason)
-    return _or_failed(lambda: second_opinion(cared, policy, reports, engine=engine), surprised, document.table)
+    return _or_failed(lambda: check_after_commit(cared, policy, reports, engine=engine), surprised, document.table)
 
 
 def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
@@ -275,8 +286,8 @@ def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], Run
     except UsageError:
         raise
     except Exception as failure:  # noqa: BLE001 -- see above
-        _log.error("%s: %s", table, told(failure), exc_info=bool(os.environ.get(DEBUG)))
-        return surprised(told(failure))
+        _log.error("%s: %s", table, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        return surprised(failure_text(failure))
 
 
 def _permanent(document: RunDocument) -> RunDocument:

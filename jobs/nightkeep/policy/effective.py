@@ -21,7 +21,7 @@ from nightkeep.model import Address, Operation
 from nightkeep.policy.address import format_of, is_address, names_of, parse_address, same_place, substitute
 from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry, floor_ms, suited
 from nightkeep.policy.units import format_duration
-from nightkeep.policy.validation_messages import explained
+from nightkeep.policy.validation_messages import explain_faults
 from nightkeep.policy.yaml_source import Location, YamlDocument, parse
 
 
@@ -172,7 +172,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
     try:
         document = Document.model_validate({k: v for k, v in source.values.items() if v is not None})
     except ValidationError as error:
-        raise PolicyError(explained(error, source)) from error
+        raise PolicyError(explain_faults(error, source)) from error
     tables, unusable = _tables(document, source, os.environ if environ is None else environ)
     patterns = [
         Pattern(entry.match, _layer(f"pattern {entry.match}", entry, ("patterns", i), source))

@@ -29,7 +29,7 @@ _EXPECTED = {
 }
 
 
-def explained(error: ValidationError, source: YamlDocument) -> str:
+def explain_faults(error: ValidationError, source: YamlDocument) -> str:
     """One line per fault, in the order of the file."""
     faults = [(source.line(fault["loc"]), _sentence(fault, source)) for fault in error.errors()]
     return "\n".join(text for _, text in sorted(faults, key=lambda pair: pair[0]))

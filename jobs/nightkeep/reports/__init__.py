@@ -13,7 +13,7 @@ from nightkeep.reports.document import (
     UnitResult,
     Verification,
 )
-from nightkeep.reports.failure_outcomes import ending
+from nightkeep.reports.failure_outcomes import failure_outcome
 from nightkeep.reports.json_files import History, Unreadable, load_document
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.retention_section import AGES, leftovers
@@ -56,7 +56,7 @@ __all__ = [
     "Unreadable",
     "Verification",
     "document_path",
-    "ending",
+    "failure_outcome",
     "held",
     "hold",
     "hold_or_say",

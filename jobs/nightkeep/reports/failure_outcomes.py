@@ -6,7 +6,7 @@ from nightkeep.errors import BeingCreated, NightkeepError, RefusedTable
 from nightkeep.model import Outcome
 
 
-def ending(failure: NightkeepError | OSError, table: str) -> tuple[Outcome, str]:
+def failure_outcome(failure: NightkeepError | OSError, table: str) -> tuple[Outcome, str]:
     """Outcome and reason; a document of `table` need not name it again."""
     if isinstance(failure, BeingCreated):
         return Outcome.CONFLICTED, f"{failure}; run again"

@@ -18,7 +18,7 @@ from nightkeep.redaction import redact
 from nightkeep.reports import bars, column_metrics
 from nightkeep.reports.document import PlanUnit, RunDocument, UnitResult
 from nightkeep.reports.json_files import Unreadable
-from nightkeep.reports.retention_section import Leftover, Leftovers, leftovers, told
+from nightkeep.reports.retention_section import Leftover, Leftovers, leftovers, retention_summary
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ def tally(documents: Sequence[RunDocument]) -> str:
     runs = "" if len(documents) == len({d.table for d in documents}) else f"{_plural(len(documents), 'run')} on "
     rewritten = [document for document in documents if document.operation.rewrites]
     proven = f"{_plural(sum(d.rows_proven for d in rewritten), 'row')} proven." if rewritten or not documents else ""
-    return " ".join(filter(None, (f"{runs}{tables}: {counts}.", proven, told(documents))))
+    return " ".join(filter(None, (f"{runs}{tables}: {counts}.", proven, retention_summary(documents))))
 
 
 def _section(number: int, document: RunDocument) -> Section:

@@ -135,7 +135,7 @@ def leftovers(document: RunDocument) -> Leftovers | None:
     )
 
 
-def told(documents: Sequence[RunDocument]) -> str:
+def retention_summary(documents: Sequence[RunDocument]) -> str:
     """`12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.`: all documents together, empty for none that tell."""
     sections = [each for document in documents if (each := leftovers(document))]
     sweeps = [leftovers(document) for document in documents if document.operation is Operation.SWEEP]

@@ -1,8 +1,16 @@
 """One table, one order about files that no version needs -> a document that says how it went."""
 
-from nightkeep.retention.check_afterwards import awaits_judging, judged
+from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.order import RetentionOrder
-from nightkeep.retention.read_first import first_look
-from nightkeep.retention.run_order import failed, upkeep, upkept
+from nightkeep.retention.read_first import read_metadata
+from nightkeep.retention.run_order import apply_order, failed_retention, run_retention
 
-__all__ = ["RetentionOrder", "awaits_judging", "failed", "first_look", "judged", "upkeep", "upkept"]
+__all__ = [
+    "RetentionOrder",
+    "apply_order",
+    "awaits_check",
+    "check_after_removal",
+    "failed_retention",
+    "read_metadata",
+    "run_retention",
+]

@@ -17,7 +17,7 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import Retention, Sweeps
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
 from nightkeep.reports import check_report as checks
-from nightkeep.retention.file_check import FileCheck, presence
+from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.order import Log, RetentionOrder, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -38,7 +38,7 @@ class _Opinion:
     after: Content | None
 
 
-def remember(log: Log, engine: Engine) -> None:
+def remember_content(log: Log, engine: Engine) -> None:
     """Keep what the latest version holds now, in the document, to be compared with what it holds afterwards.
 
     Raises what reading it raises: a table that cannot be read before is no table to take files from.
@@ -66,12 +66,14 @@ def remember(log: Log, engine: Engine) -> None:
     )  # fmt: skip
 
 
-def awaits_judging(document: RunDocument) -> bool:
+def awaits_check(document: RunDocument) -> bool:
     """Whether files went and nobody has looked what is left."""
     return bool(document.extra.get("changed")) and document.expectations.status in _UNJUDGED
 
 
-def judged(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine) -> RunDocument:
+def check_after_removal(
+    document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine
+) -> RunDocument:
     """Look whether every file of every retained version is there and the latest version holds what it held.
 
     What is missing or differs puts the table on hold; where files were put aside, the reason says how to bring them
@@ -95,8 +97,8 @@ def judged(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> _Opinion:
     contents, spark = engine.contents(), engine.spark()
     before = _before(document)
-    present = presence(
-        _table(policy), retention_of(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
+    present = check_files(
+        _table(policy), retention_settings(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
     )
     after, why = None, None
     # A reader that fails on a missing file would not say more than that it is missing.
@@ -139,7 +141,7 @@ def _table(policy: EffectivePolicy) -> Sweeps:
     return cast(Sweeps, open_table(policy.address))
 
 
-def retention_of(policy: EffectivePolicy, order: RetentionOrder) -> Retention:
+def retention_settings(policy: EffectivePolicy, order: RetentionOrder) -> Retention:
     """What a sweep of the table, as it is ordered, keeps."""
     settings = policy.settings.sweep
     older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms

@@ -10,15 +10,15 @@ from functools import partial
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Expires, Expiry, Retention
 from nightkeep.reports import RunDocument
-from nightkeep.retention.check_afterwards import remember
-from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
+from nightkeep.retention.check_afterwards import remember_content
+from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.orphans.sweep_request import SweepMode
-from nightkeep.retention.resume import ended_on, expired_on
-from nightkeep.retention.sweep import failures, full, list_orphans, looked
+from nightkeep.retention.resume import end_resumed, resume_expiry
+from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
@@ -26,27 +26,29 @@ UNFINISHED = "ended before it was done; a sweep finds what is left of the versio
 """What a document says that is stored before the first version goes."""
 
 
-def expired(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
+def expire_table(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
     """Raises what an expiry raises."""
     mode = log.order.mode_for(log.policy)
     with ExitStack() as opened:
         looks = _Looks(log, table, run.now_ms, opened, partial(sets_of, engine))
 
         def before(expiry: Expiry) -> None:
-            remember(log, engine)
+            remember_content(log, engine)
             log.extra |= {**_versions(expiry), "changed": True, "finished": False}
             log.stored(Outcome.FAILED, UNFINISHED)
 
         with log.stage("expire"):
             order = expire_order(log, mode, run.now_ms)
-            outcome = expire(table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list())
-        log.extra |= told(outcome, root=table.territory().storage.root)
+            outcome = expire_versions(
+                table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list()
+            )
+        log.extra |= expiry_facts(outcome, root=table.territory().storage.root)
         if outcome.counted is not None and outcome.counted.orphans.files and "orphans_file" not in log.extra:
             looks.list()
         if log.earlier is not None and outcome.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
-            remember(log, engine)
-            expired_on(log)
-            return ended_on(log, outcome.outcome, outcome.reason)
+            remember_content(log, engine)
+            resume_expiry(log)
+            return end_resumed(log, outcome.outcome, outcome.reason)
     return log.document(outcome.outcome, outcome.reason)
 
 
@@ -65,14 +67,14 @@ def expire_order(log: Log, mode: SweepMode, now_ms: int) -> ExpireOrder:
     )
 
 
-def told(expired: Expired, *, root: str) -> dict[str, object]:
+def expiry_facts(expired: ExpiryResult, *, root: str) -> dict[str, object]:
     """What the document says of an expiry beside its outcome."""
     said: dict[str, object] = {**_versions(expired.expiry), "notes": list(expired.expiry.notes)}
     if expired.counted is None:
         # Another writer was first, if there were any to let go.
         return said | {"expired": [], "changed": False}
     return said | {
-        **looked(None),
+        **file_counts(None),
         "acted": counted(expired.acted.gone),
         "left": counted(expired.acted.left),
         "failed": failures(expired.acted.failed, root),

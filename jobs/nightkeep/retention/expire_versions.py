@@ -45,7 +45,7 @@ class ExpireOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiryResult:
     """How an expiry ended. `counted` is None where no version could go."""
 
     outcome: Outcome
@@ -55,11 +55,11 @@ class Expired:
     acted: FilesRemoved = NOTHING
 
 
-def expire(
+def expire_versions(
     table: Expires, order: ExpireOrder, run: Run, *,
     sets: Callable[[], Sets], before: Callable[[Expiry], None], removing: Callable[[SetCounts], None] = lambda _: None,
     clock: Clock = wall_ms,
-) -> Expired:  # fmt: skip
+) -> ExpiryResult:  # fmt: skip
     """Let versions go. `sets` are opened once per try, and closed by the caller, to whom the last ones stay readable.
 
     `before` is called in each try that finds versions to let go, and may raise to keep them; `removing` once they went,
@@ -70,26 +70,28 @@ def expire(
     """
     ahead_ms = 0 if order.mode is SweepMode.DRY_RUN else _ahead_ms(table, run, clock)
     if reason := clocks_apart(ahead_ms):
-        return Expired(Outcome.REFUSED, reason, Expiry(()))
+        return ExpiryResult(Outcome.REFUSED, reason, Expiry(()))
     # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
     # (TableMetadata.java) refuses a table that was last updated more than a minute after what it says is now.
     order, run = order.moved(min(ahead_ms, 0)), replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
     for _ in range(_TRIES):
         expiry, looked = table.expiry(order.request), sets()
         if not expiry.roots:
-            return Expired(Outcome.UNCHANGED, "no version may go", expiry)
+            return ExpiryResult(Outcome.UNCHANGED, "no version may go", expiry)
         looked.reached(VouchedTable(table, outside=order.outside), expiry.roots)
         look = FileSurvey(table, order.retention, looked)
         if expiry.files_only and not _files(look, looked):
-            return Expired(Outcome.UNCHANGED, "no file may go", expiry)
+            return ExpiryResult(Outcome.UNCHANGED, "no file may go", expiry)
         if order.mode is SweepMode.DRY_RUN:
             return _told(table, expiry, order, look=look, sets=looked)
         if reason := _without_evidence(table, expiry, order, looked):
-            return Expired(Outcome.REFUSED, reason, expiry)
+            return ExpiryResult(Outcome.REFUSED, reason, expiry)
         before(expiry)
         if table.forget(expiry, run):
             return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
-    return Expired(Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry)
+    return ExpiryResult(
+        Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry
+    )
 
 
 def _ahead_ms(table: Expires, run: Run, clock: Clock) -> int:
@@ -123,20 +125,20 @@ def _read_remaining(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Se
     sets.live(table, remaining, expected=False)
 
 
-def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> Expired:
+def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> ExpiryResult:
     _read_remaining(table, expiry, order, sets)
     counted = sets.settle(cutoff_ms=None)
     check_spelling(counted, look.table)
     reason = (
         f"dry run: {len(expiry.roots):,} versions and {counted.orphans.files:,} files would go, nothing was changed"
     )
-    return Expired(Outcome.SKIPPED, reason, expiry, counted)
+    return ExpiryResult(Outcome.SKIPPED, reason, expiry, counted)
 
 
 def _removed(
     table: Expires, expiry: Expiry, order: ExpireOrder, *,
     run: Run, look: FileSurvey, sets: Sets, removing: Callable[[SetCounts], None],
-) -> Expired:  # fmt: skip
+) -> ExpiryResult:  # fmt: skip
     territory = table.territory()
     look.read()
     counted = sets.settle(cutoff_ms=None)
@@ -153,5 +155,5 @@ def _removed(
     if acted.failed:
         name, why = acted.failed[0]
         reason = f"{len(acted.failed):,} of {counted.orphans.files:,} files could not be removed, such as {name}: {why}"
-        return Expired(Outcome.FAILED, f"{reason}; the next sweep finds them", expiry, counted, acted)
-    return Expired(Outcome.VERIFIED, None, expiry, counted, acted)
+        return ExpiryResult(Outcome.FAILED, f"{reason}; the next sweep finds them", expiry, counted, acted)
+    return ExpiryResult(Outcome.VERIFIED, None, expiry, counted, acted)

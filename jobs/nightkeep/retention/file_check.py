@@ -56,7 +56,7 @@ class FileCheck:
         )
 
 
-def presence(
+def check_files(
     table: Sweeps, retention: Retention, *, sets: Callable[[], Sets], salt: str, sample: int = SAMPLE_FILES
 ) -> FileCheck:
     """Look for every file that readers of a root need, and open the footers of about `sample` of them.

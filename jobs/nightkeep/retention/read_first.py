@@ -10,13 +10,13 @@ from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
 from nightkeep.protocol.table_files import Expires, Sweeps
-from nightkeep.retention.check_afterwards import retention_of
+from nightkeep.retention.check_afterwards import retention_settings
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.order import Log, RetentionOrder
 from nightkeep.retention.orphans.growing_sets import NAMES_HERE
 
 
-def first_look(policy: EffectivePolicy, order: RetentionOrder) -> None:
+def read_metadata(policy: EffectivePolicy, order: RetentionOrder) -> None:
     """Read it, as far as the work itself reads it outside of Spark.
 
     What is wrong with it is the work's to tell: that reads it again, when it can be another.
@@ -32,7 +32,7 @@ def _read(table: Sweeps, policy: EffectivePolicy, order: RetentionOrder) -> None
     if order.operation is Operation.EXPIRE and isinstance(table, Expires):
         table.expiry(expire_order(Log(policy, order), order.mode_for(policy), order.run().now_ms).request)
     names, read = 0, set[object]()
-    for root in table.roots(retention_of(policy, order)):
+    for root in table.roots(retention_settings(policy, order)):
         for source in table.reach(root).sources:
             if source not in read:
                 read.add(source)

@@ -14,7 +14,7 @@ from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.sweep import failures
 
 
-def restored(log: Log, table: Sweeps, run: Run) -> RunDocument:
+def restore_run(log: Log, table: Sweeps, run: Run) -> RunDocument:
     """Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list that is damaged,
     EvidenceError, before anything is moved, where a document could not be written."""
     territory = table.territory()

@@ -17,7 +17,7 @@ from nightkeep.retention.orphans.sweep_request import SweepMode
 _LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind", "by_age")
 
 
-def swept_on(log: Log, territory: TableFiles, run: Run) -> None:
+def resume_sweep(log: Log, territory: TableFiles, run: Run) -> None:
     """Say what both attempts of a sweep did; with files put aside the quarantine itself tells, else the earlier list.
 
     Raises CorruptMetadata for a quarantine whose lists are damaged.
@@ -32,12 +32,12 @@ def swept_on(log: Log, territory: TableFiles, run: Run) -> None:
     if log.order.mode_for(log.policy) is SweepMode.QUARANTINE:
         folder = folder_of(territory, run)
         log.extra |= {
-            "acted": counted(put_aside(territory, folder)),
+            "acted": counted(quarantined_files(territory, folder)),
             "quarantine": f"{territory.storage.root.rstrip('/')}/{folder}",
         }
 
 
-def expired_on(log: Log) -> None:
+def resume_expiry(log: Log) -> None:
     """Say which versions both attempts of an expiry let go."""
     earlier = _earlier(log).extra.get("expired")
     before = earlier if isinstance(earlier, Sequence) else ()
@@ -45,13 +45,13 @@ def expired_on(log: Log) -> None:
     log.extra |= {"expired": list(both), "changed": True, "finished": True}
 
 
-def ended_on(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
+def end_resumed(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
     """The document of an attempt that went on where an earlier one had died: of the two something went."""
     said = "" if reason is None else f"{reason}; "
     return log.document(Outcome.worst([outcome, Outcome.VERIFIED]), f"{said}went on where an earlier attempt had ended")
 
 
-def put_aside(territory: TableFiles, folder: str) -> FileTotals:
+def quarantined_files(territory: TableFiles, folder: str) -> FileTotals:
     """All files of a run's quarantine whose parts are closed: those that were not left, wherever they are now."""
     moved_files = NO_FILES
     for part in parts(territory.storage, folder):

@@ -11,28 +11,28 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
 from nightkeep.protocol.table_files import Expires, Sweeps
-from nightkeep.reports import RunDocument, document_path, ending, load_document, store_or_say
-from nightkeep.retention.check_afterwards import awaits_judging, judged
-from nightkeep.retention.expire import expired
+from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
+from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
+from nightkeep.retention.expire import expire_table
 from nightkeep.retention.order import Log, RetentionOrder
 from nightkeep.retention.orphans.sweep_request import SweepMode
-from nightkeep.retention.restore import restored
-from nightkeep.retention.sweep import swept
+from nightkeep.retention.restore import restore_run
+from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.running.run_ids import ASKED, other_options
-from nightkeep.running.skip_reasons import not_now
+from nightkeep.running.skip_reasons import skip_reason
 from nightkeep.spark.engine import Engine
 
 
-def upkept(policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> RunDocument:
+def run_retention(policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> RunDocument:
     """Do what was ordered and store the document, then again with what was found afterwards."""
-    document = upkeep(policy, order, engine=engine)
+    document = apply_order(policy, order, engine=engine)
     stored, _ = store_or_say(document, order.reports)
-    if order.checked(policy) and awaits_judging(document):
-        stored, _ = store_or_say(judged(document, policy, order, engine=engine), order.reports)
+    if order.checked(policy) and awaits_check(document):
+        stored, _ = store_or_say(check_after_removal(document, policy, order, engine=engine), order.reports)
     return stored
 
 
-def upkeep(
+def apply_order(
     policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine, first: Callable[[], None] = lambda: None
 ) -> RunDocument:
     """Carry out an order on one table. Spark starts when something is about to go, and a look afterwards is wanted.
@@ -55,10 +55,10 @@ def upkeep(
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
-        return log.document(*ending(failure, policy.address.name))
+        return log.document(*failure_outcome(failure, policy.address.name))
 
 
-def failed(policy: EffectivePolicy, order: RetentionOrder, reason: str) -> RunDocument:
+def failed_retention(policy: EffectivePolicy, order: RetentionOrder, reason: str) -> RunDocument:
     """The document of an order that a surprise ended."""
     log = Log(policy, order)
     # Stored by this attempt, perhaps, before the first file went; what cannot be read tells nothing.
@@ -73,7 +73,7 @@ def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | 
         return None
     if policy.settings.pause is not None:
         return f"paused: {policy.settings.pause}"
-    return None if order.mode_for(policy) is SweepMode.DRY_RUN else not_now(policy, order.reports, log.started)
+    return None if order.mode_for(policy) is SweepMode.DRY_RUN else skip_reason(policy, order.reports, log.started)
 
 
 def _work(log: Log, engine: Engine) -> RunDocument:
@@ -81,11 +81,11 @@ def _work(log: Log, engine: Engine) -> RunDocument:
     if order.operation is not Operation.RESTORE and isinstance(table, MayBeNew) and table.never_written():
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     if order.operation is Operation.EXPIRE and isinstance(table, Expires):
-        return expired(log, table, order.run(), engine)
+        return expire_table(log, table, order.run(), engine)
     if order.operation is Operation.SWEEP and isinstance(table, Sweeps):
-        return swept(log, table, order.run(), engine)
+        return sweep_orphans(log, table, order.run(), engine)
     if order.operation is Operation.RESTORE and isinstance(table, Sweeps):
-        return restored(log, table, order.run())
+        return restore_run(log, table, order.run())
     missing = f"operation {order.operation} does not exist for {log.policy.address.format} tables"
     raise RefusedTable(log.policy.address.name, missing, "leave it to its engine")
 

@@ -9,14 +9,14 @@ from typing import Final
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import Sweeps
 from nightkeep.reports import RunDocument, document_path
-from nightkeep.retention.check_afterwards import remember
+from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
-from nightkeep.retention.resume import ended_on, swept_on
+from nightkeep.retention.orphans.sweep_table import sweep_table
+from nightkeep.retention.resume import end_resumed, resume_sweep
 from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
@@ -26,27 +26,27 @@ UNFINISHED = "ended before it was done; the same run finishes it when it is run 
 _UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
 
 
-def swept(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
+def sweep_orphans(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
     """Raises UsageError for an age below the floor; what else a sweep raises."""
     mode = log.order.mode_for(log.policy)
 
     def before() -> None:
         list_orphans(log, table, watched.sets, run.now_ms)
-        remember(log, engine)
+        remember_content(log, engine)
         log.extra |= {"changed": True, "finished": False}
         log.stored(Outcome.FAILED, UNFINISHED)
 
     watched = TimedSets(sets_of(engine), log.stage)
     with closing(watched):
         with log.stage("sweep" if mode is SweepMode.DRY_RUN else "act"):
-            result = sweep(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
-        log.extra |= told(result, root=table.territory().storage.root)
+            result = sweep_table(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
+        log.extra |= sweep_facts(result, root=table.territory().storage.root)
         if result.counted is not None and result.counted.orphans.files and log.extra.get("orphans_file") is None:
             list_orphans(log, table, watched.sets, run.now_ms)
         if log.earlier is not None and result.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
-            remember(log, engine)
-            swept_on(log, table.territory(), run)
-            return ended_on(log, result.outcome, result.reason)
+            remember_content(log, engine)
+            resume_sweep(log, table.territory(), run)
+            return end_resumed(log, result.outcome, result.reason)
     return log.document(result.outcome, result.reason)
 
 
@@ -65,12 +65,12 @@ def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
     )
 
 
-def told(result: SweepResult, *, root: str) -> dict[str, object]:
+def sweep_facts(result: SweepResult, *, root: str) -> dict[str, object]:
     """What the document says of a sweep beside its outcome."""
     return {
         "cutoff": iso(result.cutoff_ms),
-        **looked(result.counted),
-        **evidence(result.counted),
+        **file_counts(result.counted),
+        **evidence_facts(result.counted),
         "acted": counted(result.acted),
         "left": counted(result.left),
         "purged": counted(result.purged),
@@ -83,13 +83,13 @@ def told(result: SweepResult, *, root: str) -> dict[str, object]:
     }
 
 
-def looked(counted: SetCounts | None) -> dict[str, object]:
+def file_counts(counted: SetCounts | None) -> dict[str, object]:
     """Counts of what was listed, None where nothing was."""
     names = ("listed", "live", "young", "unknown", "doubted")
     return {f"{name}_files": None if counted is None else getattr(counted, name).files for name in names}
 
 
-def evidence(counted: SetCounts | None) -> dict[str, object]:
+def evidence_facts(counted: SetCounts | None) -> dict[str, object]:
     """Whether what was read is proven whole by what is told elsewhere, and if not, why; None where nothing was read."""
     if counted is None:
         return {"evidence": None, "unproven": [], "needed_files": None}

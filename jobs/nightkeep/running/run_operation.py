@@ -26,7 +26,7 @@ from nightkeep.reports import (
     PlanSection,
     RunDocument,
     Verification,
-    ending,
+    failure_outcome,
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
@@ -38,16 +38,16 @@ from nightkeep.running.run_summary import (
     Proven,
     Rewrites,
     commits,
-    measured,
     published,
-    share,
+    run_metrics,
+    share_of_rewrite,
     sizes,
     unfinished,
     unit_results,
     versions_of,
 )  # fmt: skip
-from nightkeep.running.skip_reasons import not_now
-from nightkeep.running.undone_deletes import facts, look_back, settle
+from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
 from nightkeep.running.unpublished_files import removing_unpublished
 from nightkeep.sql_text.rows.parse import shortened
 from nightkeep.stages.base_version import replaced
@@ -57,7 +57,7 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
-__all__ = ["RunOrder", "care", "failed", "read"]
+__all__ = ["RunOrder", "failed_run", "read_table", "run_operation"]
 UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
 """What a document says that is stored before anything is staged."""
 
@@ -70,7 +70,7 @@ class _Workers:
     exchange: Exchange
 
 
-def read(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+def read_table(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
     """Open the table, and plan unless this run has published something of it already. Reads metadata only.
 
     Raises what reading and planning raise.
@@ -89,12 +89,12 @@ def read(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> 
         return Reading(table, late)
 
 
-def care(
+def run_operation(
     policy: EffectivePolicy, order: RunOrder, *, mapper: Callable[[], Mapper],
-    exchange: Callable[[], Exchange] = lambda: inline_exchange, reader: Reader = read,
+    exchange: Callable[[], Exchange] = lambda: inline_exchange, reader: Reader = read_table,
 ) -> RunDocument:  # fmt: skip
     """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
-    Spark costs seconds. `reader` does what `read` does, wherever it does it.
+    Spark costs seconds. `reader` does what `read_table` does, wherever it does it.
 
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
@@ -106,10 +106,10 @@ def care(
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
-        return log.document(*ending(failure, policy.address.name))
+        return log.document(*failure_outcome(failure, policy.address.name))
 
 
-def failed(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
+def failed_run(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
     """The document of an operation that a surprise ended."""
     return RunLog(policy, order).document(Outcome.FAILED, reason)
 
@@ -117,16 +117,17 @@ def failed(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument
 def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument | None:
     """The document of what this run has published already, None where that is nothing. Reads metadata only."""
     table = open_table(policy.address)
-    return run_outcomes.found(RunLog(policy, order), table, done) if (done := table.committed(run_of(order))) else None
+    done = table.committed(run_of(order))
+    return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
 
 
 def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
     order, run = log.order, run_of(log.order)
-    waiting = not_now(log.policy, order.reports, log.started)
+    waiting = skip_reason(log.policy, order.reports, log.started)
     reading = reader(log.policy, order, run, plans=order.dry_run or not waiting)
     require_same(order, log.policy.address.name, published=bool(reading.published))
     if reading.published:
-        return run_outcomes.found(log, reading.table, reading.published)
+        return run_outcomes.published_document(log, reading.table, reading.published)
     if waiting and not order.dry_run:
         return log.document(Outcome.SKIPPED, waiting)
     if reading.planned is None:
@@ -137,12 +138,12 @@ def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDo
         late = _own_commits(order, reading.table, run)
         if not late:
             raise
-        return run_outcomes.found(log, reading.table, late)
+        return run_outcomes.published_document(log, reading.table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
     # A commit of an earlier attempt that was on its way when it was looked for is why there is nothing to do.
     late = _own_commits(order, reading.table, run)
-    return run_outcomes.found(log, reading.table, late) if late else document
+    return run_outcomes.published_document(log, reading.table, late) if late else document
 
 
 def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Committed]:
@@ -158,7 +159,7 @@ def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Ru
     base = table.outline() if order.dry_run and isinstance(table, Outlines) else table.snapshot()
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
-    watch = look_back(table, base, order.reports, now_ms=run.now_ms)
+    watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
     return PlannedWork(base, request, planned, watch, time.perf_counter() - begun)
 
 
@@ -203,9 +204,9 @@ def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable
 def _undone(log: RunLog, table: OpenTable, watch: Watch) -> RunDocument | None:
     """What another writer undid, to be looked at by people before anything else happens to the table."""
     dry_run = log.order.dry_run
-    document = log.document(**facts(table, watch, dry_run=dry_run)) if watch.undone else None
+    document = log.document(**undone_facts(table, watch, dry_run=dry_run)) if watch.undone else None
     if not dry_run:
-        settle(watch, document, reports=log.order.reports, table=log.policy.address.name)
+        hold_if_undone(watch, document, reports=log.order.reports, table=log.policy.address.name)
     return document
 
 
@@ -225,21 +226,21 @@ def _work(
             continue
         ended.append(done)
         log.facts |= {
-            "verification": Verification(log.policy.settings.verify, share(log.seconds)),
-            "metrics": measured(log.facts["metrics"], ended[-1]),
+            "verification": Verification(log.policy.settings.verify, share_of_rewrite(log.seconds)),
+            "metrics": run_metrics(log.facts["metrics"], ended[-1]),
         }
         if isinstance(ended[-1].checked, Mismatch):
             # A rewrite that changed rows once may do so again: the rest is left for after someone has looked.
-            return run_outcomes.mismatch(log, ended)
+            return run_outcomes.mismatch_document(log, ended)
         # A later batch may raise: what was published by then is still to be checked and reported.
         results = tuple(unit for each in ended for unit in unit_results(each))
         log.facts |= {"units": (*results, *unfinished(planned, results)), **commits(published(ended))}
         if any(each.undermined for each in published(ended)):
-            return run_outcomes.undermined(log, table, published(ended), log.facts["units"])
+            return run_outcomes.undermined_document(log, table, published(ended), log.facts["units"])
     if not ended:
         why_not = "everything is as it should be" if planned.rows is None else f"no row where {shortened(planned.rows)}"
         return log.document(Outcome.UNCHANGED, why_not, units=())
-    return run_outcomes.ended(log, table, base, ended, run)
+    return run_outcomes.end_run(log, table, base, ended, run)
 
 
 def _batch(

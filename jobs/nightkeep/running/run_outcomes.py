@@ -20,18 +20,18 @@ from nightkeep.reports import (
     load_document,
 )  # fmt: skip
 from nightkeep.running.run_log import RunLog
-from nightkeep.running.run_summary import Batch, commits, mismatched, published, sizes, unit_results, why
+from nightkeep.running.run_summary import Batch, commits, ending_reason, mismatched, published, sizes, unit_results
 
 
-def mismatch(log: RunLog, ended: Sequence[Batch]) -> RunDocument:
+def mismatch_document(log: RunLog, ended: Sequence[Batch]) -> RunDocument:
     *before, last = ended
     assert isinstance(last.checked, Mismatch)
     units = (*(unit for batch in before for unit in unit_results(batch)), *mismatched(last.checked))
-    reason, evidence = why(last.checked, last.rewrites), {"evidence": list(last.staged)}
+    reason, evidence = ending_reason(last.checked, last.rewrites), {"evidence": list(last.staged)}
     return log.document(Outcome.MISMATCH, reason, units=units, extra=evidence)
 
 
-def undermined(
+def undermined_document(
     log: RunLog, table: OpenTable, done: Sequence[Committed], units: Sequence[UnitResult] = ()
 ) -> RunDocument:
     """Readers see a version that nobody proved on what lies below it now: a person has to look before the next run."""
@@ -53,7 +53,7 @@ def undermined(
     return document
 
 
-def ended(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch], run: Run) -> RunDocument:
+def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch], run: Run) -> RunDocument:
     units = tuple(unit for batch in ended for unit in unit_results(batch))
     lost, done = [unit for unit in units if unit.outcome is Outcome.CONFLICTED], published(ended)
     if not done:
@@ -87,7 +87,7 @@ def _why_lost(ended: Sequence[Batch]) -> str:
     return "; ".join([*sorted(reasons), "lost a race for every unit; the next run plans again"])
 
 
-def found(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDocument:
+def published_document(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDocument:
     """A retry after a death between commit and report: what was published had been proven before it was."""
     log.facts.clear()
     path = document_path(
@@ -102,7 +102,7 @@ def found(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDoc
     base = {"base_version": earlier[0].parent_version, "base_identity": _text(earlier[0].parent)}
     if any(each.undermined for each in earlier):
         log.facts |= base
-        return undermined(log, table, earlier)
+        return undermined_document(log, table, earlier)
     after = table.snapshot(versions[-1])
     named = f"version {versions[0]} was" if len(versions) == 1 else f"versions {', '.join(map(str, versions))} were"
     return log.document(

@@ -87,11 +87,11 @@ def published(ended: Sequence[Batch]) -> tuple[Committed, ...]:
     return tuple(batch.published for batch in ended if isinstance(batch.published, Committed))
 
 
-def share(seconds: Mapping[str, float]) -> float | None:
+def share_of_rewrite(seconds: Mapping[str, float]) -> float | None:
     return seconds["verify"] / seconds["rewrite"] if seconds.get("rewrite") and "verify" in seconds else None
 
 
-def measured(metrics: Metrics, batch: Batch) -> Metrics:
+def run_metrics(metrics: Metrics, batch: Batch) -> Metrics:
     """`metrics` with the batch's rows and costs added."""
     proofs = batch.proofs
     costs = [*(rewrite.cost for rewrite in batch.rewrites), *(proof.cost for proof in proofs)]
@@ -144,7 +144,7 @@ def mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
     )  # fmt: skip
 
 
-def why(checked: Mismatch, rewrites: Sequence[Rewrite[SomeEdit]]) -> str:
+def ending_reason(checked: Mismatch, rewrites: Sequence[Rewrite[SomeEdit]]) -> str:
     """What an operator should know first: findings of the rewrite explain many a difference."""
     findings = [f"{rewrite.key}: {finding}" for rewrite in rewrites for finding in rewrite.findings]
     faults = [f"{proof.key}: {fault}" for proof in checked.proofs for fault in proof.faults]

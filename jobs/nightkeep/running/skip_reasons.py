@@ -10,7 +10,7 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import held
 
 
-def not_now(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
+def skip_reason(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
     """Why the policy, or a hold, says to leave the table alone."""
     settings, name = policy.settings, policy.address.name
     try:

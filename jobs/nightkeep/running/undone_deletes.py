@@ -18,7 +18,7 @@ _TOLD: Final = 100
 _DETAILS: Final = 20
 
 
-def look_back(table: OpenTable, base: Snapshot, reports: str, *, now_ms: int) -> Watch | None:
+def find_undone_deletes(table: OpenTable, base: Snapshot, reports: str, *, now_ms: int) -> Watch | None:
     """The commits up to `base` that nobody was told of; None for a format without such commits."""
     if not isinstance(table, Watched):
         return None
@@ -29,7 +29,7 @@ def look_back(table: OpenTable, base: Snapshot, reports: str, *, now_ms: int) ->
     return replace(watch, undone=tuple(each for each in watch.undone if _name(each.commit) not in last.told))
 
 
-def facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, Any]:
+def undone_facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, Any]:
     """What a document says of `watch.undone`: the first of them is the one to go back before."""
     first = watch.undone[0]
     parent = first.commit.version - 1
@@ -48,7 +48,7 @@ def facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def settle(watch: Watch, document: RunDocument | None, *, reports: str, table: str) -> None:
+def hold_if_undone(watch: Watch, document: RunDocument | None, *, reports: str, table: str) -> None:
     """Hold the table because of `document`, if there is one, and remember up to where it was looked at."""
     if document is not None:
         hold(reports, table, document)

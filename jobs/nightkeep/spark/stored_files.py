@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile
-from nightkeep.spark.view import column, spelling, spelt, told
+from nightkeep.spark.view import column, listed_path, spelling, spelt
 
 ROW_BITS: Final = 40
 BROADCAST_POSITIONS: Final = 1 << 22
@@ -49,7 +49,7 @@ def packed(file: Column, row: Column) -> Column:
 
 def listed_paths(read: DataFrame, files: Iterable[tuple[str, str]]) -> list[str]:
     """The paths of files, given by root and name, as `_metadata.file_path` of a frame that reads them has them."""
-    found = {spelt(uri): told(uri) for uri in read.inputFiles()}
+    found = {spelt(uri): listed_path(uri) for uri in read.inputFiles()}
     names = [spelling(root, name) for root, name in files]
     missing = [name for name in names if name not in found]
     if missing:

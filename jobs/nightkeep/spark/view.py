@@ -174,7 +174,7 @@ def spelt(uri: str) -> str:
     return unquote(re.sub("^file:/+", "file:///", uri))
 
 
-def told(uri: str) -> str:
+def listed_path(uri: str) -> str:
     """How `_metadata.file_path` has a file of `inputFiles`, which gives local ones two slashes more."""
     return re.sub("^file:/+", "file:/", uri)
 
@@ -182,7 +182,7 @@ def told(uri: str) -> str:
 _FORMATS = {name: f"nightkeep.formats.{name}.spark.view" for name in ("delta", "iceberg", "paimon")}
 
 
-def open_relation(address: Address, spark: SparkSession) -> TableView:
+def open_view(address: Address, spark: SparkSession) -> TableView:
     """The relation of a table. Raises RefusedTable for a format or a feature Spark cannot stand in for."""
     if address.format not in _FORMATS:
         known = ", ".join(_FORMATS)

@@ -22,7 +22,7 @@ from nightkeep.formats.delta.metadata.head import head
 from nightkeep.formats.delta.metadata.locations import storage_name
 from nightkeep.model import Outcome
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.retention.expire_versions import ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
@@ -252,7 +252,7 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
     now_ms = int(time.time() * 1000)
 
     order = ExpireOrder(SweepMode.DRY_RUN, ExpireRequest(now_ms), Retention(now_ms, 0))
-    would = expire(opened(table), order, run_of("expire-1"), sets=MemorySets, before=lambda expiry: None)
+    would = expire_versions(opened(table), order, run_of("expire-1"), sets=MemorySets, before=lambda expiry: None)
     told, found = swept(table, SweepMode.QUARANTINE)
 
     assert would.outcome in (Outcome.SKIPPED, Outcome.UNCHANGED), would.reason

@@ -21,7 +21,7 @@ from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.formats.delta.deletes.vectors import vector_file
 from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
-from nightkeep.retention.expire_versions import ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -98,7 +98,7 @@ def test_what_expired_goes_and_the_rest_is_read(delta_spark: DeltaSpark, lakes: 
     aged(table, late=1)
     before, orphans = readable(delta_spark, table), swept(table)[1]
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(_now()), Retention(_now(), 0))
-    told = expire(opened(table), order, run_of(), sets=MemorySets, before=lambda expiry: None)
+    told = expire_versions(opened(table), order, run_of(), sets=MemorySets, before=lambda expiry: None)
     assert told.outcome is Outcome.VERIFIED and told.counted is not None and told.counted.orphans.files
     delta_spark.forget()
     assert {version: delta_spark.read(table, version=version) for version in before} == before

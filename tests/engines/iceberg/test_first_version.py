@@ -23,11 +23,11 @@ from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.reports import RunDocument
-from nightkeep.retention.expire_versions import ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepMode
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
 PARTITIONS = tuple(f"day={day}" for day in DAYS[:2])
@@ -49,7 +49,7 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Table]:
 def planned(table: Table, operation: Operation, **settings: object) -> RunDocument:
     policy = EffectivePolicy(address(table), Settings().model_copy(update=settings), {})
     order = RunOrder(operation, "night", str(table.warehouse.folder / "reports"), dry_run=True)
-    return care(policy, order, mapper=lambda: inline)
+    return run_operation(policy, order, mapper=lambda: inline)
 
 
 def test_a_plan_says_what_a_run_would_do_after_the_upgrade(table: Table, iceberg_java: IcebergJava) -> None:
@@ -105,6 +105,8 @@ def test_what_removes_files_is_refused(table: Table, mode: SweepMode) -> None:
         restore(opened(table).territory(), "weekly", now_ms=now_ms())
     order = ExpireOrder(mode, ExpireRequest(now_ms(), older_than_ms=0), Retention(now_ms(), 0))
     with pytest.raises(RefusedTable, match=NAMED):
-        expire(opened(table), order, Run("expiry", "0" * 16, "a", now_ms()), sets=MemorySets, before=lambda _: None)
+        expire_versions(
+            opened(table), order, Run("expiry", "0" * 16, "a", now_ms()), sets=MemorySets, before=lambda _: None
+        )
     assert contents(table) == before
     assert not (folder(table) / "_nightkeep").exists()

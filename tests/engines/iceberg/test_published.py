@@ -20,8 +20,7 @@ from tests.formats.iceberg.sabotage import Act, Staged, converted, filled, rewri
 
 from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
-from nightkeep.groups import run_group
-from nightkeep.groups.run_group import Group, care_for_group
+from nightkeep.groups.run_group import TableGroup, run_group
 from nightkeep.model import (
     Candidate,
     Fingerprint,
@@ -36,7 +35,7 @@ from nightkeep.model import (
 )
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
-from nightkeep.reports import CheckStatus
+from nightkeep.reports import CheckStatus, RunDocument
 from nightkeep.reports.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
@@ -226,10 +225,10 @@ def test_a_night_checks_what_it_publishes_and_holds_what_is_wrong(
     name, reports = str(address_of(table)), str(table.warehouse.folder / f"reports{next(_NUMBERS)}")
     rows = iceberg_spark.read(table)
 
-    def cared(prefix: str) -> run_group.RunDocument:
-        group = Group(policy, (name,), prefix, reports)
+    def cared(prefix: str) -> RunDocument:
+        group = TableGroup(policy, (name,), prefix, reports)
         with Engine(master="local[1]", task_memory_bytes=1 << 30) as engine:
-            (found,) = care_for_group(group, (Operation.PERSIST_DELETES,), engine)
+            (found,) = run_group(group, (Operation.PERSIST_DELETES,), engine)
         return found.document
 
     with monkeypatch.context() as patch:

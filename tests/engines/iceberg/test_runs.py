@@ -11,7 +11,7 @@ from tests.formats.iceberg.catalog_world import address_of, configure, loaded
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline, inline_exchange
 
 
@@ -25,7 +25,7 @@ def cared(table: Table, folder: Path, run_id: str, *, where: str) -> RunDocument
     policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
     policy = replace(policy, settings=policy.settings.model_copy(update={"where": where}))
     order = RunOrder(Operation.PERSIST_DELETES, run_id, str(folder))
-    return care(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
+    return run_operation(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
 
 
 def test_a_filter_keeps_deletes_of_everything_and_commits_once(
@@ -62,7 +62,7 @@ def test_deletes_of_a_table_without_data_go(
 
     policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
     order = RunOrder(Operation.PERSIST_DELETES, "run", str(tmp_path))
-    done = care(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
+    done = run_operation(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
 
     assert done.outcome is Outcome.VERIFIED, done.reason
     assert not any(unit.equality for unit in loaded(table).units)

@@ -24,7 +24,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
-from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
@@ -38,13 +38,13 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Table]:
         yield iceberg.table()
 
 
-def expired(table: Table, *, retain_last: int = 1) -> Expired:
+def expired(table: Table, *, retain_last: int = 1) -> ExpiryResult:
     """Of a table whose snapshots have all become old, with the files that no other version needs."""
     old(table)
     sets = MemorySets()
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms(), retain_last=retain_last), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
-    done = expire(opened(table), order, run, sets=lambda: sets, before=lambda *_: None)
+    done = expire_versions(opened(table), order, run, sets=lambda: sets, before=lambda *_: None)
     sets.close()
     return done
 
@@ -59,7 +59,7 @@ def test_a_clock_that_is_ahead_keeps_no_writer_out(table: Table, iceberg_java: I
     old(table)
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(ahead()), Retention(ahead(), 0))
     run = Run("expiry", "0" * 16, "a", ahead())
-    done = expire(opened(table), order, run, sets=MemorySets, before=lambda *_: None, clock=ahead)
+    done = expire_versions(opened(table), order, run, sets=MemorySets, before=lambda *_: None, clock=ahead)
     assert (done.outcome, len(table.document()["snapshots"])) == (Outcome.VERIFIED, 1)
     assert table.document()["last-updated-ms"] <= now_ms()
     iceberg_java.append(table, [row(DAYS[0], 7000)])

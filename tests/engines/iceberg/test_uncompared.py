@@ -12,7 +12,7 @@ from tests.formats.iceberg.sweeping import UUID, aged, listed, needed_by, now_ms
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.retention.expire_versions import ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
@@ -71,7 +71,7 @@ def test_an_expiry_lets_versions_and_their_files_go(table: Table) -> None:
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
     before = listed(table)
-    done = expire(opened(table), order, run, sets=MemorySets, before=lambda _: None)
+    done = expire_versions(opened(table), order, run, sets=MemorySets, before=lambda _: None)
     assert (done.outcome, len(done.expiry.roots)) == (Outcome.VERIFIED, 2)
     assert len(table.document()["snapshots"]) == 1
     assert needed_by(table) <= listed(table) < before | {str(table.metadata)[1:]}

@@ -39,7 +39,7 @@ from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
 DAY = "day=2026-11-01/bucket-0"
@@ -164,7 +164,7 @@ class _Meanwhile(MemorySets):
 def _sweep(table: Path, sets: MemorySets) -> SweepResult:
     with closing(sets):
         order = SweepOrder(SweepMode.DELETE, max_share=1.0)
-        return sweep(opened(table), order, run("weekly", Operation.SWEEP), sets=sets)
+        return sweep_table(opened(table), order, run("weekly", Operation.SWEEP), sets=sets)
 
 
 def test_snapshots_that_all_expire_meanwhile_end_the_sweep(paimon_java: PaimonJava, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
 
@@ -28,7 +28,7 @@ def optimize(
     """Plan, rewrite, prove and publish in this process; holds are looked for beside the table, where none are."""
     reports = str(table.parent / f"{table.name}-reports")
     order = RunOrder(operation, run_id or f"test-{uuid.uuid4().hex}", reports)
-    return care(policy(table, **settings), order, mapper=lambda: inline)
+    return run_operation(policy(table, **settings), order, mapper=lambda: inline)
 
 
 def opened(table: Path) -> DeltaTable:

@@ -17,7 +17,7 @@ from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
 COLUMNS: tuple[Column, ...] = (("id", "long"), ("day", "string"), ("price", "double"), ("note", "string"))
@@ -107,7 +107,7 @@ def care_for(
 ) -> RunDocument:
     policy = EffectivePolicy(address(table), Settings().model_copy(update=settings), {})
     order = RunOrder(operation, run_id, str(table.warehouse.folder / "reports"))
-    return care(policy, order, mapper=lambda: inline)
+    return run_operation(policy, order, mapper=lambda: inline)
 
 
 def token(run_id: str = "night", operation: Operation = Operation.PERSIST_DELETES) -> str:

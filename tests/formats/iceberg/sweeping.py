@@ -18,7 +18,7 @@ from nightkeep.model import Run
 from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 OLD_DAYS = 30
 UUID = "0123abcd-0000-4000-8000-00000000beef"
@@ -40,7 +40,7 @@ def swept(table: Table, mode: SweepMode = SweepMode.DRY_RUN, *, of: Sweeps | Non
     """With whatever share of the table to go: those here are small."""
     sets = MemorySets()
     asked = SweepOrder(mode, **{"max_share": 1.0, **order})
-    done = sweep(of or opened(table), asked, Run("sweep", "0" * 16, "a", now_ms()), sets=sets)
+    done = sweep_table(of or opened(table), asked, Run("sweep", "0" * 16, "a", now_ms()), sets=sets)
     rows = [row for batch in sets.orphans() for row in batch.to_pylist()]
     sets.close()
     return Found(done, {row["name"]: row["kind"] for row in rows})

@@ -15,10 +15,10 @@ from tests.formats.paimon.contents import opened
 
 from nightkeep.model import Operation, Run, run_token
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
-from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 COLUMNS = (("id", "INT NOT NULL"), ("day", "STRING NOT NULL"), ("text", "STRING"))
 DAYS = ("2026-11-01", "a b/c%")
@@ -47,7 +47,7 @@ def aged(table: Path, *, days: float = 30) -> None:
 def swept(table: Path, order: SweepOrder | None = None, *, run_id: str = "weekly") -> tuple[SweepResult, list[str]]:
     """What a sweep says, and the names of what it calls orphans. Ages are as they are: see `aged`."""
     with closing(MemorySets()) as sets:
-        found = sweep(opened(table), order or SweepOrder(), run(run_id, Operation.SWEEP), sets=sets)
+        found = sweep_table(opened(table), order or SweepOrder(), run(run_id, Operation.SWEEP), sets=sets)
         return found, _names(sets.orphans())
 
 
@@ -55,13 +55,15 @@ def orphans(table: Path) -> list[str]:
     return swept(table)[1]
 
 
-def expired(table: Path, *, mode: SweepMode = SweepMode.DELETE, run_id: str = "weekly", **request: Any) -> Expired:
+def expired(table: Path, *, mode: SweepMode = SweepMode.DELETE, run_id: str = "weekly", **request: Any) -> ExpiryResult:
     """What an expiry says; `request` as ExpireRequest has it."""
     now_ms = time.time_ns() // 1_000_000
     order = ExpireOrder(mode, ExpireRequest(**{"now_ms": now_ms, **request}), retention())
     sets = MemorySets()
     try:
-        return expire(opened(table), order, run(run_id, Operation.EXPIRE), sets=lambda: sets, before=lambda *_: None)
+        return expire_versions(
+            opened(table), order, run(run_id, Operation.EXPIRE), sets=lambda: sets, before=lambda *_: None
+        )
     finally:
         sets.close()
 

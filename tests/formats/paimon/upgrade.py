@@ -8,7 +8,7 @@ import yaml
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument
-from nightkeep.running.run_operation import RunOrder, care
+from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
 
@@ -26,4 +26,4 @@ def upgrade(table: Path, *, run_id: str | None = None, dry_run: bool = False, **
         reports=str(table.parent / f"{table.name}-reports"),
         dry_run=dry_run,
     )
-    return care(policy(table, **settings), order, mapper=lambda: inline)
+    return run_operation(policy(table, **settings), order, mapper=lambda: inline)

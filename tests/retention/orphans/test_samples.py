@@ -15,7 +15,7 @@ from nightkeep.protocol.table_files import DAY_MS, Sweeps
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 TABLES = sorted(path.relative_to(SAMPLES) for name in ("paimon", "delta") for path in (SAMPLES / name).glob("*.db/*"))
@@ -38,7 +38,7 @@ def _opened(sample: Path, folder: Path) -> Sweeps:
 def _swept(table: Sweeps, mode: SweepMode, *, days: int) -> tuple[SweepResult, list[str]]:
     """As if it were so many days later."""
     sets, order = MemorySets(), SweepOrder(mode, max_share=1)
-    told = sweep(table, order, run_of("run-1", now_ms=time.time_ns() // 1_000_000 + days * DAY_MS), sets=sets)
+    told = sweep_table(table, order, run_of("run-1", now_ms=time.time_ns() // 1_000_000 + days * DAY_MS), sets=sets)
     return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 
 

@@ -17,11 +17,11 @@ from nightkeep.protocol.table_files import DAY_MS
 from nightkeep.retention.orphans import lease
 from nightkeep.retention.orphans.quarantine import close, purge, restore
 from nightkeep.retention.orphans.quarantine_manifest import PlannedMove, folder_of
-from nightkeep.retention.orphans.reconcile import Where, settled
+from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.removal import _Work, remove
 from nightkeep.retention.orphans.sets import ORPHANS, FileTotals
 from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode
-from nightkeep.retention.sweep import told as document
+from nightkeep.retention.sweep import sweep_facts as document
 from nightkeep.storage import ListedFile, LocalStorage
 from nightkeep.storage.verbs import always
 
@@ -133,9 +133,9 @@ def test_two_names_are_settled_only_while_home_stays_as_it_is(toy: Toy) -> None:
     (toy.folder / "copy").rename(toy.folder / "copy.file")
     file = PlannedMove(OLD[0], "copy.file", 0, 0, "data")
     with pytest.raises(OSError, match="nobody else to change it"):
-        settled(Slow(toy.storage.root), file)
+        reconcile(Slow(toy.storage.root), file)
     assert (toy.folder / "copy.file").read_bytes() == before[OLD[0]][0]
-    assert settled(toy.storage, file) is Where.ASIDE
+    assert reconcile(toy.storage, file) is Where.ASIDE
 
 
 def test_what_is_in_quarantine_is_neither_listed_nor_swept(toy: Toy) -> None:

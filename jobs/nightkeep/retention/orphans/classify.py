@@ -26,7 +26,7 @@ def below(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def walked(territory: TableFiles) -> tuple[str, ...]:
+def walk_folders(territory: TableFiles) -> tuple[str, ...]:
     """Folders to walk so that every place is seen, and no file twice."""
     folders = sorted({place.folder for place in territory.places})
     return tuple(f for f in folders if not any(_holds(other, f) for other in folders if other != f))
@@ -54,7 +54,7 @@ def kinds(territory: TableFiles) -> pl.Enum:
     return pl.Enum(sorted({kind.name for place in territory.places for kind in place.kinds}))
 
 
-def classified(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
+def classify(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
     """Files inside of the territory, in any order, with three columns more; `files` has a `name`.
 
     `place`: the index of the most specific place that contains the file. `kind`: null for none that we know.

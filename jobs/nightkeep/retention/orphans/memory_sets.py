@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
-from nightkeep.retention.orphans.classify import NESTED, bare, classified, foreign, stored, unkept, walked
+from nightkeep.retention.orphans.classify import NESTED, bare, classify, foreign, stored, unkept, walk_folders
 from nightkeep.retention.orphans.sets import (
     EXAMPLES,
     NO_FILES,
@@ -64,7 +64,7 @@ class MemorySets:
 
     def list(self, territory: TableFiles) -> None:
         self._territory, self._complete = territory, True
-        for folder in walked(territory):
+        for folder in walk_folders(territory):
             for batch in territory.storage.walk(folder):
                 self._add(listed_files(batch, territory))
 
@@ -148,7 +148,7 @@ class MemorySets:
         if not wanted:
             return
         names = pl.concat(wanted).group_by("name").agg(pl.col("bytes").max())
-        known = classified(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
+        known = classify(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
         dead = self._dead(known, live)
         self._spared += _minus(_tally(known), _tally(dead))
         self._listed.append(
@@ -176,7 +176,9 @@ class MemorySets:
 
     def _within(self, column: str) -> pl.Expr:
         """Whether the names of a column are below any place."""
-        return pl.any_horizontal(*(pl.col(column).str.starts_with(f"{f}/" if f else "") for f in walked(self._of)))
+        return pl.any_horizontal(
+            *(pl.col(column).str.starts_with(f"{f}/" if f else "") for f in walk_folders(self._of))
+        )
 
     def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
         """Those of `files` that no live name keeps."""
@@ -215,7 +217,7 @@ def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
 def listed_files(batch: Sequence[ListedFile], territory: TableFiles) -> tuple[pl.DataFrame, FileTotals]:
     """A listed batch as `classified` has it, and a tally of names that are no text: metadata has none of them."""
     files, unreadable = _frame(batch)
-    return classified(unkept(files, territory), territory), unreadable
+    return classify(unkept(files, territory), territory), unreadable
 
 
 def _frame(batch: Sequence[ListedFile]) -> tuple[pl.DataFrame, FileTotals]:

@@ -26,7 +26,7 @@ from nightkeep.retention.orphans.quarantine_manifest import (
     write_mark,
     write_restoring,
 )
-from nightkeep.retention.orphans.reconcile import Where, settled
+from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 from nightkeep.retention.orphans.sweep_request import RestoreResult
 from nightkeep.storage import Storage, within
@@ -97,7 +97,7 @@ def close(territory: TableFiles, run: Run) -> tuple[str, ...]:
 
 def _close_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> str:
     storage, (header, planned) = territory.storage, read_plan(territory, part)
-    left = [file.path for file in planned if settled(storage, file) is Where.HOME]
+    left = [file.path for file in planned if reconcile(storage, file) is Where.HOME]
     write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
     return header.run_id
 
@@ -135,7 +135,7 @@ def _restore_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> t
 def _brought_home(storage: Storage, file: PlannedMove) -> tuple[Where | str, bool]:
     """Where the file is now, or why nobody knows; and whether it was brought there."""
     try:
-        was = settled(storage, file)
+        was = reconcile(storage, file)
         if was is not Where.ASIDE:
             return was, False
         moved = storage.move(file.to, file.path)

@@ -21,7 +21,7 @@ class Where(Enum):
     """Aside, and at home is another file under its name."""
 
 
-def settled(storage: Storage, file: PlannedMove) -> Where:
+def reconcile(storage: Storage, file: PlannedMove) -> Where:
     """Where the file is; a copy beside what is at home is removed.
 
     Always in favour of home: what else may be settling or restoring it does the same. Raises OSError where the file at

@@ -26,7 +26,7 @@ from nightkeep.retention.orphans.quarantine_manifest import (
     write_mark,
     write_plan,
 )
-from nightkeep.retention.orphans.reconcile import Where, settled
+from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
 from nightkeep.storage import LocalStorage, Storage
@@ -198,7 +198,7 @@ class _Work:
     def _settled(self, file: PlannedMove) -> _Fate:
         """What became of a file whose move failed."""
         try:
-            return _Fate.GONE if settled(self._storage, file) is Where.ASIDE else _Fate.FAILED
+            return _Fate.GONE if reconcile(self._storage, file) is Where.ASIDE else _Fate.FAILED
         except (NightkeepError, OSError):
             return _Fate.UNKNOWN
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from nightkeep.errors import NightkeepError
 from nightkeep.protocol.table_files import Reach, Root, Sweeps, TableFiles
-from nightkeep.retention.orphans.classify import NESTED, kinds, walked
+from nightkeep.retention.orphans.classify import NESTED, kinds, walk_folders
 from nightkeep.retention.orphans.memory_sets import MemorySets, listed_files, live_files
 from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, FileTotals, SetCounts, Witness, total
 from nightkeep.spark.session import outcome, pickled, returned
@@ -181,7 +181,7 @@ def _checkpoint(rows: DataFrame) -> DataFrame:
 
 def _folders(territory: TableFiles, enough: int) -> tuple[tuple[str, bool], ...]:
     """Folders to list side by side, each with all below it or (False) without: every file is in exactly one."""
-    deep, shallow = deque(walked(territory)), deque[str]()
+    deep, shallow = deque(walk_folders(territory)), deque[str]()
     for _ in range(enough):
         if not deep or len(deep) >= enough:
             break

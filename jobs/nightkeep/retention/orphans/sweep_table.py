@@ -25,10 +25,10 @@ from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import NO_FILES, SetCounts, Sets
 from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode, SweepOrder, SweepResult
 
-__all__ = ["SweepMode", "SweepOrder", "SweepResult", "sweep"]
+__all__ = ["SweepMode", "SweepOrder", "SweepResult", "sweep_table"]
 
 
-def sweep(
+def sweep_table(
     table: Sweeps, order: SweepOrder, run: Run, *,
     sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
 ) -> SweepResult:  # fmt: skip

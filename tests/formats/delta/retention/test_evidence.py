@@ -16,7 +16,7 @@ from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome, Run
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep
+from nightkeep.retention.orphans.sweep_table import sweep_table
 
 COMMIT = "_delta_log/{:020d}.json"
 
@@ -26,7 +26,7 @@ def swept(table: Path, mode: SweepMode = SweepMode.DRY_RUN) -> tuple[SweepResult
     run = run_of()
     late = Run(run.run_id, run.token, run.attempt, later_ms())
     with closing(MemorySets()) as sets:
-        told = sweep(opened(table), SweepOrder(mode, max_share=1.0), late, sets=sets, clock=lambda: now_ms(table))
+        told = sweep_table(opened(table), SweepOrder(mode, max_share=1.0), late, sets=sets, clock=lambda: now_ms(table))
         return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
 

@@ -13,8 +13,8 @@ from tests.formats.delta.sweeping import run_of, swept
 from nightkeep.formats.delta.deletes import z85
 from nightkeep.model import Outcome
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Retention
-from nightkeep.retention.expire_versions import Expired, ExpireOrder, expire
-from nightkeep.retention.file_check import presence
+from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
+from nightkeep.retention.file_check import check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
@@ -65,12 +65,12 @@ def change(name: str) -> Mapping[str, Any]:
 
 def expired(
     log: Log, mode: SweepMode = SweepMode.DELETE, *, about: Callable[[Expiry], None] = lambda expiry: None, **asked: Any
-) -> tuple[Expired, set[str]]:
+) -> tuple[ExpiryResult, set[str]]:
     """What an expiry says, and the files that are gone since; `about` is called before anything changes."""
     before = files(log.folder).keys()
     request = ExpireRequest(NOW, **asked)
     order = ExpireOrder(mode, request, Retention(NOW, request.older_than_ms or 0, request.keep))
-    told = expire(opened(log.folder), order, run_of(), sets=MemorySets, before=about)
+    told = expire_versions(opened(log.folder), order, run_of(), sets=MemorySets, before=about)
     return told, {name for name in before - files(log.folder).keys() if not name.startswith("_delta_log")}
 
 
@@ -157,7 +157,7 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
     (log.folder / DATA["a"]).unlink()
     told, orphans = swept(log.folder, keep=keep)
     assert (told.outcome, orphans) == (Outcome.UNCHANGED, set())
-    found = presence(opened(log.folder), Retention(NOW, 7 * DAY_MS, keep), sets=MemorySets, salt="x", sample=0)
+    found = check_files(opened(log.folder), Retention(NOW, 7 * DAY_MS, keep), sets=MemorySets, salt="x", sample=0)
     assert found.faults == 0
 
 

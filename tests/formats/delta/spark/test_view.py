@@ -13,7 +13,7 @@ from tests.drivers.lakes_oracle import Lakes
 
 from nightkeep.formats.delta.spark import deletion_vectors
 from nightkeep.model import Address, View
-from nightkeep.spark.view import Side, column, open_relation
+from nightkeep.spark.view import Side, column, open_view
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> Path:
 
 def spark_rows(spark: SparkSession, table: Path, number: int | None = None) -> Rows:
     """Every row of every unit, in the form in which engines answer; a nested column is its own JSON text."""
-    relation = open_relation(Address("delta", str(table), "t"), spark)
+    relation = open_view(Address("delta", str(table), "t"), spark)
     version = relation.version(relation.latest() if number is None else number)
     assert version is not None
     payload = {f"v{i}": F.col(column(i)) for i in range(len(relation.schema.fields))}
@@ -54,7 +54,7 @@ GOLDEN_TABLES = sorted({file.parent.name for file in GOLDEN.glob("*/rows.json")}
 def test_golden_tables_have_the_rows_that_delta_spark_read(spark: SparkSession, name: str) -> None:
     """Nested columns are text here and have a test of their own."""
     told = json.loads((GOLDEN / name / "rows.json").read_text())
-    relation = open_relation(Address("delta", str(GOLDEN / name / "table"), name), spark)
+    relation = open_view(Address("delta", str(GOLDEN / name / "table"), name), spark)
     version = relation.version(relation.latest())
     assert version is not None
     plain = [i for i, kind in enumerate(told["types"]) if "<" not in kind]
@@ -229,7 +229,7 @@ def test_a_version_says_who_made_it_and_what_it_touched(
         delta_spark.sql(f"OPTIMIZE {named(table)} WHERE k = 1")
     delta_spark.sql(f"DELETE FROM {named(table)} WHERE k = 0")
     delta_spark.sql(f"ALTER TABLE {named(table)} ADD COLUMN late INT")
-    relation = open_relation(Address("delta", str(table), "t"), spark)
+    relation = open_view(Address("delta", str(table), "t"), spark)
     append, optimize, delete, alter = (relation.version(number) for number in (1, 2, 3, 4))
     assert append and optimize and delete and alter
     assert append.author.startswith("Apache-Spark") and append.changes_rows == "its commit, WRITE, changes data"
@@ -246,5 +246,5 @@ def test_a_version_says_who_made_it_and_what_it_touched(
 
 def test_notes_keys_and_views(spark: SparkSession, delta_spark: DeltaSpark, table: Path) -> None:
     delta_spark.write(table, Generated(4, ("id",)))
-    relation = open_relation(Address("delta", str(table), "t"), spark)
+    relation = open_view(Address("delta", str(table), "t"), spark)
     assert (relation.keys, relation.published, relation.notes) == ((), View.RAW, ())

@@ -15,7 +15,7 @@ from tests.formats.iceberg.sweeping import UUID, aged, now_ms, planted, rewritte
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.retention.expire_versions import ExpireOrder, expire
+from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -114,7 +114,9 @@ def expired(table: Table, **order: Any) -> Any:
     asked = ExpireOrder(
         SweepMode.DELETE, ExpireRequest(now, older_than_ms=0, retain_last=1), Retention(now, 0), **order
     )
-    return expire(opened(table), asked, Run("expire", "0" * 16, "a", now), sets=MemorySets, before=lambda _: None)
+    return expire_versions(
+        opened(table), asked, Run("expire", "0" * 16, "a", now), sets=MemorySets, before=lambda _: None
+    )
 
 
 def test_a_forged_quarantine_of_a_table_brings_nothing_into_another(warehouse: Warehouse, tmp_path: Path) -> None:

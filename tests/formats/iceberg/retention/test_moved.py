@@ -17,7 +17,7 @@ from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument, document_path
 from nightkeep.retention.order import RetentionOrder
 from nightkeep.retention.orphans.sweep_request import SweepMode
-from nightkeep.retention.run_order import upkept
+from nightkeep.retention.run_order import run_retention
 from nightkeep.spark.engine import Engine
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -60,4 +60,4 @@ def test_what_was_put_aside_before_a_table_moved_comes_back(warehouse: Warehouse
 
 def _ran(policy: EffectivePolicy, reports: Path, operation: Operation, mode: SweepMode | None) -> RunDocument:
     order = RetentionOrder(operation=operation, run_id="r", reports=str(reports), mode=mode, checks=False)
-    return upkept(policy, order, Engine(master="none", task_memory_bytes=1 << 30))
+    return run_retention(policy, order, Engine(master="none", task_memory_bytes=1 << 30))

@@ -13,7 +13,7 @@ from tests.formats.iceberg.sweeping import UUID, aged, planted, stored, swept
 
 from nightkeep.errors import EvidenceError
 from nightkeep.retention.orphans.sweep_request import SweepMode
-from nightkeep.retention.sweep import told
+from nightkeep.retention.sweep import sweep_facts
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -55,7 +55,7 @@ def test_a_folder_outside_of_the_table_is_swept_for_whoever_vouches_for_it_alone
     found = swept(prod, SweepMode.QUARANTINE)
     assert found.orphans.keys() == orphan
     assert found.swept.unseen == (outside,)
-    (note,) = told(found.swept, root="/")["notes"]  # type: ignore[misc]
+    (note,) = sweep_facts(found.swept, root="/")["notes"]  # type: ignore[misc]
     assert str(note).startswith(f"/{outside} was not looked into") and "sweep.outside" in str(note)
     assert rows(prod) == rows(dev) == [0, 1, 2]
     # And this is what it would have done.

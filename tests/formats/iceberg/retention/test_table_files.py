@@ -19,7 +19,7 @@ from nightkeep.formats.iceberg.retention import table_files as module
 from nightkeep.formats.iceberg.retention.table_files import territory
 from nightkeep.model import Address
 from nightkeep.protocol.table_files import TableFiles, refuse_changes
-from nightkeep.retention.orphans.classify import NESTED, classified
+from nightkeep.retention.orphans.classify import NESTED, classify
 from nightkeep.storage import LocalStorage
 
 HOME = "file:///lake/db/t"
@@ -40,7 +40,7 @@ def of(properties: Mapping[str, str] | None = None, *, fields: tuple[str, ...] =
 
 def kinds(found: TableFiles, *names: str) -> list[str | None]:
     frame = pl.DataFrame({"name": list(names)}, schema={"name": pl.String})
-    seen = {row["name"]: row["kind"] for row in classified(frame, found).to_dicts()}
+    seen = {row["name"]: row["kind"] for row in classify(frame, found).to_dicts()}
     return [seen.get(name) for name in names]
 
 
@@ -195,7 +195,7 @@ def test_folders_of_other_tables_are_told_by_their_metadata() -> None:
         "data/metadata.json": None,
     }
     frame = pl.DataFrame({"name": [f"lake/db/t/{name}" for name in signs]})
-    found = {row["name"].removeprefix("lake/db/t/"): row[NESTED] for row in classified(frame, of()).to_dicts()}
+    found = {row["name"].removeprefix("lake/db/t/"): row[NESTED] for row in classify(frame, of()).to_dicts()}
     expected = {name: None if sign is None else f"lake/db/t/{sign}/" for name, sign in signs.items()}
     assert found == expected
 

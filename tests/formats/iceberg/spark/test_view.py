@@ -26,7 +26,7 @@ from nightkeep.formats.iceberg.spark import deletes
 from nightkeep.model import Operation, Outcome, View
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import Side, TableView, column, open_relation
+from nightkeep.spark.view import Side, TableView, column, open_view
 
 Made = Callable[[str], Table]
 REFUSED = {
@@ -66,7 +66,7 @@ def plain_columns(schema: IcebergSchema) -> list[tuple[int, NestedField]]:
 
 
 def opened(spark: SparkSession, table: Table) -> TableView:
-    return open_relation(address_of(table), spark)
+    return open_view(address_of(table), spark)
 
 
 def spark_rows(spark: SparkSession, table: Table, number: int | None = None) -> Rows:

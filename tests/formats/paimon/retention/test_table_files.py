@@ -13,7 +13,7 @@ from tests.formats.paimon.contents import SAMPLES, opened
 from tests.formats.paimon.keeping import names, retention
 
 from nightkeep.errors import BeingCreated, RefusedTable
-from nightkeep.retention.orphans.classify import classified
+from nightkeep.retention.orphans.classify import classify
 
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
 OURS = "nk-117e5f8cd5acfc0c-8fad6621-a1-0"
@@ -77,7 +77,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def _kinds(table: Path, found: list[str]) -> dict[str, str | None]:
-    kinds = classified(pl.DataFrame({"name": found}), opened(table).territory())
+    kinds = classify(pl.DataFrame({"name": found}), opened(table).territory())
     return dict(zip(kinds["name"], kinds["kind"], strict=True))
 
 
@@ -129,7 +129,7 @@ def test_samples_have_files_of_known_kinds_and_metadata(sample: str) -> None:
     ],
 )
 def test_a_table_inside_of_the_table_is_told(table: Path, sign: str, folder: str | None) -> None:
-    found = classified(pl.DataFrame({"name": [sign]}), opened(table).territory())
+    found = classify(pl.DataFrame({"name": [sign]}), opened(table).territory())
     assert found["nested"].to_list() == [folder]
 
 

@@ -15,7 +15,7 @@ from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan
 
 from nightkeep.formats.paimon.spark import deletion_vectors
 from nightkeep.model import Address, View
-from nightkeep.spark.view import Side, column, comparable, open_relation
+from nightkeep.spark.view import Side, column, comparable, open_view
 
 COLUMNS = [
     ("region", "STRING NOT NULL"),
@@ -32,7 +32,7 @@ RANKS = (None, 0.0, "-0.0", "NaN", 1.0, "-Infinity")
 
 def spark_rows(spark: SparkSession, table: Path, view: View) -> Counter[tuple[str, ...]]:
     """Every value as Spark writes it, which for these types is as Java does."""
-    relation = open_relation(Address("paimon", str(table), "t"), spark)
+    relation = open_view(Address("paimon", str(table), "t"), spark)
     number = relation.latest()
     version = relation.version(number)
     assert version is not None

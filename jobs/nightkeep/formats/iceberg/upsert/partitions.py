@@ -33,7 +33,7 @@ class Partitioned:
     is_everything: bool = False
 
 
-def partitioned(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Iterator[Partitioned]:
+def partition_rows(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Iterator[Partitioned]:
     """The partitions of the rows by their first rows. Each row is in one; an unpartitioned table has one."""
     if not rows.num_rows:
         return

@@ -46,7 +46,7 @@ class Dealt:
         return replace(written, seconds={"read": spent, **written.seconds})
 
     def read(self, number: int) -> Changes:
-        return joined(self.target, [_read(self.target, file) for file in self.files[number :: self.writers]])
+        return join_changes(self.target, [_read(self.target, file) for file in self.files[number :: self.writers]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def require_apart(target: WriterTarget, keys: Sequence[Hashes]) -> None:
         raise UsageError(f"{target.schema.table}: expected {expected}, found {shared} keys at several")
 
 
-def scattered(
+def scatter_changes(
     target: WriterTarget, number: int, file: str, *, writers: int
 ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """A file's changes by the writer their key's hash says: (writer, place, changes); places follow the files."""
@@ -82,17 +82,17 @@ def scattered(
             place += 1
 
 
-def gathered(target: WriterTarget, number: int, batches: Sequence[pa.RecordBatch]) -> WrittenChanges:
+def gather_changes(target: WriterTarget, number: int, batches: Sequence[pa.RecordBatch]) -> WrittenChanges:
     """What a writer makes of the changes that came to it, in the order of their places."""
     parts = []
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         writes = one_array(rows.column(_WRITES)).to_numpy(zero_copy_only=False)
         parts.append(Changes(rows.drop_columns([_WRITES]), writes))
-    return write_changes(target, number, joined(target, parts))
+    return write_changes(target, number, join_changes(target, parts))
 
 
-def joined(target: WriterTarget, parts: Sequence[Changes]) -> Changes:
+def join_changes(target: WriterTarget, parts: Sequence[Changes]) -> Changes:
     """The changes of several files, one after the other, a chunk per column."""
     columns = arrow_schema(target.schema.current)
     rows = pa.concat_tables([columns.empty_table(), *(part.rows for part in parts)]).combine_chunks()

@@ -43,7 +43,7 @@ class Applied:
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
-def applied(table: IcebergTable, batch: ChangeBatch) -> Applied | None:
+def find_applied(table: IcebergTable, batch: ChangeBatch) -> Applied | None:
     """The batch's snapshot, if main has it among its ancestors; as long as that is not expired."""
     metadata, location = table.handle.load()
     known = head(metadata, subject=location)
@@ -78,7 +78,7 @@ def commit_batch(
     """
     files = tuple(file for each in written for file in each.files)
     for _ in range(MAX_ATTEMPTS):
-        earlier = applied(table, batch)
+        earlier = find_applied(table, batch)
         if earlier is not None:
             return earlier
         parent = table.snapshot()

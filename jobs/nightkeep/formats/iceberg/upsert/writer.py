@@ -31,7 +31,7 @@ from nightkeep.formats.iceberg.metadata.new_locations import data_location
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.formats.iceberg.upsert.changes import Changes
-from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partitioned
+from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partition_rows
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.kernels.changelog import key_codes, resolve
 from nightkeep.storage import Storage
@@ -81,7 +81,7 @@ def write_changes(target: WriterTarget, number: int, changes: Changes) -> Writte
         rows = changes.rows.num_rows
         written, unseen, replaced = (_Chosen(each, rows) for each in resolved)
     with clock.step("partition"):
-        partitions = list(partitioned(changes.rows, target.schema.current, target.schema.spec(_spec_id(target))))
+        partitions = list(partition_rows(changes.rows, target.schema.current, target.schema.spec(_spec_id(target))))
     files: list[NewFile] = []
     hidden: list[tuple[NewFile, BitMap64]] = []
     for partition in partitions:
