@@ -1,1 +1,1 @@
-"""The check after publishing: Spark SQL and Great Expectations read the published version by their own means."""
+"""The check after a commit: Spark SQL and Great Expectations read the published version on their own."""

@@ -1,4 +1,4 @@
-"""A published version -> second opinion -> CheckReport. Starts from the address and the versions' numbers alone.
+"""A published version -> a comparison with its base and its parent -> CheckReport. Reads by address and number.
 
 Two comparisons: what readers of a touched unit see now is what the planned version held, merged on read; and the
 whole version, merged, is its parent, merged. Units whose files did not change need no reading.

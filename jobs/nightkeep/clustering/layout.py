@@ -1,4 +1,4 @@
-"""What a format tells of where its rows lie: the files of a version with their bounds, and a sample of its rows."""
+"""What a format says about its layout: the files of a version with their bounds, and a sample of its rows."""
 
 from __future__ import annotations
 

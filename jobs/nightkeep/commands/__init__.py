@@ -1,1 +1,1 @@
-"""The verbs of the command line: arguments -> stages -> text, or one JSON document, on stdout."""
+"""The commands: arguments -> a function of the package -> text or one JSON document on stdout."""

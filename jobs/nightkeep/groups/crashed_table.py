@@ -1,4 +1,4 @@
-"""The documents of a table at whose work an earlier process died -> how its run ends, without a look at the table."""
+"""The documents of a table whose process died -> how its run ends. The table itself is not read."""
 
 from __future__ import annotations
 

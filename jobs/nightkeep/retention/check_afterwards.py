@@ -1,4 +1,4 @@
-"""A document of files that went -> the same with what was found afterwards; a table that lost something is held."""
+"""A document of removed files -> the same with the result of a check. A table that lost rows is put on hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One table's old versions -> let go, and their files removed -> a document that names what went and what stayed."""
+"""A table -> old versions removed with the files only they need -> a document that names both."""
 
 from __future__ import annotations
 

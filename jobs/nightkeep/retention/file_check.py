@@ -1,4 +1,4 @@
-"""Every file of every retained version: is it there, of the right size, and can its footer be read? Changes nothing."""
+"""Every file of every retained version -> whether it exists, with its size and a readable footer. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All the metadata that a sweep or an expiry reads -> read once, for what that does to the process which reads it."""
+"""A table -> its metadata, read once ahead of the work: a table that crashes its reader crashes it here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run put aside -> back where it was -> a document that names what is in the way."""
+"""The id of a run -> its quarantined files restored -> a document that names the files that could not be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attempt that died between its first file and its document, and the one that goes on -> one document of both."""
+"""An interrupted attempt and the one that continues it -> one document of both."""
 
 from __future__ import annotations
 

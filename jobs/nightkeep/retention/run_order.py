@@ -1,4 +1,4 @@
-"""An order -> the work it names -> a document. What is expected ends as an outcome, the caller's slips are raised."""
+"""A retention order -> its work done -> a document. Expected endings are outcomes; wrong usage is raised."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _work(log: Log, engine: Engine) -> RunDocument:
 
 
 def _told(log: Log) -> RunDocument | None:
-    """What an earlier attempt of this run did: to its end, then it is told again, or not, then this one goes on.
+    """The document of an earlier attempt of this run. A finished attempt is returned as it is; else this one goes on.
 
     None for one that changed nothing. Raises UsageError for one that was asked for something else.
     """

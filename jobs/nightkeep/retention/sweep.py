@@ -1,4 +1,4 @@
-"""One table's orphans -> told, put aside or deleted -> a document, with a file of all of them beside it."""
+"""A table -> its orphan files listed, quarantined or deleted -> a document, and a file that lists all of them."""
 
 from __future__ import annotations
 

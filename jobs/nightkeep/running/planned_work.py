@@ -1,4 +1,4 @@
-"""What a run has to know of a table before it works on it, as one value: another process may have read it."""
+"""The plan of one table and its base version as one value, so that another process can read the table."""
 
 from __future__ import annotations
 

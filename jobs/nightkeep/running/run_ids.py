@@ -1,4 +1,4 @@
-"""A run id belongs to one operation and the options it was first asked with: with others it is a slip of the caller."""
+"""A run id and its options -> UsageError if an earlier run of this id had other options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What batches became, or what was published before -> the document that a run ends with."""
+"""The batches of a run, or what it published earlier -> the document that the run ends with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's policy and its hold -> why it is to be left alone now."""
+"""The policy and the hold of a table -> the reason to skip it now, or none."""
 
 from __future__ import annotations
 

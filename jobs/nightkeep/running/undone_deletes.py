@@ -1,4 +1,4 @@
-"""Commits since the last look -> those that show rows again which were hidden -> the table is held.
+"""Commits since the last run -> those that show deleted rows again -> a hold on the table.
 
 What cannot be prevented is noticed. The version that was looked at last is kept beside the holds, so that a commit is
 judged once, and not again after a release.

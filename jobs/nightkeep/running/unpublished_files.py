@@ -1,4 +1,4 @@
-"""An attempt that failed before anything of it was asked to be published -> none of its files are left.
+"""A failed attempt that published nothing -> its files removed.
 
 A retry on a full disk would add its own to them. Names tell whose a file is: they carry the run's token and its
 attempt. What tasks write that are still at work is left to a sweep.

@@ -1,4 +1,4 @@
-"""A table's versions as Spark DataFrames of logical rows, built by no kernel of ours: the second opinion's eyes.
+"""Address + SparkSession -> versions of a table as DataFrames of logical rows. No kernel of ours takes part.
 
 Each format has a `relation` module that reads metadata on the driver and leaves the rest to Spark.
 """

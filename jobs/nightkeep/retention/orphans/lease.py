@@ -1,4 +1,4 @@
-"""Who is at work on a quarantine, and whether it may still be: what another process moves now, nobody settles."""
+"""A lease -> whether the process that holds it may still be at work. Only then is its quarantine left alone."""
 
 from __future__ import annotations
 

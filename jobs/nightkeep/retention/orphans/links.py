@@ -1,4 +1,4 @@
-"""Needed files that were not listed, as a link is on the way to them: a listing follows none, engines do."""
+"""Needed files that were not listed -> an error where a symbolic link is on the way: a listing follows none."""
 
 from __future__ import annotations
 

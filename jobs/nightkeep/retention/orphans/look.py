@@ -1,4 +1,4 @@
-"""One look at a table: what is there, then all that keeps files alive, until another look finds nothing new.
+"""A table -> its listing, then every file that a root references, read until no new root appears.
 
 In this order a file that is written meanwhile is no candidate, and one that is committed meanwhile is live.
 """

@@ -1,4 +1,4 @@
-"""Files put aside: below the table's folder, found by no engine, brought back byte for byte, purged after a while."""
+"""Orphan files -> a folder below the table that no engine reads. They are restored byte for byte, or purged later."""
 
 from __future__ import annotations
 

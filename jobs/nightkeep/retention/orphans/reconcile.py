@@ -1,4 +1,4 @@
-"""One file of a quarantine -> the one place where it is: what a death or a failure left under both names is told."""
+"""A quarantined file and its two names -> the name under which it is kept. Mends an interrupted move."""
 
 from __future__ import annotations
 

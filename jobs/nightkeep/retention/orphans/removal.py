@@ -1,4 +1,4 @@
-"""Files that are to go -> gone, or put aside: in bounded parts, each file after one more look at it."""
+"""Orphan files -> deleted or quarantined, in bounded parts. Each file is looked at once more before it goes."""
 
 from __future__ import annotations
 

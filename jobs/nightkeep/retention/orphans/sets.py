@@ -1,4 +1,4 @@
-"""Two sets of names that one process may not be able to hold: candidates to go, and what is live."""
+"""Two sets of names that may be too large for one process: removal candidates and live files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a sweep, and what comes of it."""
+"""What is asked of a sweep, and what it returns."""
 
 from __future__ import annotations
 

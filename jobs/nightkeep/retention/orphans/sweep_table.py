@@ -1,4 +1,4 @@
-"""A table -> what it no longer needs, told, put aside or deleted. In doubt nothing goes."""
+"""A table -> its orphan files listed, quarantined or deleted. In doubt nothing is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rewrite did to one unit, as a commit will say it: files gone, files added, and what had been asked."""
+"""What a rewrite changes in one unit: files removed and files added, as the commit states it."""
 
 from __future__ import annotations
 

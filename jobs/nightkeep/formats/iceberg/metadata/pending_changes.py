@@ -1,4 +1,4 @@
-"""What a rewrite did to one unit, as a commit will say it: files gone, files added, deletes that are settled."""
+"""What a rewrite changes in one unit: files removed, files added, deletes made superfluous."""
 
 from __future__ import annotations
 
