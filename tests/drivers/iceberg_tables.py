@@ -49,6 +49,8 @@ class Warehouse:
             "warehouse": self.location,
             "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
             "jdbc.schema-version": "V1",
+            # A catalog of a test need not outlive a loss of power.
+            "jdbc.synchronous": "OFF",
         }
         return {"name": self.name, "kind": "jdbc", "properties": properties}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.support.airflow_home import ROOT, Airflow, DagRun, airflow_home, finished, with_database
+from tests.support.airflow_home import ROOT, Airflow, DagRun, airflow_home, finished, with_database, without_jvm
 
 from nightkeep.policy import groups, load
 
@@ -69,7 +69,7 @@ def night(airflow: Airflow) -> DagRun:
             "t.also_beside_crash": [""],
         },
     )
-    done = airflow.call("airflow", "dags", "test", "nightly", "2026-11-20")
+    done = without_jvm(airflow).call("airflow", "dags", "test", "nightly", "2026-11-20")
     assert done.returncode == 1, done.stdout
     return finished(airflow, "nightly", done.stdout + done.stderr)
 
@@ -205,7 +205,7 @@ def week(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     airflow.script(sweep_orphans={f"t.{name}": outcomes for name, outcomes in SWEPT.items()})
     # Nine tables of which five may be mapped over: a chunk of four and one of five.
     few = {"AIRFLOW__CORE__MAX_MAP_LENGTH": "5"}
-    done = airflow.call("airflow", "dags", "test", "orphan_sweep", "2026-11-22", **few)
+    done = without_jvm(airflow).call("airflow", "dags", "test", "orphan_sweep", "2026-11-22", **few)
     assert done.returncode == 1, done.stdout
     return airflow, finished(airflow, "orphan_sweep", done.stdout + done.stderr)
 
@@ -274,7 +274,7 @@ def test_a_parameter_that_the_form_does_not_know_is_refused_by_name(airflow: Air
 def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_checked(airflow: Airflow) -> None:
     airflow.script(care={"t.verified": ["hang"]})
     form = json.dumps({"table": "t.verified", "dry_run": False})
-    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", form, NIGHTKEEP_TASK_TIMEOUT_MINUTES="1")
+    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", form, NIGHTKEEP_TASK_TIMEOUT_MINUTES="0.5")
     pids = [int(line) for line in (airflow.home / "jobs/pids").read_text().split()]
     assert len(pids) == 2
     assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.drivers import class_archive
 from tests.drivers.toolchain import FEW_ROWS
+from tests.support.disk import never_wait_for_the_disk
 from tests.support.quick import start_guard
 
 from nightkeep.spark import session
@@ -16,6 +17,7 @@ from nightkeep.spark.session import spark_session
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sessions of this process are of small tables; what is submitted from it runs as Spark's defaults have it."""
+    never_wait_for_the_disk()
     for java in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
         os.environ[java] = " ".join(class_archive.options())
     settings = " ".join(f"--conf {name}={value}" for name, value in FEW_ROWS.items())
