@@ -79,7 +79,7 @@ def write_files(folder: Path, size: Size) -> None:
 def _payloads(random: np.random.Generator, rows: int) -> pa.Array:  # type: ignore[type-arg]
     letters = np.frombuffer(b"abcdefghijklmnop", np.uint8)[random.integers(0, 16, 16 * rows)]
     offsets = np.arange(rows + 1, dtype=np.int32) * 16
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters))
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets.data), pa.py_buffer(letters.data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,8 @@ def _costs(result: Result) -> None:
 
 def _live(result: Result) -> list[Path]:
     table = open_table(Address("delta", str(result.table), result.name))
-    return [result.table / file.name for unit in table.snapshot().units for file in unit.files]
+    units = table.snapshot().units  # type: ignore[attr-defined]
+    return [result.table / file.name for unit in units for file in unit.files]
 
 
 def compare(folder: Path, results: Sequence[Result]) -> None:

@@ -135,7 +135,7 @@ def serve(
 
 def rows_in(frame: DataFrame) -> dict[str, Any]:
     # Not toArrow: it insists that fields are not null which Delta declares so and leaves null.
-    return answer(pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False)))
+    return answer(pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False)))  # type: ignore[operator]
 
 
 def _load(spark: SparkSession, request: Request) -> DataFrame:
@@ -144,7 +144,7 @@ def _load(spark: SparkSession, request: Request) -> DataFrame:
 
 
 def _delta_log(spark: SparkSession) -> Any:
-    return spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    return spark._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
 
 
 def _describe(failure: Exception) -> dict[str, str]:

@@ -111,12 +111,12 @@ def schema(columns: Sequence[Column]) -> dict[str, Any]:
 
 
 def _struct(columns: Sequence[Column], numbers: Iterator[int]) -> dict[str, Any]:
-    ids = [column[3] if len(column) > 3 else next(numbers) for column in columns]  # type: ignore[misc]
+    ids = [column[3] if len(column) > 3 else next(numbers) for column in columns]
     fields = [
         {
             "id": field_id,
             "name": column[0],
-            "required": len(column) > 2 and bool(column[2]),  # type: ignore[misc]
+            "required": len(column) > 2 and bool(column[2]),
             "type": _type(column[1], numbers),
         }
         for field_id, column in zip(ids, columns, strict=True)

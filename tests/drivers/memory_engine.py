@@ -28,9 +28,19 @@ class MemoryEngine:
     def append(self, day: str, ids: Iterable[int]) -> None:
         """One new version with one new file."""
         rows: list[Row] = [(number, None if number % 7 == 0 else f"note {number}") for number in ids]
-        schema = pa.schema({"day": pa.string(), "id": pa.int64(), "note": pa.string()})
+        fields: list[pa.Field[Any]] = [
+            pa.field("day", pa.string()),
+            pa.field("id", pa.int64()),
+            pa.field("note", pa.string()),
+        ]
+        schema = pa.schema(fields)
         table = pa.table([[day] * len(rows), [number for number, _ in rows], [note for _, note in rows]], schema=schema)
-        file = {"name": self._name("data", "arrow"), "rows": len(rows), "deleted": None, "deleted_rows": 0}
+        file: dict[str, Any] = {
+            "name": self._name("data", "arrow"),
+            "rows": len(rows),
+            "deleted": None,
+            "deleted_rows": 0,
+        }
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as writer:
             writer.write_table(table)

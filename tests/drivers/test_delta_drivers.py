@@ -154,8 +154,8 @@ def test_duckdb_reads_what_spark_wrote(lakes: Lakes, golden: Path) -> None:
 
 def without(rows: Rows, column: str) -> Rows:
     kept = [at for at, name in enumerate(rows.columns) if name != column]
-    cut = (tuple(values[at] for at in kept) for values in (rows.columns, rows.types))
-    return Rows(*cut, tuple(tuple(row[at] for at in kept) for row in rows.rows)).ordered()
+    columns, types = (tuple(values[at] for at in kept) for values in (rows.columns, rows.types))
+    return Rows(columns, types, tuple(tuple(row[at] for at in kept) for row in rows.rows)).ordered()
 
 
 def test_golden_tables_hold_what_they_are_for() -> None:

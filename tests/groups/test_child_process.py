@@ -47,7 +47,7 @@ EXPECTED = "expected its metadata to be read"
 REASONS = {
     "crash": f"ReaderEnded: crash: {EXPECTED}, found that the process which read it was ended by SIGSEGV",
     "leave": f"ReaderEnded: leave: {EXPECTED}, found that the process which read it ended with status 3",
-    "sleep": f"ReaderEnded: sleep: {EXPECTED} within 20 seconds (NIGHTKEEP_MAX_READING_SECONDS), found no end of it; "
+    "sleep": f"ReaderEnded: sleep: {EXPECTED} within 40 seconds (NIGHTKEEP_MAX_READING_SECONDS), found no end of it; "
     "the process that read it was ended",
     "swell": "its metadata takes more than the limit of 1073741824 bytes of memory, of the process that reads metadata "
     "(NIGHTKEEP_MAX_MEMORY_BYTES); set NIGHTKEEP_MAX_MEMORY_BYTES higher, or give the process more",
@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(Engine, "mapper", lambda engine: inline)
         patch.setattr(Engine, "exchange", lambda engine: inline_exchange)
         patch.setenv("NIGHTKEEP_MAX_MEMORY_BYTES", str(1 << 30))
-        patch.setenv("NIGHTKEEP_MAX_READING_SECONDS", "20")
+        patch.setenv("NIGHTKEEP_MAX_READING_SECONDS", "40")
         for name in DEADLY:
             patch.setenv(f"PYICEBERG_CATALOG__{name.upper()}__PY_CATALOG_IMPL", f"tests.support.deadly_catalogs.{name}")
         yield folder

@@ -274,7 +274,7 @@ def test_a_parameter_that_the_form_does_not_know_is_refused_by_name(airflow: Air
 def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_checked(airflow: Airflow) -> None:
     airflow.script(care={"t.verified": ["hang"]})
     form = json.dumps({"table": "t.verified", "dry_run": False})
-    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", form, NIGHTKEEP_TASK_TIMEOUT_MINUTES="0.5")
+    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", form, NIGHTKEEP_TASK_TIMEOUT_MINUTES="1")
     pids = [int(line) for line in (airflow.home / "jobs/pids").read_text().split()]
     assert len(pids) == 2
     assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]

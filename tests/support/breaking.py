@@ -1,7 +1,7 @@
 """Care that breaks or waits on the way, for any format. Apart from tests, so that a process starts at once."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -85,7 +85,7 @@ def _pausing(pipe: Connection, stage: str, work: Callable[..., object]) -> Calla
     return paused
 
 
-_STEPS = {
+_STEPS: Mapping[str, Callable[[Point], bool]] = {
     "commit": lambda point: (point.moment, point.step) == (Moment.BEFORE, "create") and point.name.endswith(".tmp"),
     "link": lambda point: (point.moment, point.step) == (Moment.BEFORE, "link"),
 }

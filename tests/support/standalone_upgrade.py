@@ -14,7 +14,7 @@ from nightkeep.model import Operation
 from nightkeep.policy import load
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
-from nightkeep.storage import ListedFile, LocalStorage
+from nightkeep.storage import ListedFile, Storage
 from nightkeep.storage.verbs import always
 
 
@@ -22,7 +22,7 @@ from nightkeep.storage.verbs import always
 class RecordingStorage:
     """A store that remembers what was opened in this process; a copy sent to an executor remembers for itself."""
 
-    inner: LocalStorage
+    inner: Storage
     opened: list[str] = field(default_factory=list)
 
     @property
@@ -76,13 +76,13 @@ class RecordingStorage:
 
 def main(table: str, reports: str) -> None:
     driver_store: list[RecordingStorage] = []
-    inner = paimon.open_storage
+    inner = paimon.open_storage  # type: ignore[attr-defined]
 
     def recording(location: str) -> RecordingStorage:
         driver_store.append(RecordingStorage(inner(location)))
         return driver_store[-1]
 
-    paimon.open_storage = recording  # type: ignore[assignment]
+    paimon.open_storage = recording  # type: ignore[assignment, attr-defined]
     policy = load("tables.yaml", text="version: 1").effective(f"paimon:{table}")
     order = RunOrder(Operation.UPGRADE, "standalone", reports)
     with Engine(master="unused: spark-submit names it", task_memory_bytes=512 << 20) as engine:

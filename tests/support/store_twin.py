@@ -20,11 +20,13 @@ def done(store: Storage, verb: str, name: str, other: str, data: bytes) -> objec
     try:
         match verb:
             case "put":
-                return store.put(name, data)
+                store.put(name, data)
+                return None
             case "put_if_absent":
                 return store.put_if_absent(name, data, temporary="t")
             case "replace":
-                return store.replace(name, data, temporary="t")
+                store.replace(name, data, temporary="t")
+                return None
             case "create":
                 with store.create(name) as sink:
                     sink.write(data)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nightkeep.formats.memory.metadata.snapshot import from_ipc, to_ipc
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
-from nightkeep.protocol import OpenTable, Positions
+from nightkeep.protocol import OpenTable, Positions, SomeTask
 
 
 class Wrapped:
@@ -72,7 +72,7 @@ class Misinformed(Wrapped):
 class Forgetful(Wrapped):
     """Staging leaves the last unit as it was, and claims all of them."""
 
-    def stage(self, parent: Any, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
+    def stage(self, parent: Any, rewrites: Sequence[Rewrite[Any]], run: Run) -> Candidate:
         done = self._table.stage(parent, rewrites[:-1], run)
         return replace(done, units=tuple(rewrite.key for rewrite in rewrites))
 
@@ -123,7 +123,7 @@ class Lossy(Wrapped):
         super().__init__(table)
         self._key = key
 
-    def rewrite(self, task: object, run: Run) -> Rewrite:
+    def rewrite(self, task: SomeTask, run: Run) -> Rewrite[Any]:
         done = self._table.rewrite(task, run)
         return _changed(self._table, done, lambda rows: rows.slice(1)) if self._key in (None, done.key) else done
 
@@ -131,16 +131,16 @@ class Lossy(Wrapped):
 class Garbled(Wrapped):
     """A table in memory whose rewrite writes one row twice, instead of another one."""
 
-    def rewrite(self, task: object, run: Run) -> Rewrite:
+    def rewrite(self, task: SomeTask, run: Run) -> Rewrite[Any]:
         return _changed(
             self._table, self._table.rewrite(task, run), lambda rows: rows.take([0, 0, *range(2, len(rows))])
         )
 
 
-def _changed(table: Any, done: Any, change: Callable[[pa.Table], pa.Table]) -> Rewrite:
+def _changed(table: Any, done: Any, change: Callable[[pa.Table], pa.Table]) -> Rewrite[Any]:
     (file,) = done.edit.added
     rows = change(from_ipc(table.store.read(file.name)))
     table.store.files[file.name] = data = to_ipc(rows)
     told = replace(file, rows=rows.num_rows, bytes=len(data))
-    changed: Rewrite = replace(done, edit=replace(done.edit, added=(told,)))
+    changed: Rewrite[Any] = replace(done, edit=replace(done.edit, added=(told,)))
     return changed
