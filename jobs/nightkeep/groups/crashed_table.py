@@ -26,7 +26,7 @@ def end_after_crash(
     `awaits` tells of a document whether somebody is still to look at what it changed: then that is what ended.
     """
     for operation in operations:
-        document = _told(table, run_id, reports, operation)
+        document = _stored_document(table, run_id, reports, operation)
         if document is None or (document.outcome in _AGAIN and not awaits(document)):
             yield failed(operation, DIED)
             return
@@ -36,7 +36,7 @@ def end_after_crash(
         yield document
 
 
-def _told(table: str, run_id: str, reports: str, operation: Operation) -> RunDocument | None:
+def _stored_document(table: str, run_id: str, reports: str, operation: Operation) -> RunDocument | None:
     try:
         return load_document(document_path(reports, table, run_id=run_id, operation=operation))
     except (FileNotFoundError, CorruptMetadata):

@@ -20,7 +20,7 @@ def restore_run(log: Log, table: Sweeps, run: Run) -> RunDocument:
     territory = table.territory()
     require_writable(log.order.reports, log.policy.address.name)
     with log.stage("restore"):
-        vouched = [*_told(log, territory.storage.root)]
+        vouched = [*_recorded_folders(log, territory.storage.root)]
         result = restore(territory, run.run_id, now_ms=run.now_ms, vouched=vouched)
     log.extra |= {
         "restored_run": run.run_id,
@@ -30,7 +30,7 @@ def restore_run(log: Log, table: Sweeps, run: Run) -> RunDocument:
     return log.document(result.outcome, result.reason)
 
 
-def _told(log: Log, root: str) -> Iterator[str]:
+def _recorded_folders(log: Log, root: str) -> Iterator[str]:
     """Quarantines in this store that the run's documents name: they are not where the table is, if that has moved."""
     prefix = f"{root.rstrip('/')}/"
     for operation in (Operation.SWEEP, Operation.EXPIRE):

@@ -42,7 +42,7 @@ def apply_order(
     """
     log = Log(policy, order)
     try:
-        earlier = _told(log)
+        earlier = _earlier_document(log)
         if earlier is not None and earlier.extra.get("finished"):
             return earlier
         log.earlier = earlier
@@ -63,7 +63,7 @@ def failed_retention(policy: EffectivePolicy, order: RetentionOrder, reason: str
     log = Log(policy, order)
     # Stored by this attempt, perhaps, before the first file went; what cannot be read tells nothing.
     with suppress(NightkeepError, OSError):
-        log.earlier = _told(log)
+        log.earlier = _earlier_document(log)
     return log.document(Outcome.FAILED, reason)
 
 
@@ -90,7 +90,7 @@ def _work(log: Log, engine: Engine) -> RunDocument:
     raise RefusedTable(log.policy.address.name, missing, "leave it to its engine")
 
 
-def _told(log: Log) -> RunDocument | None:
+def _earlier_document(log: Log) -> RunDocument | None:
     """The document of an earlier attempt of this run. A finished attempt is returned as it is; else this one goes on.
 
     None for one that changed nothing. Raises UsageError for one that was asked for something else.

@@ -33,7 +33,7 @@ def undone_facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, 
     """What a document says of `watch.undone`: the first of them is the one to go back before."""
     first = watch.undone[0]
     parent = first.commit.version - 1
-    undone = [_told(each) for each in watch.undone]
+    undone = [_undone_fields(each) for each in watch.undone]
     more = "" if len(undone) == 1 else f"; so do {len(undone) - 1} later versions"
     end = "a run puts the table on hold" if dry_run else "on hold"
     return {
@@ -58,7 +58,7 @@ def hold_if_undone(watch: Watch, document: RunDocument | None, *, reports: str, 
                             told=tuple(names[-_TOLD:])))  # fmt: skip
 
 
-def _told(undone: Undone) -> dict[str, object]:
+def _undone_fields(undone: Undone) -> dict[str, object]:
     version = undone.commit.version
     return {
         "version": version, "parent_version": version - 1, "commit_user": f"{undone.author:.80}",

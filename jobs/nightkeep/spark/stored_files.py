@@ -58,7 +58,7 @@ def listed_paths(read: DataFrame, files: Iterable[tuple[str, str]]) -> list[str]
 
 
 def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Column]) -> DataFrame:
-    """What `Relation.rows` shows where there is no file."""
+    """What `TableView.rows` shows where there is no file."""
     fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(schema.fields)]
     empty = spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
     values = [value.alias(name) for name, value in payload.items()]

@@ -1,6 +1,6 @@
 """Address + SparkSession -> versions of a table as DataFrames of logical rows. No kernel of ours takes part.
 
-Each format has a `relation` module that reads metadata on the driver and leaves the rest to Spark.
+Each format has a `spark.view` module that reads metadata on the driver and leaves the rest to Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""InlineSets against sets of Python, one name at a time, over random listings."""
+"""MemorySets against sets of Python, one name at a time, over random listings."""
 
 import re
 from collections.abc import Iterator, Sequence

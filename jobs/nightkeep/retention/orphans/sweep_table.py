@@ -61,7 +61,7 @@ def sweep_table(
     check_evidence(counted, territory)
     result = SweepResult(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=unseen)
     if order.mode is SweepMode.DRY_RUN:
-        return _told(result, counted, order)
+        return _dry_run_result(result, counted, order)
     if reason := not_proven(counted, order.mode) or too_many(counted, order):
         return replace(result, outcome=Outcome.REFUSED, reason=reason)
     acted = FilesRemoved()
@@ -76,7 +76,7 @@ def sweep_table(
             older_than_ms=order.older_than_ms,
             announce=table if isinstance(table, Announces) else None,
         )
-    return _ended(result, acted, territory, order=order, now_ms=run.now_ms)
+    return _final_result(result, acted, territory, order=order, now_ms=run.now_ms)
 
 
 def _require_own_place(whole: TableFiles, territory: TableFiles) -> None:
@@ -96,7 +96,7 @@ def _names(run_id: str | None) -> tuple[str, ...]:
     return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
 
 
-def _told(result: SweepResult, counted: SetCounts, order: SweepOrder) -> SweepResult:
+def _dry_run_result(result: SweepResult, counted: SetCounts, order: SweepOrder) -> SweepResult:
     if not counted.orphans.files and not counted.doubted.files:
         return result
     reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
@@ -107,7 +107,7 @@ def _told(result: SweepResult, counted: SetCounts, order: SweepOrder) -> SweepRe
     return replace(result, outcome=Outcome.SKIPPED, reason=reason)
 
 
-def _ended(
+def _final_result(
     result: SweepResult, acted: FilesRemoved, territory: TableFiles, *, order: SweepOrder, now_ms: int
 ) -> SweepResult:
     purged, failed = NO_FILES, acted.failed

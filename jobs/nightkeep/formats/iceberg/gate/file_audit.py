@@ -118,18 +118,18 @@ class _Claims:
     @classmethod
     def of(cls, file: ContentFile, leaf: _Leaf) -> _Claims:
         number, kind = leaf.field.field_id, leaf.field.field_type
-        counts = [_told(file, f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
+        counts = [_stated(file, f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
         ends = [_end(file, f"{end}_bounds", number, kind=kind) for end in ("lower", "upper")]
         return cls(*counts, *ends)
 
 
-def _told(file: ContentFile, name: str, number: int) -> Any:
+def _stated(file: ContentFile, name: str, number: int) -> Any:
     value = file.raw.get(name)
     return value.get(number) if isinstance(value, Mapping) else None
 
 
 def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
-    data = _told(file, name, number)
+    data = _stated(file, name, number)
     return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
 
 
