@@ -11,7 +11,7 @@ from tests.retention.test_run_order import Looking
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import CheckStatus, RunDocument, held, load_document
-from nightkeep.retention import RetentionOrder, apply_order, run_retention
+from nightkeep.retention import RetentionOrder, run_order, run_retention
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
@@ -22,8 +22,8 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Expiring:
     found.commit(1, "data/1.dat", "data/12.dat")
     found.commit(2, "data/12.dat", "data/23.dat")
     found.commit(3, "data/23.dat", "data/3.dat")
-    monkeypatch.setattr(apply_order, "open_table", lambda address: found)
-    monkeypatch.setattr("nightkeep.retention.check_after_removal.open_table", lambda address: found)
+    monkeypatch.setattr(run_order, "open_table", lambda address: found)
+    monkeypatch.setattr("nightkeep.retention.check_afterwards.open_table", lambda address: found)
     return found
 
 
