@@ -13,6 +13,8 @@ import pytest
 
 import nightkeep
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "delta" / "shop.db" / "clicks"
 UV = os.environ.get("NIGHTKEEP_UV", str(ROOT / ".uv" / "bin" / "uv"))
