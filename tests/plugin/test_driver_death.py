@@ -30,7 +30,7 @@ tables:
 """
 JOB = """
 import sys
-from nightkeep import job
+from nightkeep.commands import job
 from nightkeep.spark.engine import Engine
 from nightkeep.model import Operation
 from nightkeep.tasks import inline, inline_exchange
