@@ -1,4 +1,4 @@
-"""One table, one order about files that no version needs -> a document that says how it went."""
+"""A table and a retention order -> the document of its run."""
 
 from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.order import RetentionOrder

@@ -1,4 +1,4 @@
-"""A document of removed files -> the same with the result of a check. A table that lost rows is put on hold."""
+"""The document of a removal -> the same document with the result of a check. A table that lost rows is put on hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.
 
 @dataclass(frozen=True, slots=True)
 class _Opinion:
-    """What was found: `results` as Great Expectations tells them, `why` something was not looked at."""
+    """The findings. `results` come from Great Expectations; `why` is the reason that something was not checked."""
 
     present: FileCheck
     results: Sequence[checks.ExpectationResult]
@@ -39,14 +39,14 @@ class _Opinion:
 
 
 def remember_content(log: Log, engine: Engine) -> None:
-    """Keep what the latest version holds now, in the document, to be compared with what it holds afterwards.
+    """Record the fingerprints of the latest version in the document, for the comparison after the removal.
 
-    Raises what reading it raises: a table that cannot be read before is no table to take files from.
+    Errors of the read are raised, except RefusedTable: no file may be removed from a table that cannot be read.
     """
     if not log.order.checked(log.policy):
         return
     if log.earlier is not None and log.earlier.units:
-        # From before the first file went, not from between the two attempts.
+        # The earlier attempt recorded these before it removed any file.
         log.facts["units"] = log.earlier.units
         return
     with log.stage("before"):
@@ -67,17 +67,17 @@ def remember_content(log: Log, engine: Engine) -> None:
 
 
 def awaits_check(document: RunDocument) -> bool:
-    """Whether files went and nobody has looked what is left."""
+    """Whether the run removed files and no check has judged the table since."""
     return bool(document.extra.get("changed")) and document.expectations.status in _UNJUDGED
 
 
 def check_after_removal(
     document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine
 ) -> RunDocument:
-    """Look whether every file of every retained version is there and the latest version holds what it held.
+    """Check that every file of every retained version exists and that the latest version holds the same rows.
 
-    What is missing or differs puts the table on hold; where files were put aside, the reason says how to bring them
-    back. What could not be looked at fails the run, and holds nothing.
+    A missing file or a difference puts the table on hold; if the files are in quarantine, the reason names the command
+    that restores them. If the check itself fails, the run fails and the table is not put on hold.
     """
     begun = time.perf_counter()
     try:
@@ -101,7 +101,7 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrd
         _table(policy), retention_settings(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
     )
     after, why = None, None
-    # A reader that fails on a missing file would not say more than that it is missing.
+    # With a file missing, reading the table would only fail on that file.
     if not present.faults:
         after, why = _after(policy, before, engine)
     files = KeptRow(
@@ -114,7 +114,7 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrd
 
 
 def _before(document: RunDocument) -> Content | None:
-    """What was remembered; None where nothing was."""
+    """The content that `remember_content` recorded; None if it recorded none."""
     units = [unit for unit in document.units if unit.base_fingerprint is not None]
     if not units:
         return None
@@ -123,7 +123,7 @@ def _before(document: RunDocument) -> Content | None:
 
 
 def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> tuple[Content | None, str | None]:
-    """The content of the version that was remembered, or why there is none."""
+    """The present content of the recorded version, or the reason why it cannot be read."""
     if before is None:
         return None, "what the table held before is not known"
     budget = policy.settings.check.byte_budget
@@ -132,7 +132,7 @@ def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> t
             policy.address, spark=engine.spark(), byte_budget=budget, version=before.version
         )
     except (RefusedTable, MissingFile) as failure:
-        # Every file of every retained version was there a moment ago: the version itself expired.
+        # The file check has just found every file of every retained version, so this version itself has expired.
         return None, str(failure)
     return content, None
 
@@ -142,7 +142,7 @@ def _table(policy: EffectivePolicy) -> Sweeps:
 
 
 def retention_settings(policy: EffectivePolicy, order: RetentionOrder) -> Retention:
-    """What a sweep of the table, as it is ordered, keeps."""
+    """What a sweep of the table with this order keeps."""
     settings = policy.settings.sweep
     older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms
     now_ms = order.run().now_ms
@@ -153,7 +153,7 @@ def _expectations(opinion: _Opinion) -> Expectations:
     results = tuple(ExpectationSummary(r.name, CheckStatus(r.status), r.detail) for r in opinion.results)
     statuses = {result.status for result in results}
     worst = next((s for s in (CheckStatus.FAILED, CheckStatus.ERRORED) if s in statuses), CheckStatus.PASSED)
-    # What was not looked at is not proven, whatever else passed.
+    # Something was not checked, so the run is not proven even if all else passed.
     status = CheckStatus.SKIPPED if worst is CheckStatus.PASSED and opinion.why else worst
     wrong = [*opinion.present.examples, *opinion.present.unreadable]
     return Expectations(
@@ -174,7 +174,7 @@ def _compared(unit: UnitResult, holds: Fingerprint) -> UnitResult:
 
 
 def _acted_outcome(document: RunDocument) -> Outcome:
-    """How the removal ended, whatever an earlier look said: a look that failed may be taken again."""
+    """How the removal itself ended. The result of an earlier check does not count: a failed check may be repeated."""
     return Outcome.VERIFIED if document.extra.get("finished") else Outcome.FAILED
 
 

@@ -1,4 +1,4 @@
-"""A table -> old versions removed with the files only they need -> a document that names both."""
+"""A table -> old versions, and files that only they need, removed -> a document that names both."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
 UNFINISHED = "ended before it was done; a sweep finds what is left of the versions that went"
-"""What a document says that is stored before the first version goes."""
+"""The reason in the document that is stored before the first version is removed."""
 
 
 def expire_table(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
-    """Raises what an expiry raises."""
+    """Expire versions as the order says. Raises what `expire_versions` raises."""
     mode = log.order.mode_for(log.policy)
     with ExitStack() as opened:
         looks = _Looks(log, table, run.now_ms, opened, partial(sets_of, engine))
@@ -53,7 +53,7 @@ def expire_table(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocum
 
 
 def expire_order(log: Log, mode: SweepMode, now_ms: int) -> ExpireOrder:
-    """The policy's settings with what was asked on top; versions that a check may still ask for stay."""
+    """The policy's settings, overridden by the order. Versions that a check may still need are kept."""
     asked, settings = log.order, log.policy.settings
     keep = unchecked_versions(log.policy, asked.reports, now_ms=now_ms)
     older_than = settings.expire.older_than if asked.older_than_ms is None else asked.older_than_ms
@@ -61,19 +61,19 @@ def expire_order(log: Log, mode: SweepMode, now_ms: int) -> ExpireOrder:
     return ExpireOrder(
         mode,
         ExpireRequest(now_ms, keep, older_than_ms=older_than, retain_last=retain_last),
-        # As the versions go by the table's own rules, so do files: those of a sweep would keep what only they reached.
+        # Files follow the table's own expiry rules. A sweep's retention would keep the files of expired versions.
         Retention(now_ms, older_than or 0, keep),
         outside=settings.sweep.outside,
     )
 
 
 def expiry_facts(expired: ExpiryResult, *, root: str) -> dict[str, object]:
-    """What the document says of an expiry beside its outcome."""
-    said: dict[str, object] = {**_versions(expired.expiry), "notes": list(expired.expiry.notes)}
+    """The document's facts about an expiry, apart from its outcome."""
+    facts: dict[str, object] = {**_versions(expired.expiry), "notes": list(expired.expiry.notes)}
     if expired.counted is None:
-        # Another writer was first, if there were any to let go.
-        return said | {"expired": [], "changed": False}
-    return said | {
+        # No version could be removed: none was old enough, or another writer committed first.
+        return facts | {"expired": [], "changed": False}
+    return facts | {
         **file_counts(None),
         "acted": counted(expired.acted.gone),
         "left": counted(expired.acted.left),
@@ -93,7 +93,7 @@ def _versions(expiry: Expiry) -> dict[str, object]:
 
 @dataclass
 class _Looks:
-    """Sets of each try; all are closed at the end, the last ones can be listed."""
+    """One `Sets` per try. All are closed at the end; `list` writes the orphans of the last."""
 
     log: Log
     table: Expires

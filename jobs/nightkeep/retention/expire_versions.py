@@ -1,8 +1,8 @@
-"""A table -> old versions let go, and what only they reached removed. In doubt a file stays, and a sweep finds it.
+"""A table -> old versions, and files that only they need, removed. In doubt a file stays until a sweep finds it.
 
-What the versions reach is read before anything changes. Then they are made unreachable; then everything that what
-remains needs is read, until another look finds nothing new; the difference goes. A death anywhere leaves a table whose
-every remaining version can be read, and files that nothing needs.
+First the files of the old versions are listed. Then a commit removes those versions. Then the files of the remaining
+versions are read until no new version appears. The difference is removed. If the process dies at any point, every
+remaining version can be read, and only orphan files are left over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nightkeep.retention.orphans.shared_locations import VouchedTable
 from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
 
 _TRIES: Final = 3
-"""Plans made, where another writer was first each time: as often as a commit is tried."""
+"""How often an expiry is planned anew when another writer commits first; the same as the tries of a commit."""
 
 
 NOTHING: Final = FilesRemoved()
@@ -30,7 +30,7 @@ NOTHING: Final = FilesRemoved()
 
 @dataclass(frozen=True, slots=True)
 class ExpireOrder:
-    """What to let go. `retention` is what is asked of roots that remain; `outside` as of a SweepOrder."""
+    """What to expire. `retention` selects the roots that remain; `outside` is as in SweepOrder."""
 
     mode: SweepMode
     request: ExpireRequest
@@ -38,7 +38,7 @@ class ExpireOrder:
     outside: bool = False
 
     def moved(self, milliseconds: int) -> ExpireOrder:
-        """The same as if it were so much later."""
+        """The same order, with its time moved forward by `milliseconds`."""
         now_ms = self.request.now_ms + milliseconds
         request, retention = replace(self.request, now_ms=now_ms), replace(self.retention, now_ms=now_ms)
         return replace(self, request=request, retention=retention)
@@ -46,7 +46,7 @@ class ExpireOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExpiryResult:
-    """How an expiry ended. `counted` is None where no version could go."""
+    """How an expiry ended. `counted` is None if no version could be removed."""
 
     outcome: Outcome
     reason: str | None
@@ -60,19 +60,20 @@ def expire_versions(
     sets: Callable[[], Sets], before: Callable[[Expiry], None], removing: Callable[[SetCounts], None] = lambda _: None,
     clock: Clock = wall_ms,
 ) -> ExpiryResult:  # fmt: skip
-    """Let versions go. `sets` are opened once per try, and closed by the caller, to whom the last ones stay readable.
+    """Expire versions. `sets` is called once per try; the caller closes what it returns and may read the last one.
 
-    `before` is called in each try that finds versions to let go, and may raise to keep them; `removing` once they went,
-    before the first file does. Where nothing but files would go, neither is called unless there are some.
+    `before` is called in each try that finds versions to expire; it may raise to keep them. `removing` is called after
+    the versions are removed and before the first file is. If only files would be removed, neither is called unless
+    there are such files.
 
-    Refused where the store's clock and ours are far apart; where the store's is behind, it is the one that counts.
-    Raises EvidenceError where metadata cannot be read, RefusedTable; files stay then.
+    The outcome is `refused` if the store's clock and ours are far apart. If the store's clock is behind, its time
+    counts. Raises EvidenceError for metadata that cannot be read, and RefusedTable; no file is removed then.
     """
     ahead_ms = 0 if order.mode is SweepMode.DRY_RUN else _ahead_ms(table, run, clock)
     if reason := clocks_apart(ahead_ms):
         return ExpiryResult(Outcome.REFUSED, reason, Expiry(()))
-    # Ages would be told too high, and what is committed as of now would be ahead of other writers: Iceberg's Java
-    # (TableMetadata.java) refuses a table that was last updated more than a minute after what it says is now.
+    # With our clock, ages would be too high and our commit would have a time ahead of other writers. Iceberg's Java
+    # (TableMetadata.java) refuses a table whose last update is more than a minute after its own clock.
     order, run = order.moved(min(ahead_ms, 0)), replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
     for _ in range(_TRIES):
         expiry, looked = table.expiry(order.request), sets()
@@ -96,22 +97,22 @@ def expire_versions(
 
 def _ahead_ms(table: Expires, run: Run, clock: Clock) -> int:
     territory = table.territory()
-    # To ask the store for its time is to write to it.
+    # Asking the store for its time writes a file.
     refuse_changes(territory)
     return store_ahead_ms(territory, run, clock)
 
 
 def _files(look: FileSurvey, sets: Sets) -> int:
-    """How many of the files that were reached nothing else needs, as far as can be told now."""
+    """How many of the files that were reached no remaining version needs at present."""
     look.read()
     return sets.settle(cutoff_ms=None).orphans.files
 
 
 def _without_evidence(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> str | None:
-    """Why no version may go: their files could be what lists of those that remain would name, were they whole.
+    """Why no version may be removed: lists of the remaining versions may be incomplete, and these files missing there.
 
-    Files alone go because they are said to be removed, not because nothing names them. Raises EvidenceError where
-    lists contradict what is told of them, before anything changed.
+    An expiry of files alone needs no such evidence: it removes files that the log marks as removed. Raises
+    EvidenceError if lists contradict their own metadata; nothing has changed then.
     """
     if expiry.files_only:
         return None
@@ -145,7 +146,7 @@ def _removed(
     check_spelling(counted, look.table)
     if counted.orphans.files:
         removing(counted)
-    # What the log says was removed may go without the evidence that what nothing names needs.
+    # Files that the log marks as removed need no evidence that every live file is named.
     asked = SweepMode.QUARANTINE if expiry.files_only else order.mode
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(

@@ -1,4 +1,4 @@
-"""Every file of every retained version -> whether it exists, with its size and a readable footer. Reads only."""
+"""Every file of every retained version -> whether it exists with the right size and a readable footer. Reads only."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.storage import Storage
 
 SAMPLE_FILES: Final = 200
-"""Footers opened by one look: a few seconds on an object store."""
+"""Footers that one check opens: a few seconds on an object store."""
 _LOOKS: Final = 3
 _SAMPLED_ROOTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """What one look at `roots` retained versions found. `opened` footers were read, of which `unreadable` names those
-    that could not be, each with the reason. `examples` names some of the files that are missing or resized. `unproven`
-    counts lists that nothing else tells to be whole: what they no longer name was not looked for."""
+    """The findings for `roots` retained versions.
+
+    `opened` is how many footers were opened; `unreadable` names those that could not be read, each with the reason.
+    `examples` names some missing or resized files. `unproven` counts lists that no other metadata proves complete: the
+    check cannot find a file that such a list has lost.
+    """
 
     roots: int
     files: int
@@ -61,9 +64,9 @@ def check_files(
 ) -> FileCheck:
     """Look for every file that readers of a root need, and open the footers of about `sample` of them.
 
-    Another `salt` opens other files. Metadata that is missing counts as a file. A version that expires meanwhile takes
-    its files along, so that the look is taken again; MissingFile where that happens every time. Raises EvidenceError
-    for metadata that cannot be read, and for files that a link hides from a listing: they are not missing.
+    `salt` decides which files are opened. A missing metadata file counts as a missing file. If a version expires
+    during the check, the check is repeated; raises MissingFile if that happens every time. Raises EvidenceError for
+    metadata that cannot be read, and for files that are behind a symbolic link: a listing does not follow it.
     """
     for _ in range(_LOOKS):
         roots = table.roots(retention)
@@ -102,7 +105,7 @@ def _vanished(table: Sweeps, roots: Sequence[Root], retention: Retention) -> boo
 
 
 def _sample(table: Sweeps, roots: Sequence[Root], chance: random.Random, most: int) -> Sequence[str]:
-    """At most `most` names of needed files, of some roots, from some sources of each: all are in reach of chance."""
+    """At most `most` names of needed files, from random sources of random roots. Every file can be chosen."""
     chosen = chance.sample(roots, min(len(roots), _SAMPLED_ROOTS))
     names: set[str] = set()
     for root in chosen:
@@ -115,11 +118,11 @@ def _of_root(table: Sweeps, root: Root, chance: random.Random, most: int) -> set
         names: set[str] = set()
         for batch in _files(table, root, chance):
             names |= _needed(batch, chance, most)
-            # Enough to choose from: whoever wants all sources read looks at the listing, not at footers.
+            # Enough names to choose from. The listing covers all files; footers are a sample.
             if len(names) >= _AMPLE * most:
                 break
     except MissingFile:
-        # It expired between the look and now: there is nothing left to open.
+        # The root has expired since the listing: there is nothing left to open.
         return set()
     return {*chance.sample(sorted(names), min(most, len(names)))}
 
@@ -152,7 +155,8 @@ def _opened(storage: Storage, result: FileCheck, names: Sequence[str]) -> FileCh
 
 
 def _footer(storage: Storage, name: str) -> Iterator[str]:
-    """Why a footer cannot be read, empty where it can; nothing for a file that is gone, which the look has counted."""
+    """Yields why the footer cannot be read, or "" if it can. Yields nothing for a file that no longer exists: the
+    listing has counted it already."""
     try:
         with storage.open(name) as source:
             yield _unreadable(name, source)
@@ -161,13 +165,14 @@ def _footer(storage: Storage, name: str) -> Iterator[str]:
 
 
 def _unreadable(name: str, source: pa.NativeFile) -> str:
-    """An OSError of the store is let out; of bytes in memory it tells that they do not parse."""
+    """Why the footer cannot be read, or "". Raises the store's OSError; an OSError on bytes in memory means that they
+    do not parse."""
     begin = source.read(_MAGIC_BYTES)
     expected = next((magics for suffix, magics in _BY_SUFFIX.items() if name.endswith(suffix)), (begin,))
     if begin not in expected:
-        # Bytes that are no magic of a format may be anything's: they are not told.
-        found = repr(begin) if begin in _READERS else "other bytes"
-        return f"expected {' or '.join(map(repr, expected))} at its beginning, found {found}"
+        # Bytes that are no format's magic may be data: they are not printed.
+        beginning = repr(begin) if begin in _READERS else "other bytes"
+        return f"expected {' or '.join(map(repr, expected))} at its beginning, found {beginning}"
     if begin not in _READERS:
         return ""
     size = source.size()
@@ -202,7 +207,7 @@ def _puffin(data: bytes) -> object:
     payload_bytes, compressed, magic = struct.unpack_from("<i4s4s", data, len(data) - 12)
     if (data[:4], magic) != (_PUFFIN, _PUFFIN):
         raise ValueError(f"expected {_PUFFIN!r} around the payload, found other bytes")
-    # Flag 0 says that the payload is LZ4: whether a decoder likes it is not for an existence check to find out.
+    # Flag 0 means an LZ4 payload. It is not decoded here: this check only needs to know that the footer is there.
     return payload_bytes if compressed[0] & 1 else json.loads(data[4:-12])
 
 
@@ -224,13 +229,13 @@ _UNREADABLE: Final = (
     ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError,
     StopIteration, struct.error,
 )  # fmt: skip
-"""What decoders raise of bytes that are no footer."""
+"""What decoders raise for bytes that are no footer."""
 _MAGIC_BYTES: Final = 4
 _END_BYTES: Final = 12
 _HEADER_BYTES: Final = 1 << 20
-"""Of an Avro file, whose header has no stated length: schemas of a thousand columns take a tenth of it."""
+"""How much is read for an Avro header, whose length is not stored; a schema of 1,000 columns takes a tenth of it."""
 _AVRO, _PARQUET, _PUFFIN = b"Obj\x01", b"PAR1", b"PFA1"
-# Flink names Puffin files of vectors as it names data files.
+# Flink gives Puffin files of deletion vectors the names of data files.
 _BY_SUFFIX: Final[dict[str, tuple[bytes, ...]]] = {
     ".parquet": (_PARQUET, _PUFFIN),
     ".avro": (_AVRO,),

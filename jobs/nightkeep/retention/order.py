@@ -1,4 +1,4 @@
-"""What is asked of one table about files that no version needs, and the document in the making."""
+"""A caller's request for sweep, expire or restore of one table, and the document while the run works on it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions
 
 CHECK_WAIT_MS: Final = 7 * DAY_MS
-"""So long a version waits to be judged: a check that has not come by then would hold back every later expiry."""
+"""How long a version waits for its check. Without a limit, a check that never runs would block every later expiry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionOrder:
-    """What a caller asks, beyond the table's policy; None: as the policy says. Ages are milliseconds.
+    """What a caller asks for. None means that the table's policy decides. Ages are in milliseconds.
 
-    For a restore `run_id` is that of the run whose files are to come back. Without `checks` nobody looks afterwards.
+    For a restore, `run_id` is the run whose files are to be restored. Without `checks` the run is not checked
+    afterwards.
     """
 
     operation: Operation
@@ -41,17 +42,17 @@ class RetentionOrder:
     checks: bool = True
 
     def mode_for(self, policy: EffectivePolicy) -> SweepMode:
-        """An expiry deletes unless told otherwise: what it removes was let go by rule, not found by chance."""
+        """The mode of this order. The default of an expiry is to delete: the files of expired versions are known."""
         wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else SweepMode.DELETE
         return SweepMode(self.mode or wanted)
 
     def asked(self, policy: EffectivePolicy) -> dict[str, object]:
-        """The options that the run id belongs to."""
-        said = {
+        """The options of the run. A repeated run id must have the same ones."""
+        options = {
             "older_than_ms": self.older_than_ms, "max_share": self.max_share, "retain_last": self.retain_last,
             "below_floor": self.below_floor or None, "of_run": self.of_run,
         }  # fmt: skip
-        return {"mode": str(self.mode_for(policy)), **{k: v for k, v in said.items() if v is not None}}
+        return {"mode": str(self.mode_for(policy)), **{k: v for k, v in options.items() if v is not None}}
 
     def checked(self, policy: EffectivePolicy) -> bool:
         return self.checks and policy.settings.check.enabled
@@ -63,9 +64,9 @@ class RetentionOrder:
 
 @dataclass
 class Log:
-    """The document in the making; what is found is added as it is found, and `stored` where a death would lose it.
+    """The document while the run works on it. Facts are added as they appear; `stored` saves them in case of a crash.
 
-    `earlier` is such a document of an attempt that ended before it was done.
+    `earlier` is the stored document of an earlier attempt that did not finish.
     """
 
     policy: EffectivePolicy
@@ -78,16 +79,16 @@ class Log:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Seconds of what is done inside, without those of stages inside of it."""
-        begun, known = time.perf_counter(), sum(self.seconds.values())
+        """Record the seconds of the `with` block, without the seconds of stages nested in it."""
+        begun, nested = time.perf_counter(), sum(self.seconds.values())
         try:
             yield
         finally:
-            inner = sum(self.seconds.values()) - known
+            inner = sum(self.seconds.values()) - nested
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - inner
 
     def document(self, outcome: Outcome, reason: str | None = None) -> RunDocument:
-        """How it ended. While this attempt changed nothing, what an earlier one did is not forgotten."""
+        """The document with this outcome. If this attempt changed nothing, the facts of an earlier one stay in it."""
         if self.earlier is not None and not self.extra.get("changed"):
             both = f"{reason}; an earlier attempt of this run had not ended"
             worst = Outcome.worst([outcome, self.earlier.outcome])
@@ -102,7 +103,7 @@ class Log:
 
     @property
     def _promised(self) -> dict[str, object]:
-        """What every document of an expiry or a sweep has, also of one that ended before anything was found."""
+        """Keys that every document of an expiry or a sweep has, even if the run ended before it listed anything."""
         promised = {"mode": str(self.order.mode_for(self.policy)), ASKED: self.order.asked(self.policy)}
         if self.order.operation is Operation.EXPIRE:
             return {**promised, "expired": [], "kept": []}
@@ -112,23 +113,23 @@ class Log:
         return {**promised, "orphans": [], **none}
 
     def stored(self, outcome: Outcome, reason: str) -> None:
-        """Raises EvidenceError where that cannot be: then nothing goes."""
+        """Store the document now. Raises EvidenceError if that fails: no file may be removed then."""
         secure(self.document(outcome, reason), self.order.reports)
 
 
 def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) -> frozenset[int]:
-    """Versions that a check may still ask for: those of runs of the last CHECK_WAIT_MS that no check has judged yet.
+    """Versions that a check may still need: those of unchecked runs of the last CHECK_WAIT_MS.
 
-    None where the policy turns the check off: then nobody will judge them. Raises CorruptMetadata for a document of
-    that time that cannot be read: it may be of such a run.
+    Empty if the policy turns the check off. Raises CorruptMetadata for an unreadable document of that time: it may
+    belong to such a run.
     """
     if not policy.settings.check.enabled:
         return frozenset()
     since_ms = now_ms - CHECK_WAIT_MS
     history = read_history(reports, policy.address.name)
-    for each in history.unreadable:
-        if each.modified_ms is None or each.modified_ms >= since_ms:
-            raise each.error()
+    for document in history.unreadable:
+        if document.modified_ms is None or document.modified_ms >= since_ms:
+            raise document.error()
     waiting = [d for d in history.documents if d.awaits_check and d.finished_at.timestamp() * 1000 >= since_ms]
     named = [(d.base_version, d.parent_version, d.committed_version) for d in waiting]
     named += [(c.version, c.parent_version, None) for d in waiting for c in d.commits]

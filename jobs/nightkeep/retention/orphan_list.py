@@ -1,4 +1,4 @@
-"""Orphans, batch by batch -> a file of JSON Lines beside the document, and what the document says of them."""
+"""Batches of orphans -> a file of JSON Lines beside the document, and a summary for the document."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nightkeep.reports import AGES
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 
 SHOWN: Final = 1000
-"""Orphans that a document names itself."""
+"""How many orphans the document itself names."""
 
 
 @dataclass
 class OrphanList:
-    """What was written: the first files by name, as JSON has them, and all of them counted."""
+    """The summary of what was written: the first files by name, as JSON, and the counts of all files."""
 
     total: FileTotals = NO_FILES
     first: list[dict[str, object]] = field(default_factory=list)
@@ -49,14 +49,14 @@ class OrphanList:
 
 
 def write_orphans(path: Path, batches: Iterable[pa.RecordBatch], *, root: str, now_ms: int) -> OrphanList:
-    """Write every file of `batches` (ORPHANS) as a line of JSON; the file appears, or is replaced, when it is whole."""
+    """Write every file of `batches` (schema ORPHANS) as a line of JSON. The file is created or replaced atomically."""
     orphans = OrphanList()
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.tmp")
     with open(unfinished, "w", encoding="ascii") as sink:
         for batch in batches:
             rows = [_orphan(row, root) for row in batch.to_pylist()]
-            sink.writelines(json.dumps(each) + "\n" for each in rows)
+            sink.writelines(json.dumps(row) + "\n" for row in rows)
             orphans.add(batch, rows, now_ms)
         sink.flush()
         os.fsync(sink.fileno())
@@ -65,7 +65,7 @@ def write_orphans(path: Path, batches: Iterable[pa.RecordBatch], *, root: str, n
 
 
 def counted(tally: FileTotals) -> dict[str, int]:
-    """A Tally as JSON has it."""
+    """File totals as JSON."""
     return {"files": tally.files, "bytes": tally.bytes}
 
 

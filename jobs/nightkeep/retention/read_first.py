@@ -1,4 +1,4 @@
-"""A table -> its metadata, read once ahead of the work: a table that crashes its reader crashes it here."""
+"""A table -> its metadata, read once before the work. Metadata that kills its reader kills it here."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nightkeep.retention.orphans.growing_sets import NAMES_HERE
 
 
 def read_metadata(policy: EffectivePolicy, order: RetentionOrder) -> None:
-    """Read it, as far as the work itself reads it outside of Spark.
+    """Read the metadata that the work will read outside of Spark.
 
-    What is wrong with it is the work's to tell: that reads it again, when it can be another.
+    Errors are not reported: the work reads the metadata again, which may have changed by then, and reports its own.
     """
     with suppress(NightkeepError, OSError):
         table = open_table(policy.address)

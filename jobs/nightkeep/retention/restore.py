@@ -1,4 +1,4 @@
-"""The id of a run -> its quarantined files restored -> a document that names the files that could not be."""
+"""A run id -> its quarantined files restored -> a document that names the files that could not be restored."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from nightkeep.retention.sweep import failures
 
 
 def restore_run(log: Log, table: Sweeps, run: Run) -> RunDocument:
-    """Raises UsageError where nothing of the run is in quarantine, CorruptMetadata for a list that is damaged,
-    EvidenceError, before anything is moved, where a document could not be written."""
+    """Restore the run's quarantined files.
+
+    Raises UsageError if the run has no files in quarantine, CorruptMetadata for a damaged quarantine manifest, and
+    EvidenceError, before any file is moved, if the document cannot be stored.
+    """
     territory = table.territory()
     require_writable(log.order.reports, log.policy.address.name)
     with log.stage("restore"):
@@ -31,11 +34,11 @@ def restore_run(log: Log, table: Sweeps, run: Run) -> RunDocument:
 
 
 def _recorded_folders(log: Log, root: str) -> Iterator[str]:
-    """Quarantines in this store that the run's documents name: they are not where the table is, if that has moved."""
+    """Quarantines in this store that the run's documents name. They are elsewhere if the table has moved since."""
     prefix = f"{root.rstrip('/')}/"
     for operation in (Operation.SWEEP, Operation.EXPIRE):
         path = document_path(log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=operation)
-        # What cannot be read tells nothing; the table may tell all there is.
+        # A document that cannot be read is skipped: the quarantines below the table may be all.
         with suppress(CorruptMetadata, FileNotFoundError):
             folder = load_document(path).extra.get("quarantine")
             if isinstance(folder, str) and folder.startswith(prefix):

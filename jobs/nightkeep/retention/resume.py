@@ -1,4 +1,4 @@
-"""An interrupted attempt and the one that continues it -> one document of both."""
+"""An interrupted attempt and the attempt that continues it -> one document of both."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind",
 
 
 def resume_sweep(log: Log, territory: TableFiles, run: Run) -> None:
-    """Say what both attempts of a sweep did; with files put aside the quarantine itself tells, else the earlier list.
+    """Record what both attempts of a sweep did. Moved files are counted from the quarantine; otherwise the counts of
+    the earlier attempt are kept.
 
-    Raises CorruptMetadata for a quarantine whose lists are damaged.
+    Raises CorruptMetadata for a damaged quarantine manifest.
     """
     earlier = _earlier(log)
     counts = {name: earlier.extra[name] for name in _LIST if name in earlier.extra}
@@ -38,7 +39,7 @@ def resume_sweep(log: Log, territory: TableFiles, run: Run) -> None:
 
 
 def resume_expiry(log: Log) -> None:
-    """Say which versions both attempts of an expiry let go."""
+    """Record the versions that both attempts of an expiry removed."""
     earlier = _earlier(log).extra.get("expired")
     before = earlier if isinstance(earlier, Sequence) else ()
     both = dict.fromkeys([*before, *cast(Sequence[object], log.extra["expired"])])
@@ -46,13 +47,15 @@ def resume_expiry(log: Log) -> None:
 
 
 def end_resumed(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
-    """The document of an attempt that went on where an earlier one had died: of the two something went."""
-    said = "" if reason is None else f"{reason}; "
-    return log.document(Outcome.worst([outcome, Outcome.VERIFIED]), f"{said}went on where an earlier attempt had ended")
+    """The document of an attempt that continued an earlier one. At best `verified`, as one of the two removed files."""
+    prefix = "" if reason is None else f"{reason}; "
+    return log.document(
+        Outcome.worst([outcome, Outcome.VERIFIED]), f"{prefix}went on where an earlier attempt had ended"
+    )
 
 
 def quarantined_files(territory: TableFiles, folder: str) -> FileTotals:
-    """All files of a run's quarantine whose parts are closed: those that were not left, wherever they are now."""
+    """Totals of the files that the run moved, in all closed parts of its quarantine, wherever those files are now."""
     moved_files = NO_FILES
     for part in parts(territory.storage, folder):
         if part.planned and Mark.DONE in part.marks:

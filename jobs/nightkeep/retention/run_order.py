@@ -1,4 +1,4 @@
-"""A retention order -> its work done -> a document. Expected endings are outcomes; wrong usage is raised."""
+"""A retention order -> its work -> a document. Expected endings are outcomes; wrong usage is raised."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nightkeep.spark.engine import Engine
 
 
 def run_retention(policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> RunDocument:
-    """Do what was ordered and store the document, then again with what was found afterwards."""
+    """Carry out the order and store its document. If a check follows, store the document again with its result."""
     document = apply_order(policy, order, engine=engine)
     stored, _ = store_or_say(document, order.reports)
     if order.checked(policy) and awaits_check(document):
@@ -35,10 +35,10 @@ def run_retention(policy: EffectivePolicy, order: RetentionOrder, engine: Engine
 def apply_order(
     policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine, first: Callable[[], None] = lambda: None
 ) -> RunDocument:
-    """Carry out an order on one table. Spark starts when something is about to go, and a look afterwards is wanted.
-    `first` is called before any metadata of it is read; what it raises ends the order as what the work raises.
+    """Carry out an order on one table. Spark starts only if something will be removed and checked afterwards.
 
-    Raises UsageError for a request that cannot be understood. Everything else ends in the document.
+    `first` is called before any metadata is read; its errors are handled like errors of the work. Raises UsageError
+    for a request that cannot be understood. Every other ending is in the document.
     """
     log = Log(policy, order)
     try:
@@ -46,7 +46,7 @@ def apply_order(
         if earlier is not None and earlier.extra.get("finished"):
             return earlier
         log.earlier = earlier
-        # What is done is told, and looked at, whatever keeps more from being done.
+        # A pause or a hold stops new work only: the document of an earlier attempt is still returned and checked.
         waiting = _waiting(policy, order, log)
         if waiting is not None:
             return earlier or log.document(Outcome.SKIPPED, waiting)
@@ -59,16 +59,16 @@ def apply_order(
 
 
 def failed_retention(policy: EffectivePolicy, order: RetentionOrder, reason: str) -> RunDocument:
-    """The document of an order that a surprise ended."""
+    """The document of an order that ended by an unexpected failure."""
     log = Log(policy, order)
-    # Stored by this attempt, perhaps, before the first file went; what cannot be read tells nothing.
+    # This attempt may have stored a document before it removed the first file. An unreadable one is ignored.
     with suppress(NightkeepError, OSError):
         log.earlier = _earlier_document(log)
     return log.document(Outcome.FAILED, reason)
 
 
 def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | None:
-    """Why the policy, or a hold, says to leave the table alone; nothing keeps files from coming back."""
+    """Why the policy or a hold says to leave the table alone, or None. A restore is always allowed."""
     if order.operation is Operation.RESTORE:
         return None
     if policy.settings.pause is not None:
@@ -91,9 +91,9 @@ def _work(log: Log, engine: Engine) -> RunDocument:
 
 
 def _earlier_document(log: Log) -> RunDocument | None:
-    """The document of an earlier attempt of this run. A finished attempt is returned as it is; else this one goes on.
+    """The document of an earlier attempt of this run; None if there is none, or if it changed nothing.
 
-    None for one that changed nothing. Raises UsageError for one that was asked for something else.
+    Raises UsageError if the earlier attempt had other options.
     """
     order = log.order
     path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
@@ -102,7 +102,7 @@ def _earlier_document(log: Log) -> RunDocument | None:
     document = load_document(path)
     if not document.extra.get("changed"):
         return None
-    # Documents from before options were kept tell the mode.
+    # Older documents have no options, only the mode.
     before, now = document.extra.get(ASKED, {"mode": document.extra.get("mode")}), order.asked(log.policy)
     if before != (now if ASKED in document.extra else {"mode": now["mode"]}):
         raise UsageError(other_options(order.run_id, before, now))

@@ -21,13 +21,13 @@ from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
 UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
-"""What a document says that is stored before the first file goes."""
+"""The reason in the document that is stored before the first file is removed."""
 
 _UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
 
 
 def sweep_orphans(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
-    """Raises UsageError for an age below the floor; what else a sweep raises."""
+    """Sweep the table as the order says. Raises what `sweep_table` raises."""
     mode = log.order.mode_for(log.policy)
 
     def before() -> None:
@@ -51,7 +51,7 @@ def sweep_orphans(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocum
 
 
 def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
-    """The policy's settings with what was asked on top."""
+    """The policy's settings, overridden by the order."""
     asked, settings = log.order, log.policy.settings.sweep
     return SweepOrder(
         mode=mode,
@@ -66,7 +66,7 @@ def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
 
 
 def sweep_facts(result: SweepResult, *, root: str) -> dict[str, object]:
-    """What the document says of a sweep beside its outcome."""
+    """The document's facts about a sweep, apart from its outcome."""
     return {
         "cutoff": iso(result.cutoff_ms),
         **file_counts(result.counted),
@@ -84,16 +84,17 @@ def sweep_facts(result: SweepResult, *, root: str) -> dict[str, object]:
 
 
 def file_counts(counted: SetCounts | None) -> dict[str, object]:
-    """Counts of what was listed, None where nothing was."""
+    """Counts of listed files; None if nothing was listed."""
     names = ("listed", "live", "young", "unknown", "doubted")
     return {f"{name}_files": None if counted is None else getattr(counted, name).files for name in names}
 
 
 def evidence_facts(counted: SetCounts | None) -> dict[str, object]:
-    """Whether what was read is proven whole by what is told elsewhere, and if not, why; None where nothing was read."""
+    """Whether other metadata proves that the lists of live files are complete, and if not, why. `evidence` is None if
+    nothing was read."""
     if counted is None:
         return {"evidence": None, "unproven": [], "needed_files": None}
-    why = [str(each) for each in counted.unproven[:SHOWN]]
+    why = [str(reason) for reason in counted.unproven[:SHOWN]]
     return {"evidence": "none" if why else "complete", "unproven": why, "needed_files": counted.needed}
 
 
@@ -107,7 +108,7 @@ def full(root: str, name: str | None) -> str | None:
 
 
 def list_orphans(log: Log, table: Sweeps, sets: Sets, now_ms: int) -> None:
-    """Write all that the sets call orphans, and say in the document what they are."""
+    """Write all orphans of the sets to a file, and add a summary to the document."""
     document = document_path(
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
     )

@@ -1,4 +1,4 @@
-"""Sets whose steps are timed."""
+"""Sets -> the same sets, with the seconds of each step recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nightkeep.retention.orphans.sets import SetCounts, Sets
 
 
 class TimedSets:
-    """`stage` takes the time of each step by its name."""
+    """`stage` records the seconds of each step under its name."""
 
     def __init__(self, sets: Sets, stage: Callable[[str], AbstractContextManager[None]]) -> None:
         self.sets, self._stage = sets, stage

@@ -1,6 +1,6 @@
-"""Files that nothing needs: listed, told from live ones, put aside, brought back or removed.
+"""Orphan files: listed, distinguished from live files, moved to quarantine, restored or deleted.
 
-The order is what keeps live files safe. Candidates are listed first; then everything that keeps files alive is read,
-until another look finds nothing new; a file that was written meanwhile is not a candidate, one that was committed
-meanwhile is live. Only then is anything moved, each file after one more look at it.
+The order of steps keeps live files safe. First the candidates are listed. Then all roots are read, until no new root
+appears. A file written in between is no candidate; a file committed in between is live. Only then is a file removed,
+after one more check of that file.
 """

@@ -1,4 +1,4 @@
-"""Names -> the place and the kind that each belongs to, whole columns at a time."""
+"""File names -> the place and the kind of each, column by column."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nightkeep.protocol.table_files import TableFiles, TableFolder
 from nightkeep.storage import Storage, is_within
 
 KEPT = "_nightkeep"
-"""The folder of a table that holds what is ours: hidden from engines, which skip names that begin so."""
+"""Our own folder in a table's folder. Engines skip it, as its name begins with an underscore."""
 
 NESTED = "nested"
-"""The column that names another table's folder, found by one of its files."""
+"""The column with the folder of another table, recognized by one of its files."""
 
 
 def own_folder(territory: TableFiles) -> str:
-    """Where the quarantine of the table is."""
+    """Our own folder of the table, where its quarantines are."""
     return below(territory.home, KEPT)
 
 
@@ -27,21 +27,24 @@ def below(folder: str, name: str) -> str:
 
 
 def walk_folders(territory: TableFiles) -> tuple[str, ...]:
-    """Folders to walk so that every place is seen, and no file twice."""
+    """Folders to walk so that every place is covered and no file is seen twice."""
     folders = sorted({place.folder for place in territory.places})
     return tuple(f for f in folders if not any(_holds(other, f) for other in folders if other != f))
 
 
 def vouched(territory: TableFiles, *, outside: bool) -> TableFiles:
-    """The territory without places that other tables may share, unless somebody vouches for those `outside`."""
+    """The territory without places that other tables may share. `outside` keeps them: the caller vouches for them."""
     own = tuple(place for place in territory.places if outside or not place.shared)
-    # A folder without known kinds: nothing in it is ever touched.
+    # A place without known kinds: no file in it is ever removed.
     return replace(territory, places=own or (TableFolder(territory.home, ()),))
 
 
 def is_home_for(territory: TableFiles, name: str, home: str) -> bool:
-    """Whether a file of the table may be brought back to `name`: below `home`, or below a place that has files of known
-    kinds, spelled as a listing does, and not in our own folder."""
+    """Whether a file of the table may be restored to `name`.
+
+    The name must be spelled as a listing spells it, be outside of our own folder, and be below a place with known kinds
+    or, if no place contains it, below `home`.
+    """
     if {"", ".", "..", KEPT} & set(name.split("/")) or "\0" in name:
         return False
     holding = [place for place in territory.places if is_within(place.folder, name)]
@@ -55,10 +58,10 @@ def kinds(territory: TableFiles) -> pl.Enum:
 
 
 def classify(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
-    """Files inside of the territory, in any order, with three columns more; `files` has a `name`.
+    """Files inside of the territory, in any order, with three more columns; `files` has a column `name`.
 
-    `place`: the index of the most specific place that contains the file. `kind`: null for none that we know.
-    `nested`: with a trailing slash, the folder of another table that this file is a sign of, mostly null.
+    `place`: the index of the most specific place that contains the file. `kind`: null if it is unknown. `nested`: the
+    folder of another table, with a trailing slash, if this file shows that there is one; mostly null.
     """
     parts = []
     order = sorted(range(len(territory.places)), key=lambda index: -len(territory.places[index].folder))
@@ -71,12 +74,12 @@ def classify(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
 
 
 def unkept(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
-    """`files` but for what is in our own folder."""
+    """`files` without those in our own folder."""
     return files.filter(~pl.col("name").str.starts_with(f"{own_folder(territory)}/"))
 
 
 def foreign(files: pl.DataFrame, nested: Iterable[tuple[int, str]]) -> pl.Series:
-    """Whether each of `files` is in one of the folders: (place, folder with a trailing slash)."""
+    """For each of `files`, whether it is in one of the `nested` folders: (place, folder with a trailing slash)."""
     mask = pl.repeat(value=False, n=len(files), dtype=pl.Boolean, eager=True)
     groups: dict[tuple[int, int], list[str]] = {}
     for place, folder in nested:
@@ -94,7 +97,7 @@ def bare(column: str) -> pl.Expr:
 
 
 def stored(storage: Storage, names: Sequence[str]) -> pl.DataFrame:
-    """What the store has of `names`: name, bytes, modified_ms. One request each."""
+    """The files among `names` that exist: name, bytes, modified_ms. One request per name."""
     files = [file for name in names if (file := storage.stat(name)) is not None]
     columns = {
         "name": [file.name for file in files],
@@ -109,9 +112,11 @@ def _in_place(files: pl.DataFrame, place: TableFolder, territory: TableFiles) ->
     name = pl.col("name").str.strip_prefix(prefix) if prefix else pl.col("name")
     of = kinds(territory)
     kind: pl.Expr = pl.lit(None, dtype=of)
-    for known in reversed(place.kinds):
+    for file_kind in reversed(place.kinds):
         kind = (
-            pl.when(name.str.contains(rf"\A(?:{known.pattern})\z")).then(pl.lit(known.name, dtype=of)).otherwise(kind)
+            pl.when(name.str.contains(rf"\A(?:{file_kind.pattern})\z"))
+            .then(pl.lit(file_kind.name, dtype=of))
+            .otherwise(kind)
         )
     signs = [name.str.extract(rf"\A(?:{pattern})\z", 1) for pattern in territory.foreign]
     sign = pl.coalesce(*(pl.when(s.str.len_bytes() > 0).then(s) for s in signs)) if signs else pl.lit(None, pl.String)
