@@ -1,8 +1,8 @@
-"""Catalogs of pyiceberg, by name: where a table's metadata is now, and the one commit that we make.
+"""Catalog name and table name -> the table's current metadata, and commits to it. Every load asks the catalog.
 
-A handle carries names, and how to reach the table's bucket where the catalog's settings say it: tasks elsewhere need
-that. Other credentials stay in the environment and in `.pyiceberg.yaml` of whoever opens the catalog. Nothing of a
-table is cached: every load asks the catalog.
+A handle holds names, and the way to the table's bucket if the catalog's settings give one: tasks on other machines
+need it. All other credentials stay in the environment and in the `.pyiceberg.yaml` of the process that opens the
+catalog.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
 
 @dataclass(frozen=True, slots=True)
 class TableHandle:
-    """A table of a catalog: `identifier` is its namespace's levels and its name. Picklable."""
+    """A table of a catalog: `identifier` is the levels of its namespace, then its name. Picklable."""
 
     catalog: str
     identifier: tuple[str, ...]
@@ -64,9 +64,9 @@ class TableHandle:
         return f"{self.catalog}.{join_name(self.identifier)}"
 
     def load(self) -> tuple[Raw, str]:
-        """The table's metadata as JSON has it, as of now, and where it is; "" where the catalog does not tell.
+        """The table's current metadata as raw JSON, and its location; "" if the catalog does not give the location.
 
-        Raises AddressError for no such table, Unreachable, MissingFile, CorruptMetadata.
+        Raises AddressError if there is no such table, Unreachable, MissingFile, CorruptMetadata.
         """
         raw, location = self.found()
         if raw is None:
@@ -77,10 +77,10 @@ class TableHandle:
         return raw, location
 
     def whole(self) -> tuple[Raw, str]:
-        """As `load`, by the metadata file itself: for whoever takes what metadata does not name for gone.
+        """As `load`, but read from the metadata file itself. Callers may treat files that it does not name as unused.
 
-        A server may leave out of its answer what the file has. Raises as `load`, and EvidenceError where the two differ
-        in snapshots, branches or tags.
+        A server's answer may leave out parts of the file. Raises as `load`, and EvidenceError if answer and file
+        differ in snapshots, branches or tags.
         """
         raw, location = self.load()
         if not location or not isinstance(open_catalog(self.catalog), RestCatalog):
@@ -94,7 +94,7 @@ class TableHandle:
         return written, location
 
     def found(self) -> tuple[Raw | None, str]:
-        """What the catalog itself tells: metadata, None where a file has it, and where it is. Raises as `load`."""
+        """The catalog's own answer: metadata (None if only the file has it) and its location. Raises as `load`."""
         opened = open_catalog(self.catalog)
         with _asking(str(self), self.catalog):
             if isinstance(opened, RestCatalog):
@@ -108,11 +108,11 @@ class TableHandle:
         return None, location
 
     def commit(self, snapshot: Raw, parent: int | None, *, table_uuid: str | None = None) -> bool:
-        """Add a snapshot, as an add-snapshot update has it, and point main to it if it still points to `parent`, and
-        the table has this id, if one is asked for: one that was created anew has another.
+        """Add `snapshot`, in the form of an add-snapshot update, and point main to it.
 
-        False where it does not, or where others took the sequence number or row ids. Raises OSError where the
-        outcome is not known, and as `load`, then for sure without a commit.
+        Returns False, and commits nothing, if main does not point to `parent`, if the table's UUID is not `table_uuid`
+        (None: any; a table that was dropped and created again has a new one), or if another commit used the sequence
+        number or row ids. Raises OSError if the outcome is unknown. Raises as `load` if nothing was committed.
         """
         raw, location = self.load()
         newest = head(raw, subject=str(self))
@@ -126,8 +126,10 @@ class TableHandle:
         return update_commit.commit(opened, table, raw, snapshot=snapshot)
 
     def forget(self, loaded: tuple[Raw, str], gone: RemovedSnapshots) -> bool:
-        """Remove snapshots, branches and tags from the table as it was `loaded`; False, and nothing changed, where it
-        is not so any more. Raises as `commit`."""
+        """Remove snapshots, branches and tags from the table. Raises as `commit`.
+
+        Returns False, and changes nothing, if the table changed since it was `loaded`.
+        """
         raw, location = loaded
         opened = open_catalog(self.catalog)
         if isinstance(opened, SqlCatalog):
@@ -149,8 +151,10 @@ class TableHandle:
 
 
 def parse_location(location: str, storage: Storage) -> TableHandle:
-    """`CATALOG/NAMESPACE.TABLE`; levels of a namespace are separated by dots, and a level or a table whose own name has
-    dots is in backquotes. Raises AddressError."""
+    """The handle of `CATALOG/NAMESPACE.TABLE`. Raises AddressError.
+
+    Dots separate the levels of a namespace. Backquotes enclose a level or a table whose own name contains dots.
+    """
     catalog, _, identifier = location.partition("/")
     expected = f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}"
     try:
@@ -163,7 +167,7 @@ def parse_location(location: str, storage: Storage) -> TableHandle:
 
 
 def open_handle(location: str) -> TableHandle:
-    """As `parse_location`, with the store that the table's files are in, in which nothing else changes.
+    """As `parse_location`, with the storage that holds all of the table's files. Commits write to no other storage.
 
     Raises AddressError, Unreachable, RefusedTable, and as `load`.
     """
@@ -176,7 +180,7 @@ def open_handle(location: str) -> TableHandle:
 
 
 def claims_of(handle: TableHandle) -> tuple[Claim, ...]:
-    """What other tables of its catalog claim. Raises as `load`."""
+    """The folders that other tables of the same catalog claim. Raises as `load`."""
     with _asking(f"catalog {handle.catalog}", handle.catalog):
         claimed = claims(open_catalog(handle.catalog), handle.identifier)
     return located(handle.storage, claimed)
@@ -194,7 +198,7 @@ def open_catalog(name: str) -> Catalog:
 def _connect(name: str, settings: dict[str, Any]) -> Catalog:
     try:
         with _asking(f"catalog {name}", name):
-            # Looking at a table makes no catalog: pyiceberg would create its tables in any database.
+            # By default pyiceberg creates a catalog's tables in any database that it opens. Reading must not.
             opened = load_catalog(name, **{"init_catalog_tables": "false", **settings})
     except _MISCONFIGURED as failure:
         raise AddressError(f"catalog {name}: expected settings that pyiceberg takes, found {failure}") from failure
@@ -207,17 +211,17 @@ def _connect(name: str, settings: dict[str, Any]) -> Catalog:
 
 
 def _settings(name: str) -> dict[str, Any]:
-    # pyiceberg's own are of when it was imported.
+    # pyiceberg reads its module-level configuration at import; read it again, as it may have changed.
     config = Config()
     try:
         settings = config.get_catalog_config(name)
     except ValueError as failure:
         raise AddressError(f"catalog {name}: expected settings of a catalog, found {failure}") from failure
     if not settings:
-        known = ", ".join(sorted(config.get_known_catalogs())) or "none"
+        catalogs = ", ".join(sorted(config.get_known_catalogs())) or "none"
         raise AddressError(
             f"catalog {name}: expected its settings in .pyiceberg.yaml or PYICEBERG_CATALOG__{name.upper()}__*, "
-            f"found those of {known}"
+            f"found those of {catalogs}"
         )
     learn(settings)
     return dict(settings)
@@ -225,7 +229,7 @@ def _settings(name: str) -> dict[str, Any]:
 
 @contextmanager
 def _asking(subject: str, catalog: str) -> Iterator[None]:
-    """A catalog's failures, sorted by what the caller should do."""
+    """Turn a catalog's failures into ours: AddressError for a setting to correct, Unreachable for one to try again."""
     try:
         yield
     except _NO_TABLE as failure:
@@ -243,11 +247,11 @@ def _asking(subject: str, catalog: str) -> Iterator[None]:
 
 
 def _unreachable(subject: str, catalog: str, failure: Exception) -> Unreachable:
-    """Only the first line of what a library says: the rest are its queries and the addresses of its manual."""
+    """The failure with only the first line of its message: the rest are SQL queries and links to a manual."""
     first = str(failure).partition("\n")[0]
-    said = f"{type(failure).__name__}: {first[:_SAID]}{'...' if len(first) > _SAID else ''}"
+    reason = f"{type(failure).__name__}: {first[:_SAID]}{'...' if len(first) > _SAID else ''}"
     named = f"uri of {catalog} in .pyiceberg.yaml or PYICEBERG_CATALOG__{catalog.upper()}__URI"
-    return Unreachable(subject, "an answer of the catalog", f"{said}; start it, or mend {named}")
+    return Unreachable(subject, "an answer of the catalog", f"{reason}; start it, or mend {named}")
 
 
 _SAID: Final = 200

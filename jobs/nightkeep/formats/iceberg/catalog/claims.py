@@ -1,7 +1,7 @@
-"""What other tables of a catalog call theirs, and which folders are this table's own by what the catalog says.
+"""Catalog -> the folders that other tables claim, and the folders that belong to this table.
 
-A table's metadata may say any location, as may whoever writes it. What tells whose a folder is, is the catalog: the
-folder with the metadata file that it names is the table's, and nothing else is without being vouched for.
+A location in table metadata proves nothing: any writer can set it. Only the catalog proves it: the folder of the
+metadata file that it names belongs to the table. Any other folder must be confirmed in another way.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _REMEMBERED_SECONDS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A table, by its namespace and name, and the folders that are its own: those of its metadata, and its location."""
+    """A table, by namespace and name, with the locations of its metadata file and, if known, of the table itself."""
 
     table: Identifier
     metadata: str
     location: str | None = None
 
     def folders(self, root: str) -> frozenset[str]:
-        """Those in the store with this root."""
+        """The folders that the table claims in the storage with this root."""
         folders = {own_folder(self.metadata)} if root_of(self.metadata) == root else set()
         if self.location and root_of(self.location) == root:
             folders.add(stored_name(self.location.rstrip("/")))
@@ -50,8 +50,10 @@ class Claim:
 
 
 def own_folder(location: str) -> str:
-    """The folder of the table whose metadata file is at `location`: what holds the folder `metadata`, else the file's
-    own. Raises RefusedTable where that is all of a store."""
+    """The folder of the table whose metadata file is at `location`. Raises RefusedTable for the root of a store.
+
+    It is the parent of the folder `metadata`, or the file's own folder if that has another name.
+    """
     folder = stored_name(location).rpartition("/")[0]
     above, _, last = folder.rpartition("/")
     own = above if last == "metadata" and above else folder
@@ -63,8 +65,10 @@ def own_folder(location: str) -> str:
 def bounds(
     storage: Storage, loaded: tuple[Raw, str], others: Callable[[], tuple[Claim, ...]]
 ) -> tuple[str, ...]:  # fmt: skip
-    """Folders in which files of the table may be created: its own, and those that its metadata names elsewhere, unless
-    another table claims them."""
+    """The folders in which files of the table may be created.
+
+    They are its own folder, and the folders outside that its metadata names and no other table claims.
+    """
     raw, location = loaded
     stated = properties(raw, subject=location)
     named = (text(raw, "location", subject=location), *(stated[key] for key in _PATHS if stated.get(key)))
@@ -78,19 +82,19 @@ def bounds(
 
 
 def require_unclaimed(table: str, root: str, folder: str, claims: tuple[Claim, ...]) -> None:
-    """Raises RefusedTable for a folder that is another table's, or in one that is."""
+    """Raises RefusedTable if `folder` is within a folder that another table claims."""
     for claim in claims:
-        for each in claim.folders(root):
-            if is_within(each, folder):
+        for claimed in claim.folders(root):
+            if is_within(claimed, folder):
                 name = ".".join(claim.table)
-                feature = f"its folder {folder} is claimed by table {name} of the same catalog, whose own is {each}"
+                feature = f"its folder {folder} is claimed by table {name} of the same catalog, whose own is {claimed}"
                 raise RefusedTable(
                     table, feature, "give each table a folder of its own; dropping one would take the files of both"
                 )
 
 
 def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:
-    """Of all other tables of the catalog, as far as it shows them: of one that cannot be loaded nothing is known."""
+    """The claims of all other tables that the catalog lists. A table that cannot be loaded makes none."""
     if isinstance(catalog, SqlCatalog):
         claimed: tuple[Claim, ...] = tuple(_of_database(catalog))
     else:
@@ -99,7 +103,7 @@ def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:
 
 
 def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
-    """The claims with the locations that metadata in `storage` says, where the catalog did not."""
+    """The claims, with locations that the catalog did not give read from metadata files in `storage`."""
 
     def asked(claim: Claim) -> Claim:
         if claim.location is not None or root_of(claim.metadata) != storage.root:
@@ -107,7 +111,7 @@ def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
         try:
             return Claim(claim.table, claim.metadata, location_in(storage, claim.metadata))
         except (EvidenceError, RefusedTable, OSError):
-            # A table that is broken claims what the catalog says of it.
+            # For a broken table the catalog's own answer is all there is.
             return claim
 
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -142,7 +146,7 @@ def _tables(catalog: Catalog) -> Iterator[Identifier]:
     seen = set[Identifier]()
     while pending:
         namespace = pending.pop()
-        # A server that passes over the parent it is asked for names the same namespaces again.
+        # A server that ignores the requested parent lists the same namespaces again.
         if namespace in seen:
             continue
         seen.add(namespace)

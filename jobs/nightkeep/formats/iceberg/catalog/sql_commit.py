@@ -1,7 +1,7 @@
-"""Tables of a catalog in a relational database: a row names the table's metadata file, and a commit swaps the name.
+"""Snapshot -> new metadata file -> one conditional UPDATE of the row that names the table's metadata file.
 
-The swap is a conditional UPDATE, as in Iceberg's JdbcCatalog (JdbcTableOperations.java) and pyiceberg's SqlCatalog.
-The metadata is written by us: pyiceberg drops what it does not know, and writes none of format version 3.
+The UPDATE is that of Iceberg's JdbcCatalog (JdbcTableOperations.java) and pyiceberg's SqlCatalog. We write the metadata
+ourselves: pyiceberg drops fields that it does not know, and cannot write format version 3.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _VERSION: Final = re.compile(r"v?(\d+)[-.]")
 
 
 def wait_for_others(catalog: SqlCatalog) -> None:
-    """Let connections to a SQLite file wait while others write to it."""
+    """Let connections to a SQLite file wait while other connections write to it."""
     if catalog.engine.dialect.name == "sqlite":
         event.listen(catalog.engine, "connect", _set_busy_timeout)
-        # Connections from before would not wait.
+        # Connections that are already open would not wait.
         catalog.engine.dispose()
 
 
 def metadata_location(catalog: SqlCatalog, identifier: tuple[str, ...]) -> str | None:
-    """Where the table's metadata is now; None for no such table. Raises SQLAlchemyError."""
+    """The location of the table's current metadata; None if there is no such table. Raises SQLAlchemyError."""
     statement = select(IcebergTables.metadata_location).where(*_row(catalog, identifier))
     with catalog.engine.connect() as connection:
         location: str | None = connection.execute(statement).scalar_one_or_none()
@@ -48,9 +48,9 @@ def metadata_location(catalog: SqlCatalog, identifier: tuple[str, ...]) -> str |
 def commit(
     catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, *, snapshot: Raw, before: tuple[Raw, str]
 ) -> bool:
-    """Add `snapshot` to the metadata `before`, which is with its location; False where that is not current any more.
+    """Add `snapshot` to the metadata and location `before`. Returns False if they are no longer current.
 
-    Raises OSError where it is not known whether the commit happened: the new metadata file is kept then.
+    Raises OSError if the outcome is unknown; the new metadata file is then kept.
     """
     subject = ".".join(identifier)
     raw, location = before
@@ -59,9 +59,9 @@ def commit(
 
 
 def replace(catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, *, after: Raw, location: str) -> bool:
-    """Make `after` the table's metadata in place of that at `location`; False where that is not current any more.
+    """Replace the table's metadata at `location` by `after`. Returns False if `location` is no longer current.
 
-    Raises OSError where it is not known whether the commit happened: the new metadata file is kept then.
+    Raises OSError if the outcome is unknown; the new metadata file is then kept.
     """
     subject = ".".join(identifier)
     ours = next_location(after, location, subject=subject)
@@ -69,18 +69,18 @@ def replace(catalog: SqlCatalog, identifier: tuple[str, ...], storage: Storage, 
     try:
         storage.put(storage_name(ours), gzip.compress(data, mtime=0) if ours.endswith(_GZIP) else data)
     except OSError as failure:
-        # Nobody was asked to take it yet.
+        # The catalog does not know this file yet.
         storage.delete_all([storage_name(ours)])
         raise NotCreated(ours, "table metadata that can be written", str(failure)) from failure
     if _swapped(catalog, identifier, old=location, new=ours):
         return True
-    # Nobody else knows its name, and the catalog has answered that it does not, either.
+    # The catalog refused the name, and nobody else knows it.
     storage.delete(storage_name(ours))
     return False
 
 
 def next_location(raw: Raw, location: str, *, subject: str) -> str:
-    """A fresh name for the version after the one at `location`, as Iceberg's Java forms it."""
+    """A new, unique location for the metadata that follows the one at `location`, named as Iceberg Java does."""
     stated = properties(raw, subject=subject)
     folder = stated.get("write.metadata.path") or f"{text(raw, 'location', subject=subject).rstrip('/')}/metadata"
     past = _VERSION.match(location.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""Where a table's metadata is -> the one store that all of its files are in."""
+"""Location of a table's metadata -> the one storage that holds all of the table's files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ _FOLDERS: Final = ("write.data.path", "write.metadata.path", "write.object-stora
 
 
 def store_of(location: str, catalog: Mapping[str, str]) -> Storage:
-    """This machine, or the bucket of a location as a whole; what the `catalog`'s properties say of the way to it is
-    stronger than the environment. Nothing is asked of it."""
+    """The storage of a location: this machine, or the whole bucket. Opens no connection.
+
+    The `catalog`'s properties for the bucket's endpoint and credentials take precedence over the environment.
+    """
     root = root_of(location)
     return LocalStorage(MACHINE) if root == MACHINE else ObjectStorage(root, relevant(catalog))
 
 
 def require_one_store(storage: Storage, raw: Raw, location: str) -> None:
-    """Raises RefusedTable where metadata `raw` at `location` puts new files elsewhere than into `storage`."""
+    """Raises RefusedTable if metadata `raw` at `location` puts new files outside `storage`."""
     stated = properties(raw, subject=location)
     folders = (text(raw, "location", subject=location), *(stated[key] for key in _FOLDERS if key in stated))
-    for each in (location, *folders):
-        if each:
-            require_in(storage, each)
+    for place in (location, *folders):
+        if place:
+            require_in(storage, place)

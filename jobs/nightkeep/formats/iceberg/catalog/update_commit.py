@@ -1,7 +1,7 @@
-"""Tables of a catalog that keeps metadata itself: what it serves, and a commit as updates with requirements.
+"""Snapshot -> updates with requirements -> a commit by the catalog. For catalogs that write the metadata themselves.
 
-Iceberg's REST catalog specification, "Load a table" and "Commit updates to a table"; pyiceberg speaks it, and does
-the same to the catalogs that have no server of Iceberg's.
+Iceberg's REST catalog specification, "Load a table" and "Commit updates to a table". pyiceberg sends them to a REST
+server, and applies them itself for catalogs without one.
 """
 
 from __future__ import annotations
@@ -51,19 +51,21 @@ PATIENCE: Final = (30, 300)
 
 
 def limit_waiting(catalog: RestCatalog) -> None:
-    """Let requests fail that are not answered: their outcome is open then, and the night goes on."""
+    """Let requests without an answer fail after a time limit. The outcome of such a commit is unknown."""
     session = catalog._session
     session.request = partial(session.request, timeout=PATIENCE)  # type: ignore[method-assign]
 
 
 def ask_for_all(catalog: RestCatalog) -> None:
-    """Let every answer have all snapshots: settings, ours or the server's, may ask for those alone that a branch or
-    tag points to, without the ones before them."""
+    """Request all snapshots of a table in every answer.
+
+    The configuration of client or server may otherwise limit answers to snapshots that a branch or tag points to.
+    """
     catalog.properties["snapshot-loading-mode"] = "all"
 
 
 def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
-    """The table's metadata as the server's answer has it, with all that pyiceberg does not know; and its location.
+    """The table's metadata as the server sent it, including fields that pyiceberg does not know; and its location.
 
     Raises what RestCatalog.load_table raises, and CorruptMetadata.
     """
@@ -72,7 +74,7 @@ def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]
         try:
             catalog.load_table(identifier)
         except ValidationError:
-            # Metadata that pyiceberg does not understand is still to be refused by name.
+            # Metadata that pyiceberg cannot parse is returned all the same: the caller refuses the feature by name.
             if not answers:
                 raise
     answer = decode(answers[-1], subject=subject)
@@ -84,7 +86,7 @@ def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]
 
 @contextmanager
 def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
-    """What the catalog answers to requests of this thread: others use the same session."""
+    """Collect the catalog's answers to requests of this thread. Other threads may share the session."""
     answers: list[bytes] = []
     thread = get_ident()
 
@@ -101,20 +103,20 @@ def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
 
 
 def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
-    """Ask the catalog to add `snapshot` to the table, last seen as `raw`, and to let main point to it.
+    """Ask the catalog to add `snapshot` to the table and to point main to it. `raw` is the metadata last loaded.
 
-    False where the catalog refuses as its requirements are not met any more. Raises OSError where it is not known
-    whether the commit happened, AddressError where the catalog would not take it from us.
+    Returns False if the requirements are no longer met. Raises OSError if the outcome is unknown, AddressError if
+    the catalog does not permit the commit.
     """
     subject = _subject(catalog, table)
     return _committed(catalog, table, _request(raw, snapshot, subject))
 
 
 def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: RemovedSnapshots) -> bool:
-    """Ask the catalog to remove snapshots, branches and tags from the table, last seen as `raw`.
+    """Ask the catalog to remove snapshots, branches and tags from the table. `raw` is the metadata last loaded.
 
-    Every branch and tag that it was seen to have is to be where it was: no catalog is asked to know that there is no
-    other by now. Returns and raises as `commit`.
+    Requires every branch and tag in `raw` to be unchanged. Branches and tags created since cannot be excluded: the
+    specification has no such requirement. Returns and raises as `commit`.
     """
     before = head(raw, subject=_subject(catalog, table))
     requirements: list[TableRequirement] = [AssertTableUUID(uuid=_identity(before, _subject(catalog, table)))]
@@ -140,7 +142,7 @@ def _committed(
     except SILENT as failure:
         raise OSError(f"{subject}: expected the catalog's answer to a commit, found {failure}") from failure
     except ValidationError as failure:
-        # Of its answer: the request was checked before it went out.
+        # The request was validated before it was sent, so the answer is what failed validation.
         raise OSError(f"{subject}: expected table metadata in answer to a commit, found {failure}") from failure
     except (RESTError, NotImplementedError) as failure:
         raise AddressError(f"{subject}: expected a catalog that takes our commit, found {failure}") from failure
@@ -153,7 +155,7 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
         added = Snapshot.model_validate(snapshot)
     except ValueError as failure:
         raise CorruptMetadata(f"{subject}: snapshot to add", "a snapshot", str(failure)) from failure
-    # A ref is set as a whole: how long its snapshots are kept would be forgotten.
+    # An update replaces the whole ref: carry its retention settings over, or they are lost.
     kept = {key: value for key, value in refs(raw, subject=subject).get(MAIN, {}).items() if key in _RETENTION}
     reference = SetSnapshotRefUpdate.model_validate(
         {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
