@@ -1,4 +1,4 @@
-"""Position delete files (format version 2, Parquet) <-> a bitmap for each data file they speak of.
+"""Position delete files (format version 2, Parquet) <-> one bitmap of positions per data file.
 
 Iceberg table spec, "Position Delete Files"; SortedPosDeleteWriter.java for what is written.
 """
@@ -31,11 +31,11 @@ POSITION_FIELD: Final = 2147483545
 def read_positions(
     storage: Storage, file: ContentFile, wanted: Collection[str] | None = None
 ) -> Mapping[str, BitMap64]:
-    """The deleted positions by the data file's path, as the file spells it; rows may be in any order.
+    """The deleted positions by path of the data file, spelled as in the delete file. Its rows may be in any order.
 
-    With `wanted` only of these paths: row groups that by their statistics have none of them are not read. Other
-    columns are not read. Raises CorruptMetadata naming the file for what is no position delete file, nulls, negative
-    positions and another number of rows than the manifest's; MissingFile.
+    `wanted` limits the result to these data files: row groups whose statistics exclude all of them are skipped. Only
+    path and position are read. Raises MissingFile, and CorruptMetadata naming the file for a file that is no position
+    delete file, nulls, negative positions, or a row count other than the manifest's.
     """
     by_file: dict[str, BitMap64] = {}
     try:
@@ -56,10 +56,10 @@ def read_positions(
 
 
 def write_positions(storage: Storage, location: str, data_file: ContentFile, bitmap: BitMap64) -> NewFile:
-    """Write the deleted positions of one data file, sorted; what a commit adds.
+    """Write the deleted positions of one data file in ascending order. Returns the file for the commit to add.
 
-    Its bounds of file_path are whole, by which engines see that it speaks of this file alone. Raises ValueError for
-    an empty bitmap and positions that the data file does not have.
+    The bounds of file_path are not truncated: equal bounds show engines that the deletes are for this one data file.
+    Raises ValueError for an empty bitmap and positions that the data file does not have.
     """
     if not bitmap or bitmap.max() >= data_file.rows:
         found = f"up to {bitmap.max()}" if bitmap else "none"
@@ -88,7 +88,7 @@ def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field[Any]:
 _SCHEMA: Final = pa.schema(
     [_field(_PATH, pa.dictionary(pa.int32(), pa.string()), PATH_FIELD), _field(_POSITION, pa.int64(), POSITION_FIELD)]
 )
-# Positions ascend: deltas of them take a bit or two, a dictionary of them as much as they.
+# Positions ascend: delta encoding takes one or two bits per row, a dictionary would save nothing.
 _WRITING: Final[Mapping[str, Any]] = {
     "compression": "zstd",
     "use_dictionary": [_PATH],
@@ -104,7 +104,7 @@ _FOUND_BY: Final = (
 
 
 def _columns(source: pq.ParquetFile, subject: str) -> tuple[str, str]:
-    """The names of path and position, by field id; by name in a file that has no ids."""
+    """The names of the path and position columns, found by field id, or by name in a file without ids."""
     schema = source.schema_arrow
     by_id = {int((f.metadata or {}).get(b"PARQUET:field_id", b"-1")): f for f in schema}
     names = []
@@ -157,7 +157,7 @@ def _batch(path: str, held: BitMap64) -> pa.RecordBatch:
 
 
 def _raw(data_file: ContentFile, bitmap: BitMap64, footer: pq.FileMetaData) -> dict[str, object]:
-    """Bounds without counts, as Java writes for files that speak of one data file."""
+    """The data_file struct, with bounds and without counts, as Java writes it for deletes of one data file."""
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     sizes = [sum(group.column(at).total_compressed_size for group in groups) for at in range(2)]
     path, ends = to_bytes(StringType(), data_file.path), (bitmap.min(), bitmap.max())
@@ -176,6 +176,6 @@ def _raw(data_file: ContentFile, bitmap: BitMap64, footer: pq.FileMetaData) -> d
 
 
 def _start(column: pq.ColumnChunkMetaData) -> int:
-    """Where a row group begins: a dictionary, where there is one, comes before the data."""
+    """Offset of a row group by its first column: a dictionary page precedes the data pages."""
     dictionary = column.dictionary_page_offset
     return column.data_page_offset if dictionary is None else dictionary

@@ -1,4 +1,4 @@
-"""Puffin files: blobs between magic bytes, and a JSON footer that says where each is (Iceberg's Puffin spec).
+"""Puffin file bytes <-> blobs and a JSON footer with the offset of each blob (Iceberg's Puffin spec).
 
 PFA1 blob ... PFA1 payload payload-size(i32 LE) flags(4) PFA1
 """
@@ -25,7 +25,7 @@ MAGIC: Final = b"PFA1"
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """One blob's line in the footer. `offset` is from the file's begin, `length` as stored."""
+    """One blob's entry in the footer: `offset` in bytes from the start of the file, `length` in bytes as stored."""
 
     type: str
     fields: tuple[int, ...]
@@ -39,7 +39,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Blobs in the footer's order, properties of the file, and where the footer begins."""
+    """Blobs in the footer's order, properties of the file, and the offset where the footer starts."""
 
     blobs: tuple[Blob, ...]
     properties: Mapping[str, str]
@@ -48,7 +48,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class NewBlob:
-    """A blob that is to be written as it is. Its snapshot and sequence number are those of the commit: -1."""
+    """A blob to write unchanged. The footer gives -1 as snapshot id and sequence number: those of the commit."""
 
     type: str
     fields: tuple[int, ...]
@@ -57,10 +57,11 @@ class NewBlob:
 
 
 class PuffinFile:
-    """An open Puffin file of `file_bytes`: its footer is read once, and of its blobs those that are asked for.
+    """An open Puffin file. The footer is read once, a blob when it is asked for.
 
-    `is_bare`: it has neither magic nor footer, as vectors of older DuckDB: only manifests say where its blobs are.
-    Raises CorruptMetadata naming the file for another size and a footer that is none.
+    `is_bare` marks a file with neither magic bytes nor footer, as older DuckDB writes for vectors: only manifests give
+    the offsets of its blobs. Raises CorruptMetadata naming the file for a size other than `file_bytes` or a footer
+    that cannot be parsed.
     """
 
     def __init__(self, name: str, source: pa.NativeFile, *, file_bytes: int) -> None:
@@ -72,12 +73,12 @@ class PuffinFile:
         if self.is_bare:
             return
         footer = _footer(name, source, file_bytes, tail)
-        # A blob without bytes begins where the next one does.
+        # An empty blob has the same offset as the next blob: the longer one must win.
         for blob in sorted(footer.blobs, key=lambda each: each.length, reverse=True):
             self._by_offset.setdefault(blob.offset, blob)
 
     def blob(self, offset: int) -> tuple[Blob, bytes]:
-        """The blob that begins there, as it is stored, and what the footer says. Raises CorruptMetadata: none does."""
+        """The footer entry and the stored bytes of the blob at `offset`. Raises CorruptMetadata if there is none."""
         blob = self._by_offset.get(offset)
         if blob is None:
             raise CorruptMetadata(self._name, f"a blob at offset {offset}", "none in the footer")
@@ -85,7 +86,7 @@ class PuffinFile:
         return blob, self._source.read(blob.length)
 
     def bare(self, offset: int, length: int) -> bytes:
-        """Bytes of a file without a footer. Raises CorruptMetadata where it has not that many."""
+        """Bytes of a file without a footer. Raises CorruptMetadata if the file is too short."""
         if min(offset, length) < 0 or offset + length > self._bytes:
             raise CorruptMetadata(self._name, f"{length} bytes at offset {offset}", f"{self._bytes} bytes in all")
         self._source.seek(offset)
@@ -94,13 +95,13 @@ class PuffinFile:
 
 @contextmanager
 def open_puffin(storage: Storage, name: str, *, file_bytes: int) -> Iterator[PuffinFile]:
-    """A Puffin file while it is open. Raises as PuffinFile, and MissingFile."""
+    """A Puffin file that is closed at the end of the context. Raises as PuffinFile, and MissingFile."""
     with storage.open(name) as source:
         yield PuffinFile(spelled(storage, name), source, file_bytes=file_bytes)
 
 
 def read_footer(storage: Storage, name: str) -> Footer:
-    """What a Puffin file holds. Raises CorruptMetadata naming the file, MissingFile."""
+    """The footer of a Puffin file. Raises CorruptMetadata naming the file, MissingFile."""
     data = storage.read(name)
     return _footer(spelled(storage, name), pa.BufferReader(data), len(data), data[-_TAIL.size :])
 
@@ -108,7 +109,7 @@ def read_footer(storage: Storage, name: str) -> Footer:
 def write_puffin(
     storage: Storage, name: str, blobs: Sequence[NewBlob], properties: Mapping[str, str]
 ) -> tuple[int, tuple[Blob, ...]]:
-    """Write the blobs in their order, uncompressed. The size of the file, and where each blob is."""
+    """Write the blobs in their order, uncompressed. Returns the size of the file in bytes and the footer's blobs."""
     parts, placed, at = [MAGIC], [], len(MAGIC)
     for blob in blobs:
         written = Blob(blob.type, blob.fields, -1, -1, at, len(blob.content), None, blob.properties)
@@ -133,13 +134,13 @@ def _require_size(name: str, source: pa.NativeFile, expected: int) -> None:
 
 
 def _tail(source: pa.NativeFile, size: int) -> bytes:
-    """The last bytes, as many as a footer ends in; fewer of a smaller file."""
+    """The last bytes of the file, as many as the fixed end of a footer has, or fewer if the file is smaller."""
     source.seek(max(0, size - _TAIL.size))
     return source.read(min(size, _TAIL.size))
 
 
 def _is_bare(source: pa.NativeFile, tail: bytes) -> bool:
-    """A file that has lost one of its ends still has the other."""
+    """Whether magic bytes are missing at both ends. A file that lacks them at one end only is damaged, not bare."""
     if len(tail) < len(MAGIC) or tail.endswith(MAGIC):
         return False
     source.seek(0)
@@ -160,7 +161,7 @@ def _footer(name: str, source: pa.NativeFile, size: int, tail: bytes) -> Footer:
     if source.read(len(MAGIC)) != MAGIC:
         raise CorruptMetadata(name, f"magic {MAGIC!r} at {start}, before the footer", "other bytes")
     payload = source.read(length)
-    # From here on reading goes forward: an object's end came with its opening, and blobs come with its beginning.
+    # Object storage prefetches: the end of an object was read when it was opened, blobs are read from the start.
     source.seek(0)
     if source.read(len(MAGIC)) != MAGIC:
         raise CorruptMetadata(name, f"magic {MAGIC!r} first", "other bytes")
@@ -169,7 +170,7 @@ def _footer(name: str, source: pa.NativeFile, size: int, tail: bytes) -> Footer:
 
 @lru_cache(maxsize=8)
 def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer:  # noqa: FBT001
-    """Remembered by content: a task asks for its data files in groups, whose vectors may lie in one file."""
+    """The footer of these bytes. Cached by content: vectors of several groups of data files may share one file."""
     try:
         document = parse_object(_decompressed(name, payload) if compressed else payload, subject=name)
         blobs = tuple(_blob(each, start) for each in document["blobs"])
@@ -179,8 +180,11 @@ def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer: 
 
 
 def _decompressed(name: str, payload: bytes) -> bytes:
-    """Piece by piece: Arrow allocates what it is asked for before it reads, and keeps that where the bytes turn
-    out to be no LZ4. Raises RefusedTable for more than a document may have."""
+    """The decompressed footer. Raises RefusedTable if it is larger than a document may be.
+
+    Decompresses in pieces: Arrow allocates the requested size before it reads, and does not free it if the bytes are
+    not LZ4.
+    """
     plain = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
         while piece := stream.read(_PIECE_BYTES):

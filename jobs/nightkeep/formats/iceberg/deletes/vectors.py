@@ -1,7 +1,7 @@
-"""Deletion vectors <-> blobs of Puffin files. No vector is handed out whose size, checksum and cardinality do not hold.
+"""Deletion vectors <-> blobs of Puffin files. Size, checksum and cardinality of every vector are verified on reading.
 
-Puffin spec, "deletion-vector-v1"; BitmapPositionDeleteIndex.java, BaseDVFileWriter.java. A blob is the size of magic
-and bitmap, these two, and their CRC-32; size and checksum are big-endian, magic and bitmap little-endian.
+Puffin spec, "deletion-vector-v1"; BitmapPositionDeleteIndex.java, BaseDVFileWriter.java. A blob is: size of magic and
+bitmap, magic, bitmap, CRC-32 of magic and bitmap. Size and checksum are big-endian, magic and bitmap little-endian.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ BLOB_TYPE: Final = "deletion-vector-v1"
 def read_vectors(
     storage: Storage, wanted: Iterable[tuple[ContentFile, int | None]]
 ) -> Iterator[tuple[ContentFile, BitMap64]]:
-    """Each vector's entry with the deleted positions of the data file that it refers to; `wanted` has that one's rows.
+    """Yield each vector's entry with its deleted positions, ordered by Puffin file and offset.
 
-    In the order of where they lie: each Puffin file is opened once, and one vector is held at a time. Of a file that
-    is no Puffin file the manifest's entry and the vector's own size, magic and checksum have to do. Raises
-    CorruptMetadata naming the Puffin file and offset for bytes that contradict the entry, the footer, themselves or
-    the rows; MissingFile.
+    `wanted` pairs a vector's entry with the row count of its data file, or None. Each Puffin file is opened once, and
+    one vector is in memory at a time. A file without a Puffin footer is checked by the manifest's entry and by the
+    vector's own size, magic and checksum. Raises MissingFile, and CorruptMetadata naming the Puffin file and offset
+    for bytes that contradict the entry, the footer, their own checksum or the row count.
     """
     by_file: dict[tuple[str, int], list[tuple[int, ContentFile, int | None]]] = {}
     for file, rows in wanted:
@@ -47,7 +47,7 @@ def read_vectors(
 
 
 def encode(bitmap: BitMap64) -> bytes:
-    """A whole blob. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
+    """The blob of a bitmap. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
     payload = _MAGIC + roaring.encode(bitmap)
     return _SIZE.pack(len(payload)) + payload + _SIZE.pack(zlib.crc32(payload))
 
@@ -66,7 +66,7 @@ def decode(content: bytes, *, subject: str) -> BitMap64:
 
 
 class PuffinVectorWriter:
-    """Collects vectors for one Puffin file at `location`; nothing is written before `close`, and nothing for none."""
+    """Collects vectors for one Puffin file at `location`. `close` writes the file, unless there are no vectors."""
 
     def __init__(self, storage: Storage, location: str) -> None:
         self._storage, self._location = storage, location
@@ -74,9 +74,10 @@ class PuffinVectorWriter:
         self._blobs: list[NewBlob] = []
 
     def add(self, data_file: ContentFile, bitmap: BitMap64) -> None:
-        """The whole vector of a data file, what it had before included.
+        """Add the complete vector of a data file: it includes the positions that were deleted before.
 
-        Raises ValueError for an empty one, a second one, and positions that the file does not have.
+        Raises ValueError for an empty vector, a second vector of the same file, and positions that the file does not
+        have.
         """
         if not bitmap or bitmap.max() >= data_file.rows:
             found = f"up to {bitmap.max()}" if bitmap else "none"
@@ -88,7 +89,7 @@ class PuffinVectorWriter:
         self._blobs.append(NewBlob(BLOB_TYPE, (_POSITION_FIELD,), encode(bitmap), properties))
 
     def close(self) -> tuple[NewFile, ...]:
-        """Write the file. What a commit adds, in the order of `add`: all of one path, each at its own offset."""
+        """Write the file. Returns one entry per vector in the order of `add`: the same path, each its own offset."""
         if not self._blobs:
             return ()
         name, properties = name_in(self._storage, self._location), {"created-by": f"nightkeep {__version__}"}
