@@ -1,7 +1,7 @@
-"""Edits -> one staged snapshot -> the table's newest version, by its catalog; guards for what others commit between.
+"""Edits -> one staged snapshot -> the table's newest version, in one atomic step of the catalog.
 
-Iceberg table spec, "Snapshots", "Optimistic Concurrency" and "Row Lineage". Everything but the catalog's own change
-is written when a snapshot is staged; the last file is the snapshot as the catalog is asked to add it.
+Iceberg table spec, "Snapshots", "Optimistic Concurrency" and "Row Lineage". Staging writes everything but the catalog's
+own change. The last staged file is the snapshot in the form in which the catalog will add it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ from nightkeep.storage.times import not_ahead
 
 
 def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]], run: Run) -> Candidate:
-    """Write manifests, their list and the snapshot on top of `parent`, under names that nothing refers to.
+    """Write manifests, manifest list and snapshot on top of `parent`. No version refers to these files yet.
 
-    Raises CorruptMetadata where a data file that was rewritten is not live in `parent` any more.
+    Raises CorruptMetadata if a rewritten data file is no longer live in `parent`.
     """
     edits = edits_of(rewrites)
     change, place = change_of(parent, edits), _place(storage, parent, run)
     merges, intent = any(edit.rewrites_manifests for edit in edits.every), edits.every[0].intent
     if not (change.removed or change.added or merges):
-        # All that was found is that keys hide nothing, in a scope of which other parts are still to be looked at.
+        # The edits only state that equality deletes delete none of their rows. Other edits must cover the rest of the
+        # scope before those deletes can be removed.
         return Candidate(parent.table, parent.version, parent.identity, "", (), units=())
     summary = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
     name, written = _write(place, change, summary, merges=merges)
@@ -64,9 +65,9 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[
 def stage_files(
     storage: Storage, parent: IcebergSnapshot, added: Sequence[NewFile], run: Run, *, summary: Mapping[str, str]
 ) -> Candidate:
-    """As `stage`, for new files alone: the snapshot that adds them, with `told` at the head of its summary.
+    """As `stage`, for a snapshot that only adds files; `summary` comes first in the snapshot's summary.
 
-    Staged is what the snapshot consists of, without the files it adds.
+    The candidate's `staged` names the metadata files of the snapshot, but not the added files.
     """
     place = _place(storage, parent, run)
     name, written = _write(place, FileChange((), tuple(added)), summary, merges=False)
@@ -79,7 +80,7 @@ def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> StagedSnapsho
 
 
 def _fresh_id(taken: Collection[int]) -> int:
-    """A positive long that no snapshot has, as Java makes them (SnapshotIdGeneratorUtil.java)."""
+    """A random positive long that is no snapshot's id yet, generated as in Java (SnapshotIdGeneratorUtil.java)."""
     number = uuid.uuid4().int & ((1 << 63) - 1)
     return _fresh_id(taken) if number in taken or not number else number
 
@@ -87,7 +88,7 @@ def _fresh_id(taken: Collection[int]) -> int:
 def _write(
     place: StagedSnapshot, change: FileChange, summary: Mapping[str, str], *, merges: bool
 ) -> tuple[str, list[str]]:
-    """The name of the staged snapshot, and those of the files that were written for it."""
+    """Write the staged snapshot. Returns its name, and the names of the other files written for it."""
     storage, parent, run = place.storage, place.parent, place.run
     manifests = next_manifests(place, change, merges=merges)
     table = head(parent.metadata, subject=parent.metadata_location)
@@ -107,8 +108,8 @@ def _write(
         "snapshot-id": place.snapshot_id,
         **({} if parent.version == NO_SNAPSHOT else {"parent-snapshot-id": parent.version}),
         "sequence-number": place.sequence_number,
-        # Readers travel by time: it never runs backwards, whatever the clock of the last writer said. One ahead of ours
-        # would keep Java out, which refuses to commit over a minute before the last update (TableMetadata.java).
+        # Time travel needs timestamps that never decrease, even if the last writer's clock was ahead of ours. Java
+        # refuses a commit more than a minute older than the last update (TableMetadata.java).
         "timestamp-ms": max(now_ms, parent.timestamp_ms, table.updated_ms),
         "manifest-list": location,
         "summary": {**summary, **_change_summary(place, change), **manifests.summary},
@@ -130,12 +131,14 @@ def _change_summary(place: StagedSnapshot, change: FileChange) -> Mapping[str, s
 
 
 def commit(handle: TableHandle, candidate: Candidate) -> bool:
-    """Ask the catalog to make the staged snapshot the table's newest, if main of this very table is still at its
-    parent: the catalog's own condition, so that nothing can come in between."""
+    """Ask the catalog to make the staged snapshot the table's newest. Returns whether it did.
+
+    The catalog itself checks that main still points to the parent and that the table has the same UUID.
+    """
     parent, storage = _parent_id(candidate.parent_version), handle.storage
     metadata, location = handle.load()
     table = head(metadata, subject=location)
-    # Before the staged snapshot is looked for: of one that is committed nothing is left.
+    # Check this before reading the staged snapshot: its file is gone once the snapshot is committed.
     is_there = digest_on_main(metadata, candidate.parent_version, subject=location) == candidate.parent.commit
     if table.current != parent or not is_there:
         return False
@@ -147,7 +150,7 @@ def commit(handle: TableHandle, candidate: Candidate) -> bool:
 
 
 def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
-    """The snapshots that this run committed to main, oldest first, each with its parent; by table metadata alone."""
+    """The snapshots that this run committed to main, oldest first, each with its parent. Reads table metadata only."""
     metadata, location = handle.load()
     table = head(metadata, subject=location)
     since_ms = horizon_ms(run, table.updated_ms)
@@ -162,11 +165,11 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
 
 
 def units_of(storage: Storage, snapshot: IcebergSnapshot) -> tuple[UnitKey, ...]:
-    """The partitions that a commit of ours changed, by its own manifests: its parent may be gone."""
+    """The partitions that one of our commits changed. Reads only its own manifests: its parent may be expired."""
     own = (manifest for manifest in snapshot.manifests if manifest.snapshot_id == snapshot.version)
     keys: dict[UnitKey, None] = {}
     for file in (file for manifest in own for file in _changed(storage, snapshot, manifest)):
-        # Equality deletes that hold everywhere are no partition's.
+        # Global equality deletes belong to no partition.
         if file.content is not FileContent.EQUALITY_DELETES or not snapshot.schema.is_global(file.spec_id):
             keys[unit_key(snapshot.schema, file.spec_id, file.partition)] = None
     return tuple(keys)

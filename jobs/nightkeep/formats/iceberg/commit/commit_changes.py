@@ -1,8 +1,8 @@
-"""Edits on top of a snapshot -> the files that a commit removes and adds. Pure.
+"""Edits and the parent snapshot -> the files that a commit removes and adds. Pure.
 
-Which deletes a commit makes superfluous is decided here, from the snapshot as it is when the commit is staged: others
-may have added data files and deletes since the edits were planned. A delete never goes by its age alone: Java's
-commits lose deletes that way (apache/iceberg issue 10312).
+Decides which deletes are no longer needed, from the snapshot that the commit is staged on: other writers may have added
+data files and deletes since the plan. A delete is never removed by its age alone: Java's commits lose deletes that way
+(apache/iceberg issue 10312).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nightkeep.model import UnitKey
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a commit does to the live files of its parent: `removed` as they are live in it, each once."""
+    """What a commit does to the live files of its parent. `removed` has each file once, as it is live in the parent."""
 
     removed: tuple[ContentFile, ...]
     added: tuple[NewFile, ...]
@@ -35,7 +35,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Edits:
-    """The edits of one commit together, and the units they are of."""
+    """All edits of one commit, and the keys of their units."""
 
     every: tuple[IcebergEdit, ...]
     keys: tuple[UnitKey, ...]
@@ -64,7 +64,7 @@ class Edits:
 
     @cached_property
     def planned_sequence(self) -> int:
-        """What is settled is so for equality deletes up to this."""
+        """The edits considered equality deletes up to this sequence number."""
         return min(edit.planned_sequence for edit in self.every)
 
     @property
@@ -73,7 +73,7 @@ class Edits:
 
 
 def live_files(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
-    """Every live file once: global equality deletes are in many units."""
+    """Every live file once. A global equality delete is listed in many units."""
     yield from {file.identity: file for file in (*_listed(snapshot), *snapshot.stray)}.values()
 
 
@@ -85,7 +85,7 @@ def _listed(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
 
 
 def change_of(parent: IcebergSnapshot, edits: Edits) -> FileChange:
-    """Raises CorruptMetadata where a data file that was rewritten is not live in `parent` any more."""
+    """The change of `parent`'s files. Raises CorruptMetadata if a rewritten data file is no longer live in it."""
     units = [parent.by_key[key] for key in edits.keys if key in parent.by_key]
     data = {file.path: file for unit in units for file in unit.files}
     lost = sorted(edits.removed_data - data.keys())
@@ -98,10 +98,10 @@ def change_of(parent: IcebergSnapshot, edits: Edits) -> FileChange:
 
 
 def retired_positional(unit: IcebergUnit, edits: Edits) -> Iterator[ContentFile]:
-    """Position deletes and vectors of a touched unit that are replaced, or hold for no data file any more."""
+    """Position deletes and vectors of a changed unit that the commit replaces, or that apply to no data file."""
     kept = tuple(file for file in unit.files if file.path not in edits.removed_data)
     holding = positional_of(replace(unit, files=kept))
-    # Many data files have one and the same set.
+    # Many data files share one set: check each set once.
     distinct = {(held, edits.folded.get(path, _NONE)) for path, held in holding.items()}
     waiting: set[Identity] = set()
     for held, folded in distinct:
@@ -112,7 +112,10 @@ def retired_positional(unit: IcebergUnit, edits: Edits) -> Iterator[ContentFile]
 
 
 def _retired_equality(parent: IcebergSnapshot, units: Sequence[IcebergUnit], edits: Edits) -> Iterator[ContentFile]:
-    """Equality deletes with no older data file in their scope whose rows may still be hidden by them alone."""
+    """Equality deletes that are no longer needed.
+
+    No older data file in their scope may still have a row that only they delete.
+    """
     everywhere: _Undecided | None = None
     seen: set[Identity] = set()
     for unit in units:
@@ -132,21 +135,21 @@ def _retired_equality(parent: IcebergSnapshot, units: Sequence[IcebergUnit], edi
 
 @dataclass(frozen=True, slots=True)
 class _Undecided:
-    """The least data sequence numbers in a scope: of all files, and of those that are not settled. None: no file."""
+    """The lowest data sequence numbers in a scope: of all data files, and of those not settled. None: no file."""
 
     of_any: int | None
     of_unsettled: int | None
 
     def nothing_older(self, sequence_number: int, planned_sequence: int) -> bool:
-        """Equality deletes hold for data with a sequence number strictly below theirs."""
-        # What is settled was looked at with the deletes of the planned snapshot.
+        """Whether no data file left to check has a sequence number below that of the equality delete."""
+        # Files are settled only for the deletes of the planned snapshot; for newer deletes every file counts.
         least = self.of_unsettled if sequence_number <= planned_sequence else self.of_any
         return least is None or least >= sequence_number
 
 
 def _undecided(units: Iterable[IcebergUnit], edits: Edits, added: Iterable[NewFile]) -> _Undecided:
     kept = [file for unit in units for file in unit.files if file.path not in edits.removed_data]
-    # Files that are added with the number of the commit are newer than every delete.
+    # Files that inherit the commit's sequence number are newer than every delete.
     new = [
         each.sequence_number for each in added if each.content is FileContent.DATA and each.sequence_number is not None
     ]

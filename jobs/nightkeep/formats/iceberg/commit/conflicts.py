@@ -1,7 +1,7 @@
-"""What others committed since a plan was made -> the units that it costs us.
+"""Planned snapshot and newest snapshot -> the units in conflict, each with its reason.
 
-Weaker than the engines' own rules, as far as rows stay the same: appends and equality deletes never cost a unit,
-whenever they came. Equality deletes that are newer than a plan keep holding for its files, new or old.
+These rules allow more than the engines' own, but never change rows: appends and equality deletes are no conflict.
+An equality delete that is newer than the plan still applies to the old files and to the new ones.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def edits_of(rewrites: Sequence[Rewrite[IcebergEdit]]) -> Edits:
 def conflicts(
     storage: Storage, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
-    """Units whose data files are gone or have other positional deletes; all of them where the table changed.
+    """Units whose data files are gone or have other positional deletes; all units if the table itself changed.
 
-    `planned` has the schema that the rewrites were staged with.
+    `planned` has the schema that the rewrites used.
     """
     keys = tuple(dict.fromkeys(rewrite.key for rewrite in rewrites))
     changed = _changed(planned, head) or _upgraded(storage, head, edits_of(rewrites).added)
@@ -56,9 +56,9 @@ def _changed(planned: IcebergSnapshot, head: IcebergSnapshot) -> str | None:
 
 
 def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile]) -> str | None:
-    """What was written before the table got row lineage and vectors does not fit any more.
+    """The reason why the added files do not fit a table that was upgraded to format version 3 meanwhile, else None.
 
-    Table metadata is that of today, whatever snapshot it is asked for: the files themselves tell.
+    Table metadata always gives the current format version, so the added files themselves are examined.
     """
     if not head.schema.has_row_lineage or not added:
         return None
@@ -91,14 +91,14 @@ def _inputs_lost(before: IcebergUnit, after: IcebergUnit | None, edits: Edits) -
     gone = sorted(inputs - live)
     if gone or after is None:
         return f"{', '.join(gone) or 'the partition'} is gone"
-    # Of files that only were looked at nothing depends once they are gone: what came of their rows is not settled.
+    # A settled file that is gone is no conflict: nothing depends on it, and its rows elsewhere are not settled.
     held = [positional_of(side) for side in (before, after)]
     looked_at = inputs | (edits.settled & live)
     marked = sorted(path for path in looked_at if held[0].get(path) != held[1].get(path))
     if marked:
         return f"other position deletes for {', '.join(marked)}"
-    known = {delete.identity for delete in before.positional}
-    retired = [{each.identity for each in retired_positional(side, edits)} & known for side in (before, after)]
-    # The proof was made with these deletes gone, or with them in place.
+    planned = {delete.identity for delete in before.positional}
+    retired = [{delete.identity for delete in retired_positional(side, edits)} & planned for side in (before, after)]
+    # The gate proved the rows with one set of deletes removed: the commit must remove the same set.
     differing = sorted(path for path, _ in retired[0] ^ retired[1])
     return f"position deletes in {', '.join(differing)} hold for other files" if differing else None

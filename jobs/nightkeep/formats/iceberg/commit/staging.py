@@ -1,7 +1,7 @@
-"""A change of the live files -> manifests: those without a file that goes are kept as they are, the rest written anew.
+"""Change of the live files -> manifests. A manifest that lists no removed file is kept; others are written again.
 
-Spec, "Manifests" and "Sequence Number Inheritance". What stays in a manifest that is written anew is an EXISTING
-entry with its own numbers written out; what goes is a DELETED one, for this snapshot alone to tell.
+Spec, "Manifests" and "Sequence Number Inheritance". In a manifest that is written again, a file that stays is an
+EXISTING entry with explicit sequence numbers. A removed file is a DELETED entry, which the next snapshot drops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENTRY_BYTES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StagedSnapshot:
-    """The snapshot that is being staged: on top of what, by whom, with which numbers."""
+    """The snapshot that is being staged: its parent, its run, its id and sequence number."""
 
     storage: Storage
     parent: IcebergSnapshot
@@ -47,7 +47,7 @@ class StagedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """A staged snapshot's manifests in their order, and how many of them were written, kept and given up."""
+    """A staged snapshot's manifests in their order, those newly written, and counts for the summary."""
 
     every: tuple[Manifest, ...]
     written: tuple[Manifest, ...]
@@ -66,12 +66,12 @@ class Manifests:
 
 
 def next_manifests(place: StagedSnapshot, change: FileChange, *, merges: bool) -> Manifests:
-    """Write what is needed: the parent's manifests without what goes, and new ones for what comes.
+    """Write the parent's manifests without the removed files, and new manifests for the added files.
 
-    Raises CorruptMetadata where a file that goes is in no manifest.
+    Raises CorruptMetadata if a removed file is in no manifest.
     """
     parent = place.parent
-    # Java drops them too: what older snapshots deleted is theirs to tell.
+    # Drop manifests that list only files deleted by older snapshots, as Java does.
     listed = [manifest for manifest in parent.manifests if manifest.live_files]
     merged = {manifest.path for manifest in to_merge(listed, parent.schema)} if merges else set()
     work = _Work(place, gone={file.identity: file for file in change.removed})
@@ -91,7 +91,7 @@ def next_manifests(place: StagedSnapshot, change: FileChange, *, merges: bool) -
 
 @dataclass
 class _Work:
-    """`gone` are files that are still to be found in a manifest; `pools` the entries of manifests to be merged."""
+    """`gone` are removed files not yet seen in a manifest; `pools` are entries of manifests to be merged."""
 
     place: StagedSnapshot
     gone: dict[Identity, ContentFile]
@@ -102,7 +102,7 @@ class _Work:
     numbers: Iterator[int] = field(default_factory=count)
 
     def rewrite(self, manifest: Manifest, *, pooled: bool) -> list[Manifest]:
-        """The manifest as it is where nothing of it goes, or a new one; none yet for what is merged with others."""
+        """The same manifest if none of its files is removed, else a new one; empty if `pooled` for a later merge."""
         place = self.place
         manifest_entries = read_manifest(place.storage, manifest, place.parent.schema)
         live = [entry for entry in manifest_entries if entry.status is not Status.DELETED]
@@ -134,12 +134,12 @@ class _Work:
         return [manifest for group, entries in self.pools.items() for manifest in self._write_all(group, entries)]
 
     def _write_all(self, group: Group, entries: Iterable[Entry | NewFile]) -> list[Manifest]:
-        """As many manifests as keep to the target, by what an entry of this table takes."""
+        """Write as many manifests as the target size needs, by the average bytes per entry of this table."""
         ordered, parent = clustered(entries), self.place.parent
         alike = [each for each in parent.manifests if each.content is group[0] and each.live_files]
         listed = sum(each.live_files + each.deleted_files for each in alike)
-        each_bytes = sum(each.bytes for each in alike) / listed if listed else _ENTRY_BYTES
-        size = max(1, int(target_bytes(parent.schema.properties) / each_bytes))
+        entry_bytes = sum(each.bytes for each in alike) / listed if listed else _ENTRY_BYTES
+        size = max(1, int(target_bytes(parent.schema.properties) / entry_bytes))
         return [self._write(group, ordered[start : start + size]) for start in range(0, len(ordered), size)]
 
     def _write(self, group: Group, entries: Sequence[Entry | NewFile]) -> Manifest:
@@ -164,7 +164,7 @@ def _may_hold(manifest: Manifest, files: Iterable[ContentFile]) -> bool:
 
 
 def _may_hold_file(manifest: Manifest, file: ContentFile) -> bool:
-    """By what the manifest list says: kind, spec and sequence numbers."""
+    """Whether the manifest may list the file, by content, spec and sequence numbers in the manifest list."""
     alike = manifest.content is _kind(file.content) and manifest.spec_id == file.spec_id
     after = manifest.sequence_number >= file.file_sequence_number
     return alike and after and manifest.min_sequence_number <= file.sequence_number

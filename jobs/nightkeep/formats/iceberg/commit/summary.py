@@ -1,4 +1,4 @@
-"""What a commit adds and removes -> the summary of its snapshot, in the words of Java's SnapshotSummary.
+"""Files that a commit adds and removes -> the summary of its snapshot, with the keys of Java's SnapshotSummary.
 
 Spec, "Optional Snapshot Summary Fields". All values are strings, and changes that are zero are left out.
 """
@@ -17,8 +17,8 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.model import Intent, Operation
 
 OPERATIONS: Final[Mapping[Operation, str]] = {
-    # Not `replace`: Java's compaction looks for deletes that it has not seen in `delete` and `overwrite` alone
-    # (MergingSnapshotProducer.VALIDATE_ADDED_DELETE_FILES_OPERATIONS), and would bring deleted rows back.
+    # Not `replace`: Java's compaction checks only `delete` and `overwrite` snapshots for new deletes
+    # (MergingSnapshotProducer.VALIDATE_ADDED_DELETE_FILES_OPERATIONS). It would bring deleted rows back.
     Operation.PERSIST_DELETES: "delete",
     Operation.OPTIMIZE: "replace",
 }
@@ -36,7 +36,7 @@ _REMOVED: Final = {"data-files": "deleted-data-files", "records": "deleted-recor
 
 
 def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
-    """Files, rows and bytes by the ends of summary keys, for the one direction or for what is live."""
+    """Files, rows and bytes by the suffix of summary keys: for added, removed or live files."""
     counted: Counter[str] = Counter()
     for file in map(_measured, files):
         counted["files-size"] += file.bytes
@@ -51,7 +51,7 @@ def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What Java counts of a file; of a vector its own bytes, as others share its Puffin file (ScanTaskUtil)."""
+    """What Java counts of a file. A vector's `bytes` are its own, as vectors share a Puffin file (ScanTaskUtil)."""
 
     content: FileContent
     is_vector: bool
@@ -70,7 +70,7 @@ def _measured(file: ContentFile | NewFile) -> _Measured:
 
 
 def change_summary(added: Iterable[NewFile], removed: Iterable[ContentFile]) -> Mapping[str, str]:
-    """The keys that tell what changed, and in how many partitions."""
+    """The summary keys for added and removed files, rows and bytes, and the number of changed partitions."""
     added, removed = tuple(added), tuple(removed)
     places: list[tuple[int, Any]] = [(file.spec_id, file.raw["partition"]) for file in added]
     places += [(file.spec_id, file.partition) for file in removed]
@@ -89,9 +89,9 @@ def totals(live: Iterable[ContentFile | NewFile]) -> Mapping[str, str]:
 def new_totals(
     before: Mapping[str, str], change: Mapping[str, str], live: Iterable[ContentFile | NewFile]
 ) -> Mapping[str, str]:
-    """The parent's totals with the change, as every engine counts on; those of `live` where it tells none.
+    """The parent's totals plus the change, as every engine computes them.
 
-    A total that would be negative was wrong before, and is counted anew.
+    A total that the parent lacks, or that would become negative, is counted from `live`.
     """
     counted = totals(live)
     summary: dict[str, str] = {}
@@ -103,7 +103,7 @@ def new_totals(
 
 
 def own_keys(intent: Intent, user: str) -> Mapping[str, str]:
-    """Who committed, and what it was asked for."""
+    """Our own summary keys: the commit user, and the operation with its settings."""
     keys = {"engine-name": "nightkeep", "engine-version": __version__, RUN_PROPERTY: user}
     if intent.operation in OPERATIONS:
         keys[OPERATION_PROPERTY] = str(intent.operation)
