@@ -1,7 +1,7 @@
 """Data file bytes -> Arrow columns of the table's current schema, resolved by field id.
 
-Positions are physical row ordinals of the file. Every table handed out for one schema and the same names has the same
-Arrow schema, whatever the file was written as. Delete files with rows of keys are read by `keys`, too.
+Positions are row ordinals in the file. For one schema and the same names the Arrow schema is always the same, whatever
+schema the file was written with. `keys` also reads equality delete files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LINEAGE: Final[Mapping[str, NestedField]] = {
 
 
 def every_column(schema: IcebergSchema) -> tuple[str, ...]:
-    """The names of the current columns in their order, then of what row lineage keeps of a row."""
+    """The names of the current columns in their order, then of the row lineage columns if the table has them."""
     names = tuple(field.name for field in schema.current.fields)
     return (*names, *LINEAGE) if schema.has_row_lineage else names
 
@@ -48,9 +48,10 @@ _Held = tuple[tuple[int, ...], range, pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column to read: `field` as `name`, from the file's field that these places lead to; None: it has none.
+    """A column to read: the table's `field`, returned as `name`.
 
-    More than one place leads through structs. `leaves` are the Parquet columns that hold it.
+    `places` is the path to it in the file, as indexes at the top and within structs; None if the file does not have
+    it. `leaves` are the indexes of its Parquet columns.
     """
 
     name: str
@@ -65,10 +66,10 @@ class _Column:
 
 
 class IcebergFileReader:
-    """One open Parquet data or delete file; columns are asked for by their current names, all of them by default.
+    """One open Parquet data or delete file. Callers name columns by their current names; the default is all columns.
 
-    Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
-    RefusedTable for a file without field ids in a table without a name mapping. `rows` is the footer's count.
+    Raises CorruptMetadata naming file and column for data that contradicts the schema, MissingFile, and RefusedTable
+    for a file without field ids in a table without a name mapping. `rows` is the footer's row count.
     """
 
     def __init__(self, storage: Storage, schema: IcebergSchema, file: ContentFile) -> None:
@@ -86,15 +87,16 @@ class IcebergFileReader:
         return self._whole(names, self.batches(names))
 
     def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
-        """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
+        """As `read`, at most `batch_rows` rows at a time; only these rows are in memory."""
         for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
             yield piece
 
     def keys(self, field_ids: Sequence[int], *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
-        """Columns by field id, called by its digits, of all rows in file order; no other column is read.
+        """Key columns of all rows in file order. Each is named by the digits of its field id; no others are read.
 
-        Of dropped columns and nested fields too (null where a struct above is), as their newest type. What a data
-        file has not is read as of any column; an equality delete file must hold its own.
+        Dropped columns and nested fields are allowed. A value has the newest type of its field, and is null where a
+        struct above it is null. A column missing in a data file is filled as in `read`; an equality delete file must
+        have all of its key columns.
         """
         columns = [self._located(str(number), self._schema.field(number)) for number in field_ids]
         for column in columns:
@@ -104,11 +106,11 @@ class IcebergFileReader:
             yield piece
 
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
-        """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
+        """The rows at `positions`, in file order, in several tables; row groups without a position are not read."""
         yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
-        """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
+        """A uniform random sample of `rows` rows, or all rows if the file has fewer."""
         return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
@@ -118,7 +120,7 @@ class IcebergFileReader:
     def _pieces(
         self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Position of the first row, and the columns, in file order."""
+        """Yield tables in file order, each with the position of its first row."""
         tops = sorted({column.places[0] for column in columns if column.places is not None})
         leaves = sorted({leaf for column in columns for leaf in column.leaves})
         for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
@@ -128,7 +130,7 @@ class IcebergFileReader:
             yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
 
     def _array(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
-        """Of rows at these positions; `tops` are the file's own columns by place."""
+        """The column's values at these positions; `tops` are the file's top-level columns by index."""
         if column.tracked:
             return self._lineage(column, tops, ordinals)
         if column.places is None:
@@ -145,7 +147,7 @@ class IcebergFileReader:
             raise CorruptMetadata(subject, f"values of {column.field.field_type}", reason_of(failure)) from failure
 
     def _lineage(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
-        """What the file keeps, else what its rows inherit; null in a file without ids (spec, "Row Lineage")."""
+        """Row lineage values: the stored ones, else inherited; null in a file without ids (spec, "Row Lineage")."""
         first = self._file.first_row_id
         if first is None:
             return pa.nulls(len(ordinals), pa.int64())
@@ -158,7 +160,7 @@ class IcebergFileReader:
         return pc.coalesce(stored, pa.array(inherited)) if stored.null_count else stored
 
     def _filled(self, field: NestedField, rows: int) -> Array:
-        """Of a field that the file has not: by its partition, else its initial default, else null."""
+        """Values of a field missing in the file: its identity partition value, else its initial default, else null."""
         value = self._constants.get(field.field_id, field.initial_default)
         return constant(value, arrow_type(field.field_type), rows)
 
@@ -173,7 +175,7 @@ class IcebergFileReader:
         return self._located(name, self._by_name[name])
 
     def _located(self, name: str, field: NestedField) -> _Column:
-        """The column with where the file has it: at the top, or within structs."""
+        """The column with its path in the file: at the top, or within structs."""
         held = self._columns_held.get(field.field_id)
         return _Column(name, field, *(held or (None, range(0), pa.null())))
 
@@ -189,7 +191,7 @@ def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
 
 
 def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:
-    """Values of columns by which the file's spec partitions as they are, by field id."""
+    """Values of the columns that the file's spec partitions by identity, by field id."""
     fields = schema.spec(file.spec_id).fields
     if len(fields) != len(file.partition):
         raise CorruptMetadata(file.path, f"{len(fields)} partition values", str(len(file.partition)))
@@ -198,7 +200,7 @@ def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:
 
 
 def _below_structs(fields: Sequence[ArrowField], above: tuple[int, ...], leaf: int) -> Iterator[tuple[int, _Held]]:
-    """Fields that have an id, at the top or below structs, of which the first leaf is `leaf`."""
+    """Fields that have an id, at the top or within structs, by id; `leaf` is the index of their first leaf column."""
     starts = leaf_bounds(fields, leaf)
     for number, place in places(fields).items():
         yield number, ((*above, place), range(starts[place], starts[place + 1]), fields[place].type)
@@ -208,7 +210,7 @@ def _below_structs(fields: Sequence[ArrowField], above: tuple[int, ...], leaf: i
 
 
 def _below(array: Array, held: pa.DataType, places: Sequence[int]) -> Array:
-    """The field that these places of the file's own struct lead to; of the structs, some fields may not be read."""
+    """The field at the path `places`. The array may have fewer struct fields than `held`: not all were read."""
     for place in places:
         name = held.field(place).name
         struct = cast(pa.StructArray, array)

@@ -1,4 +1,4 @@
-"""Arrow values of a data file -> the table's types: nested fields found by id, types promoted, nothing narrowed.
+"""Arrow values of a data file -> the table's types. Nested fields are matched by id; types are widened, not narrowed.
 
 Spec, "Schema Evolution" and "Column Projection". Pure.
 """
@@ -24,10 +24,10 @@ Fill = Callable[[NestedField, int], Array]
 
 
 def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) -> Array:
-    """The values as the Arrow type of `wanted`; `held` is their own type, its fields with the ids they go by.
+    """The values as the Arrow type of `wanted`. `held` is the file's type of the values, with field ids.
 
-    Nulls stay where they are. Raises ValueError naming both types for values of a type that is not promoted to the
-    wanted one, and ArrowInvalid, which is a ValueError too, for a value that does not fit.
+    Nulls stay nulls. Raises ValueError naming both types if `held` cannot be promoted to `wanted`, and ArrowInvalid (a
+    ValueError) for a value that does not fit.
     """
     if isinstance(array, pa.ExtensionArray):
         storage: Array = array.storage
@@ -44,7 +44,7 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
 
 
 def places(fields: Iterable[ArrowField]) -> dict[int, int]:
-    """Where the field of each id is. Raises ValueError for two of one id."""
+    """The index of each field by field id. Raises ValueError if two fields have the same id."""
     by_id: dict[int, int] = {}
     for place, field in enumerate(fields):
         number = field_id(field)
@@ -54,7 +54,7 @@ def places(fields: Iterable[ArrowField]) -> dict[int, int]:
 
 
 def constant(value: object, kind: pa.DataType, rows: int) -> Array:
-    """`rows` times a value as metadata has it: dates and times as numbers, uuid and fixed as bytes; None is null."""
+    """An array of `rows` times `value`, in metadata's form: dates and times as numbers, uuid and fixed as bytes."""
     if isinstance(value, UUID):
         value = value.bytes
     stored: Any = kind
@@ -65,7 +65,7 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
 
 
 def rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
-    """The same lists or maps of other values; a slice stays one."""
+    """The same lists or maps with other values. A slice stays a slice."""
     validity, offsets = array.buffers()[:2]
     result = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
     return cast(Array, result)
@@ -130,9 +130,9 @@ def _from_int96(array: Array, wanted: Any) -> Array:
 
 
 def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast keeps every value that it lets through; Arrow's casts refuse what does not fit."""
+    """Whether a cast from `held` to `wanted` never changes a value: Arrow refuses values that do not fit."""
     if pa.types.is_integer(held):
-        # Migrated files have bytes and shorts in 32 bits; unsigned ones of 32 fit into a long.
+        # Migrated files may have 8-bit and 16-bit integers; an unsigned 32-bit integer fits into a long.
         return bool(pa.types.is_integer(wanted) and held.bit_width <= wanted.bit_width)
     if pa.types.is_decimal(held) and pa.types.is_decimal(wanted):
         return bool(wanted.scale == held.scale and wanted.precision >= held.precision)
@@ -146,15 +146,15 @@ def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    """Large and view types as well: files of pyiceberg and Polars tell Arrow to read them so."""
+    """Whether values are bytes. Includes large and view types, as files of pyiceberg and Polars request them."""
     tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
     return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
 
 
 def stored(array: Array, kind: pa.DataType, name: str) -> Array:
-    """Values of the table's type as `kind`, which files have: the same by place, with field ids and nullability.
+    """Values of the table's type as `kind`, the file's type: the same fields in order, with ids and nullability.
 
-    Raises ValueError for a null, called by its column's full `name`, that the type does not allow.
+    Raises ValueError naming the column, by its full `name`, for a null that the type does not allow.
     """
     if isinstance(kind, pa.StructType) and isinstance(array, pa.StructArray):
         return _stored_struct(array, kind, name)

@@ -1,9 +1,9 @@
 """Chunks of one new file -> the metrics of its data_file, computed from the data itself.
 
-As ParquetMetrics.java has them: leaves below lists and maps have a size and nothing else. Three differences, all on the
-safe side. Bounds of zero are -0.0 below and 0.0 above, as engines differ in whether the two are equal. With NaN there
-is no upper bound, and of nothing but NaN no count: for Spark NaN is the greatest, and by Java's metrics it would not
-find it among what is above a value. Floats below a struct that is null are counted as null; Java does not count them.
+As in ParquetMetrics.java: leaves within lists and maps have only a size. The differences never make a reader skip rows:
+a zero bound is -0.0 as lower and 0.0 as upper bound, as engines differ in whether the two are equal. A column with NaN
+has no upper bound, and one of only NaN no NaN count: Spark orders NaN above all values, and with Java's metrics its
+filters would skip those rows. Floats in a null struct count as nulls; Java does not count them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FULL = StatsMode(Detail.FULL)
 
 
 class IcebergFileStats:
-    """What a data_file says of one file's rows; every chunk is added once, by the columns' names."""
+    """Collects the metrics of one file's rows. Add every chunk once; columns are found by name."""
 
     def __init__(self, fields: tuple[NestedField, ...], modes: StatsModes) -> None:
         self._modes = modes
@@ -41,13 +41,13 @@ class IcebergFileStats:
         self.rows = 0
 
     def add(self, chunk: pa.Table) -> None:
-        """Raises KeyError where a column with statistics is not in the chunk."""
+        """Add a chunk of rows. Raises KeyError if it lacks a column with statistics."""
         for seen in self._seen:
             seen.add(_values(chunk, seen.leaf.path))
         self.rows += chunk.num_rows
 
     def metrics(self) -> dict[str, object]:
-        """Counts and bounds by field id, under the spec's names of the maps."""
+        """The maps of counts and bounds by field id, keyed by the maps' names in the spec."""
         metrics: dict[str, dict[int, Any]] = {
             "value_counts": {seen.number: self.rows for seen in self._seen},
             "null_value_counts": {seen.number: seen.nulls for seen in self._seen},
@@ -65,7 +65,7 @@ class IcebergFileStats:
 
 
 def footer_facts(footer: pq.FileMetaData, stored: pa.Schema, modes: StatsModes) -> dict[str, object]:
-    """What only the written file tells: sizes of columns by field id, and where its row groups start."""
+    """Facts that only the footer has: column sizes in bytes by field id, and the offsets of row groups."""
     columns = list(_columns(stored))
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
     sizes = {
@@ -78,14 +78,14 @@ def footer_facts(footer: pq.FileMetaData, stored: pa.Schema, modes: StatsModes) 
 
 
 def _start(column: pq.ColumnChunkMetaData) -> int:
-    """Of a row group, by its first column (ColumnChunkMetaData.getStartingPos)."""
+    """Offset of a row group, by its first column (ColumnChunkMetaData.getStartingPos)."""
     dictionary, data = column.dictionary_page_offset, column.data_page_offset
     return data if dictionary is None or not 0 < dictionary < data else dictionary
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A column so far: nulls, NaN, and the bounds of all else."""
+    """The statistics of a column so far: count of nulls, count of NaN, bounds of all other values."""
 
     leaf: IcebergLeaf
     nulls: int = 0
@@ -112,13 +112,14 @@ class _Seen:
         return column.filter(pc.invert(flags)) if count else column
 
     def bounds(self, mode: StatsMode) -> tuple[bytes | None, bytes | None]:
-        """Lower and upper, as the spec serialises single values (Appendix D)."""
+        """Lower and upper bound as the spec serialises single values (Appendix D)."""
         kind = self.leaf.field.field_type
-        # Java orders uuids as signed numbers, Parquet and the spec do not: by bounds it would miss rows and deletes.
+        # No bounds for uuids: Java compares them as signed numbers, Parquet and the spec do not. With bounds, Java
+        # would skip rows and deletes.
         if mode.detail is Detail.COUNTS or isinstance(kind, UUIDType):
             return None, None
         top = None if self.nans else self.high
-        # Nothing but texts and binary values is cut: a fixed one is as long as its type says.
+        # Only strings and binary values are truncated: a fixed value has the length of its type.
         length = mode.length if isinstance(kind, StringType | BinaryType) else None
         low = self.low if self.low is None or length is None else cut(self.low, length)
         high = top if top is None or length is None else raised(top, length)
@@ -126,7 +127,7 @@ class _Seen:
 
 
 def _farther(so_far: Bound, bound: Bound, choose: Callable[..., Any]) -> Bound:
-    """Of the bound so far and the next: the one that `choose` (pc.min or pc.max) takes."""
+    """The lesser or the greater of two bounds, as `choose` is pc.min or pc.max."""
     if so_far is None or bound is None:
         return bound if so_far is None else so_far
     return choose(pa.array([so_far, bound], so_far.type))  # type: ignore[no-any-return]
@@ -135,13 +136,13 @@ def _farther(so_far: Bound, bound: Bound, choose: Callable[..., Any]) -> Bound:
 def _serialised(kind: IcebergType, bound: Scalar | None) -> bytes | None:
     if bound is None or not bound.is_valid:
         return None
-    # Days, microseconds, nanoseconds: what Python has no type for.
+    # As the stored number of days, microseconds or nanoseconds: Python has no type for nanoseconds.
     value = bound.value if pa.types.is_temporal(bound.type) else bound.as_py()  # type: ignore[attr-defined]
     return to_bytes(kind, value)
 
 
 def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
-    """A leaf's values; null where a struct above it is."""
+    """A leaf's values, null where a struct above it is null."""
     column: ChunkedArray = chunk.column(path[0])
     for name in path[1:]:
         place = column.type.get_field_index(name)

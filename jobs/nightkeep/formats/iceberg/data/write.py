@@ -1,4 +1,4 @@
-"""Rows in the order they shall have -> Parquet data files of one partition, with the metrics readers will trust."""
+"""Rows in their final order -> Parquet data files of one partition, with the metrics that readers prune by."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNSORTED: Final = 0
 
 
 class Lineage(Enum):
-    """Whether rows had ids before they were written: those are carried on; new rows get theirs from the commit."""
+    """Whether rows already have row ids, which are written with them. New rows get theirs from the commit."""
 
     CARRIED = "carried"
     NEW = "new"
@@ -45,7 +45,7 @@ class Lineage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenIcebergFile:
-    """A new data file: its name in storage, its rows and its size, and what a commit adds."""
+    """A new data file: its name in storage, its rows and bytes, and the `file` that a commit adds."""
 
     name: str
     rows: int
@@ -54,11 +54,11 @@ class WrittenIcebergFile:
 
 
 class IcebergFileWriter:
-    """Writes files of one partition: `values` of spec `spec_id` as manifests have them.
+    """Writes files of one partition: the partition `values` of spec `spec_id`, in the form of manifests.
 
-    `columns` is what chunks must hold, by current names and, where the table has row lineage and rows are not new,
-    what it keeps of a row, inherited values filled in; what else a chunk holds is left out. Files get the data sequence
-    number `sequence_number`, None: the commit's. Codec, sizes and metrics are as the table's properties say.
+    `columns` names what chunks must have: the current columns and, for rows that are not new in a table with row
+    lineage, the lineage columns with inherited values filled in. Other columns of a chunk are dropped. Files get the
+    data sequence number `sequence_number`, or the commit's if None. Table properties set codec, sizes and metrics.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class IcebergFileWriter:
         self._fields = _fields(schema, lineage)
         self._stored = pa.schema([parquet_field(column) for column in self._fields])
         self._modes, self._settings = StatsModes(schema), _settings(schema)
-        # Java's writer, too, says what schema a file was written with.
+        # Java's writer also stores the schema under this key.
         self._told = {"iceberg.schema": schema.current.model_dump_json()}
         self._group_bytes = _number(schema, "write.parquet.row-group-size-bytes", 128 << 20)
         self._row_bytes: float | None = None
@@ -80,10 +80,10 @@ class IcebergFileWriter:
     def write(
         self, chunks: Iterable[pa.Table], *, target_bytes: int | None = None, rows_per_file: int | None = None
     ) -> list[WrittenIcebergFile]:
-        """Write all rows in their order; no rows, no file. One of the limits is given.
+        """Write all rows in their order; no file for no rows. Pass exactly one of the limits.
 
-        Each file has `rows_per_file` rows but for the last, or about `target_bytes` bytes. Holds one row group.
-        Raises CorruptMetadata for a null where the schema allows none.
+        Each file but the last has `rows_per_file` rows, or about `target_bytes` bytes. One row group is in memory at a
+        time. Raises CorruptMetadata for a null in a required column.
         """
         limit, source = FileLimit(target_bytes, rows_per_file, self._group_bytes), ChunkSource(chunks)
         files: list[WrittenIcebergFile] = []
@@ -139,7 +139,7 @@ class IcebergFileWriter:
         return source.take(rows)
 
     def _as_stored(self, chunk: pa.Table) -> pa.Table:
-        """The chunk by the types that files have."""
+        """The chunk with the types of data files."""
         columns = [_as_stored(chunk, place) for place in self._stored]
         return pa.Table.from_arrays(columns, schema=self._stored)
 
@@ -156,10 +156,10 @@ def _as_stored(chunk: pa.Table, place: Any) -> Any:
 
 
 def _fields(schema: IcebergSchema, lineage: Lineage) -> tuple[NestedField, ...]:
-    """Columns that files hold. Those of type unknown, all of them null, are not written (spec, "Primitive Types")."""
-    known = tuple(column for column in schema.current.fields if not isinstance(column.field_type, UnknownType))
+    """The columns of data files. Columns of type unknown are always null and not written (spec, "Primitive Types")."""
+    columns = tuple(column for column in schema.current.fields if not isinstance(column.field_type, UnknownType))
     carried = schema.has_row_lineage and lineage is Lineage.CARRIED
-    return (*known, *LINEAGE.values()) if carried else known
+    return (*columns, *LINEAGE.values()) if carried else columns
 
 
 def _settings(schema: IcebergSchema) -> Mapping[str, Any]:
@@ -178,12 +178,15 @@ def _settings(schema: IcebergSchema) -> Mapping[str, Any]:
 
 
 def _bloom_filters(schema: IcebergSchema, fields: Sequence[NestedField], rows: int) -> dict[str, Any] | None:
-    """Of the columns that the table's properties name; `rows` is about how many values differ, unless they tell."""
+    """Bloom filter settings of the columns that the table's properties name.
+
+    `rows` is the estimate of distinct values, unless a property sets it.
+    """
     filters: dict[str, Any] = {}
     for leaf in (leaf for column in fields for leaf in leaves_of(column)):
         name = ".".join(leaf.path)
         enabled = schema.properties.get(f"{_BLOOM}enabled.column.{name}", "").lower() == "true"
-        # As in Java, lists, maps and booleans have none.
+        # Lists, maps and booleans have no filter, as in Java.
         if enabled and leaf.ordered and not isinstance(leaf.field.field_type, BooleanType):
             ndv = _number(schema, f"{_BLOOM}ndv.column.{name}", rows)
             filters[name] = {"ndv": ndv, "fpp": _number(schema, f"{_BLOOM}fpp.column.{name}", 0.01)}
@@ -191,7 +194,7 @@ def _bloom_filters(schema: IcebergSchema, fields: Sequence[NestedField], rows: i
 
 
 def _number(schema: IcebergSchema, key: str, default: N) -> N:
-    """A property of the default's type. Raises CorruptMetadata."""
+    """A table property as a number of the type of `default`. Raises CorruptMetadata if it is no such number."""
     text = schema.properties.get(key)
     try:
         return default if text is None else type(default)(text)
