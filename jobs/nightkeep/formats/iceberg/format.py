@@ -1,4 +1,4 @@
-"""An Iceberg table behind the protocol: a catalog's table and a store -> snapshots, rewrites, candidates, commits."""
+"""Catalog table and storage -> snapshots, rewrites, candidates, commits. Only commits change what the catalog holds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class IcebergTable:
-    """One opened table; picklable, so that tasks can read and rewrite. Only commits ask the catalog."""
+    """One opened Iceberg table. Picklable: tasks on other machines read and rewrite with it."""
 
     address: Address
     handle: TableHandle
@@ -77,9 +77,12 @@ class IcebergTable:
         }
 
     def snapshot(self, version: int | None = None, *, read_as: IcebergSnapshot | None = None) -> IcebergSnapshot:
-        """Columns may change without a new version: one that is read as another has the columns of that."""
-        found = load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
-        return found if read_as is None else _comparable(found, found.raw)
+        """The snapshot `version`, None for the newest, with the columns of `read_as` where that is given.
+
+        A table's columns may change without a new snapshot.
+        """
+        snapshot = load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
+        return snapshot if read_as is None else _comparable(snapshot, snapshot.raw)
 
     def outline(self) -> IcebergSnapshot:
         return outline(self.address, self.handle)
@@ -92,9 +95,9 @@ class IcebergTable:
         return digest_on_main(metadata, version, subject=location)
 
     def staged(self, candidate: Candidate) -> IcebergSnapshot:
-        found = load_staged(self.address, self.handle, candidate.metadata)
-        known = head(found.metadata, subject=found.metadata_location).snapshots
-        return _comparable(found, known.get(candidate.parent_version, found.raw))
+        snapshot = load_staged(self.address, self.handle, candidate.metadata)
+        snapshots = head(snapshot.metadata, subject=snapshot.metadata_location).snapshots
+        return _comparable(snapshot, snapshots.get(candidate.parent_version, snapshot.raw))
 
     @property
     def gate(self) -> Gate[IcebergSnapshot, IcebergUnit]:
@@ -132,19 +135,19 @@ class IcebergTable:
         return self.handle.visible(candidate.version)
 
     def undermined(self, candidate: Candidate) -> str | None:
-        """The catalog's own condition keeps a commit on the snapshot that it was staged on."""
+        """Always None: the catalog commits only if main still points to the snapshot that the commit was staged on."""
         return None
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
-        found = commit.committed(self.handle, run)
+        versions = commit.committed(self.handle, run)
         return tuple(
             Committed(ours.identity, parent, commit.units_of(self.storage, ours), parent=self._known(parent))
-            for ours, parent in ((self.snapshot(version), parent) for version, parent in found)
+            for ours, parent in ((self.snapshot(version), parent) for version, parent in versions)
         )
 
     def _known(self, version: int) -> VersionIdentity | None:
-        found = self.digest(version)
-        return None if found is None else VersionIdentity(version, found)
+        digest = self.digest(version)
+        return None if digest is None else VersionIdentity(version, digest)
 
     def figures(
         self, before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]
@@ -164,7 +167,7 @@ class IcebergTable:
         return commit_user(token)
 
     def go_back(self, version: int) -> str:
-        """Of iceberg-spark; names that need it are in backticks."""
+        """The rollback procedure of iceberg-spark; names are quoted by backticks where they need it."""
         catalog, _, name = self.address.location.partition("/")
         quoted = ".".join(map(quoted_part, split_name(name)))
         text = quoted.replace("\\", "\\\\").replace("'", "\\'")
@@ -186,7 +189,7 @@ class IcebergTable:
         return expire.plan_expiry(self.address.name, self.handle.whole(), request, self.storage)
 
     def forget(self, expiry: Expiry, run: Run) -> bool:
-        """One commit, which carries no mark of `run`: it adds no snapshot."""
+        """Remove the snapshots in one commit. It adds no snapshot, so nothing in it names `run`."""
         return expire.forget(self.address.name, self.handle, expiry)
 
     def discard(self, names: Sequence[str]) -> None:
@@ -195,7 +198,7 @@ class IcebergTable:
 
 
 def _comparable(snapshot: IcebergSnapshot, base: Raw) -> IcebergSnapshot:
-    """Rows without their ids where `base` is older than row lineage: they get their first ids with our commit."""
+    """The snapshot without row ids where `base` has none: our commit then assigns the first ids."""
     if not snapshot.schema.has_row_lineage or "first-row-id" in base or not base:
         return snapshot
     plain = replace(snapshot.schema, format_version=2)
