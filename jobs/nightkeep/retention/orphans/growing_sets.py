@@ -1,4 +1,4 @@
-"""Sets that begin in this process and go on in Spark where there are more names than it should hold."""
+"""Sets in this process -> sets in Spark, once there are more names than this process should hold."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nightkeep.retention.orphans.sets import SetCounts, Sets, TooManyNames
 from nightkeep.spark.engine import Engine
 
 NAMES_HERE: Final = 2_000_000
-"""More names than one process should hold."""
+"""How many names one process may hold."""
 
 
 def sets_of(engine: Engine) -> SpillingSets:
-    """Sets that begin in this process, and go on in tasks of the engine's session."""
+    """Sets that start in this process and continue in tasks of the engine's session."""
 
     def large() -> Sets:
         # Imports pyspark, which a table of few names does not need.
@@ -31,8 +31,8 @@ def sets_of(engine: Engine) -> SpillingSets:
 class SpillingSets:
     """The Sets of a table of any size. `large` makes the sets of a table with more names than `limit`.
 
-    These begin from the beginning: candidates are listed again before any live name is read again, so that what keeps
-    live files safe is the same. Roots that expired in between end the look.
+    The large sets repeat all steps in order: candidates are listed again before any live name is read again, so live
+    files stay safe. A root that expired in between ends the sweep with an error.
     """
 
     def __init__(self, large: Callable[[], Sets], *, limit: int = NAMES_HERE) -> None:
@@ -66,5 +66,5 @@ class SpillingSets:
         except TooManyNames:
             self._sets.close()
             self._sets = self._large()
-            for each in self._done:
-                each(self._sets)
+            for earlier in self._done:
+                earlier(self._sets)

@@ -1,4 +1,4 @@
-"""Reasons to touch nothing: evidence that is incomplete, clocks that disagree, more files than anyone would expect."""
+"""Counts and clocks -> a reason to remove nothing: incomplete evidence, clocks that disagree, too many files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from nightkeep.storage import spelled
 from nightkeep.storage.times import TICK_MS
 
 FEW: Final = 100
-"""So many files may go whatever their share: a small table may well be mostly leftovers."""
+"""This many files may be removed whatever their share: a small table may consist mostly of orphans."""
 CLOCK = "clock-"
-"""How names of files begin that only tell a store's time."""
+"""Prefix of the names of files that are written only to learn the store's time."""
 
 _HOUR_MS: Final = 60 * 60 * 1000
 
 
 def check_age(order: SweepOrder, territory: TableFiles) -> None:
-    """Raises UsageError where younger files would go than the format allows, unless told so."""
+    """Raises UsageError if the age is below the format's floor, unless the order allows that."""
     if order.older_than_ms < territory.floor_ms and not order.below_floor:
         raise UsageError(
             f"{territory.table.name}: files older than {_hours(order.older_than_ms)} asked for, expected at least "
@@ -33,27 +33,29 @@ def check_age(order: SweepOrder, territory: TableFiles) -> None:
 
 
 def check_evidence(counted: SetCounts, territory: TableFiles) -> None:
-    """Raises EvidenceError where what metadata names and what was listed do not fit each other."""
+    """Raises EvidenceError if metadata and the listing contradict each other."""
     name = territory.table.name
     if counted.missing or counted.resized:
         require_folders(counted, territory)
-        found = f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
-        raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", found)
+        faults = (
+            f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
+        )
+        raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", faults)
     if counted.orphans.files and not counted.live.files:
         raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")
     check_spelling(counted, name)
 
 
 def check_spelling(counted: SetCounts, table: str) -> None:
-    """Raises EvidenceError where files about to go may be live ones: a folder may be known by two names."""
+    """Raises EvidenceError if an orphan may be a live file under another name: a folder may have two names."""
     if counted.doubled:
         expected = "others than live files, in name or size"
-        found = f"{counted.doubled} that may be one file under two names: {'; '.join(counted.doubles)}"
-        raise EvidenceError(f"{table}: files that nothing needs", expected, found)
+        doubles = f"{counted.doubled} that may be one file under two names: {'; '.join(counted.doubles)}"
+        raise EvidenceError(f"{table}: files that nothing needs", expected, doubles)
 
 
 def not_proven(counted: SetCounts, mode: SweepMode) -> str | None:
-    """Why these orphans may not be deleted for good: nothing tells that the lists which do not name them are whole."""
+    """Why these orphans may not be deleted for good, or None: the lists of live files are not proven complete."""
     reasons = counted.not_evident if mode is SweepMode.DELETE else ()
     if not reasons:
         return None
@@ -65,22 +67,22 @@ _WITHOUT_EVIDENCE: Final = "they can be put aside, and brought back"
 
 
 def check_proven(counted: SetCounts, mode: SweepMode, table: str) -> None:
-    """Raises EvidenceError where what became live meanwhile gives less evidence than `mode` asks for."""
+    """Raises EvidenceError if roots that appeared meanwhile give less evidence than `mode` requires."""
     if reason := not_proven(counted, mode):
         raise EvidenceError(f"{table}: files about to be deleted", "evidence that nothing needs them", reason)
 
 
 def too_many(counted: SetCounts, order: SweepOrder) -> str | None:
-    """Why so many files may not go at once."""
-    known = counted.listed.files - counted.unknown.files
+    """Why so many files may not be removed at once, or None."""
+    recognized = counted.listed.files - counted.unknown.files
     gone = counted.orphans.files
-    if gone <= FEW or gone <= order.max_share * known:
+    if gone <= FEW or gone <= order.max_share * recognized:
         return None
-    return f"{gone} of {known} files would go, more than the share of {order.max_share:.0%} that is allowed"
+    return f"{gone} of {recognized} files would go, more than the share of {order.max_share:.0%} that is allowed"
 
 
 def store_ahead_ms(territory: TableFiles, run: Run, clock: Callable[[], int]) -> int:
-    """How far the store's clock is ahead of ours, negative where it is behind; 0 for what a tick explains.
+    """Milliseconds that the store's clock is ahead of ours, negative if it is behind, 0 within a tick of the clock.
 
     Writes a file and deletes it again.
     """
@@ -96,7 +98,7 @@ def store_ahead_ms(territory: TableFiles, run: Run, clock: Callable[[], int]) ->
 
 
 def clocks_apart(ahead_ms: int) -> str | None:
-    """Why ages cannot be told."""
+    """Why ages cannot be computed, or None: the clocks differ by more than an hour."""
     if abs(ahead_ms) <= _HOUR_MS:
         return None
     side = "ahead of" if ahead_ms > 0 else "behind"

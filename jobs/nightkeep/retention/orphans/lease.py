@@ -1,4 +1,4 @@
-"""A lease -> whether the process that holds it may still be at work. Only then is its quarantine left alone."""
+"""A lease -> whether its process may still be at work. Only then do others leave its quarantine alone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 Clock = Callable[[], int]
-"""Epoch milliseconds, now."""
+"""Returns the present time in epoch milliseconds."""
 
 LEASE_MS: Final = 20 * 60 * 1000
-"""So long after it wrote a part's list a process may be moving its files; it stops after half."""
+"""How long after writing a part's plan a process may still be moving its files. The process itself stops after half
+of that time."""
 
 
 def wall_ms() -> int:
@@ -24,7 +25,8 @@ def wall_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A process: `started` tells it from a later one with its number. `host` tells apart machines and containers."""
+    """The identity of a process. `started` differs for a later process with the same `pid`; `host` differs for each
+    machine and container."""
 
     host: str
     pid: int
@@ -37,9 +39,9 @@ def ourselves() -> Lease:
 
 
 def may_be_at_work(owner: Lease, since_ms: int, *, now_ms: int) -> bool:
-    """Whether a process that began at `since_ms` may still be moving files. We ourselves never are.
+    """Whether `owner`, which wrote its plan at `since_ms`, may still be moving files. False for this process.
 
-    One that lives on has other work by then: before the first name of any file goes, it looks at its clock.
+    After LEASE_MS it no longer does, even if it is alive: it checks its clock before each move.
     """
     if abs(now_ms - since_ms) >= LEASE_MS:
         return False
@@ -49,7 +51,7 @@ def may_be_at_work(owner: Lease, since_ms: int, *, now_ms: int) -> bool:
 
 
 def _host() -> str:
-    """Equal for processes that see each other's numbers."""
+    """Host name and PID namespace: equal for processes that see each other's PIDs."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -57,9 +59,9 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    """When the process began, in ticks since boot; empty where there is none, or only what is left of a dead one."""
+    """When the process started, in clock ticks since boot; "" if there is no such process, or only a zombie."""
     with suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-        # proc(5): the name in parentheses may hold anything; the state follows, and 19 fields later the start.
+        # proc(5): the name in parentheses may contain anything. The state follows it, and 19 fields later the start.
         fields = stat.read().rpartition(")")[2].split()
         return "" if fields[0] in "ZX" else fields[19]
     return ""

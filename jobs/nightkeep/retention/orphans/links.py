@@ -1,4 +1,4 @@
-"""Needed files that were not listed -> an error where a symbolic link is on the way: a listing follows none."""
+"""Needed files that were not listed -> an error if a symbolic link hides them. A listing follows no link."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nightkeep.storage import LocalStorage
 
 
 def require_folders(counted: SetCounts, territory: TableFiles) -> None:
-    """Raises EvidenceError naming a symbolic link where each example of a missing or resized file lies behind one.
+    """Raises EvidenceError, naming a link, if every example of a missing or resized file is behind a symbolic link.
 
-    Nothing is said where one of them does not: that one is missing, whatever the others are.
+    Returns if one example is not: that file is really missing or resized.
     """
     if not isinstance(territory.storage, LocalStorage):
         return
@@ -27,7 +27,7 @@ def require_folders(counted: SetCounts, territory: TableFiles) -> None:
 
 
 def _links(root: Path, name: str) -> Iterator[str]:
-    """Links on the path to a file, from the table's folder on."""
+    """Symbolic links on the path to a file, from the table's folder down."""
     path_to = PurePosixPath(name)
     for path in (*reversed(path_to.parents), path_to):
         if path.parts and (root / path).is_symlink():

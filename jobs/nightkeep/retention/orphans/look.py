@@ -1,6 +1,6 @@
 """A table -> its listing, then every file that a root references, read until no new root appears.
 
-In this order a file that is written meanwhile is no candidate, and one that is committed meanwhile is live.
+Because of this order, a file written meanwhile is no candidate, and a file committed meanwhile is live.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _ROUNDS: Final = 20
-"""A table that gets new versions faster than we can read their roots is not one to sweep now."""
+"""How often new roots are read. A table that gets versions faster than that is not swept."""
 
 
 class FileSurvey:
-    """The roots of a table that are read so far, and the sets that their files went into."""
+    """The roots of a table that have been read, and the sets that hold their files."""
 
     def __init__(self, table: Sweeps, retention: Retention, sets: Sets) -> None:
         self._table, self._retention, self._sets = table, retention, sets
@@ -30,10 +30,10 @@ class FileSurvey:
         self._seen: dict[str, Root] = {}
 
     def begin(self, territory: TableFiles) -> None:
-        """List the candidates, which are in this territory, and read what keeps files alive, until nothing new appears.
+        """List the candidates of this territory, then read roots until no new one appears.
 
-        Raises CorruptMetadata where nothing does, EvidenceError for a root that vanished meanwhile: what it names may
-        be half gone, and nobody can say what else is about to go.
+        Raises CorruptMetadata for a table without roots, and EvidenceError for a root that disappeared meanwhile: its
+        files may have been read in part, while another process deletes them.
         """
         before = self._roots()
         self._sets.list(territory)
@@ -41,16 +41,16 @@ class FileSurvey:
         self._read_all(vanishing=True)
 
     def read(self) -> None:
-        """Read what keeps files alive, until nothing new appears, without a listing: of candidates that were reached.
+        """Read roots until no new one appears, without a listing: the candidates are what expired roots reached.
 
-        Raises as `begin`, but for roots that vanish.
+        Raises as `begin`, except for roots that disappear.
         """
         self._read_all(vanishing=False)
 
     def catch_up(self) -> bool:
-        """Read roots that are new since; whether there were any.
+        """Read the roots that appeared since; return whether there were any.
 
-        One that was read and is gone by now kept its files for us: to lose it meanwhile is no danger.
+        A root that was read and has disappeared is no danger: its files still count as live.
         """
         return self._read_new(vanishing=False)
 
@@ -85,9 +85,10 @@ class FileSurvey:
 def still_orphans(
     look: FileSurvey, sets: Sets, settle: Callable[[], SetCounts], mode: SweepMode
 ) -> Iterator[pa.RecordBatch]:
-    """ORPHANS by name, each batch after one more look at the roots: what became live meanwhile is not among them.
+    """Batches of orphans (schema ORPHANS), sorted by name. New roots are read before each batch, so that a file which
+    became live meanwhile is not in it.
 
-    Raises EvidenceError where one of them may be a live file by another name, or may no longer go as `mode` says.
+    Raises EvidenceError if an orphan may be a live file under another name, or if `mode` is no longer allowed.
     """
     last = None
     while True:

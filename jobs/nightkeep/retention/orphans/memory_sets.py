@@ -1,4 +1,4 @@
-"""Sets of names in the memory of one process: columns, compared as a whole."""
+"""Names of candidates and live files -> orphans, compared as columns in the memory of one process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from nightkeep.storage import ListedFile
 
 _BATCH: Final = 10_000
 _ASKED: Final = 100
-"""One is enough to tell a wrong spelling; a table may have imported a million files that lie elsewhere."""
+"""How many files outside of all places are looked up. A single one shows a wrong spelling, and a table may have
+imported a million files from elsewhere."""
 
 
 class MemorySets:
-    """Sets of one process. More than `limit` names, listed and live, raise TooManyNames: they take about 300 bytes
-    each while they are compared."""
+    """The Sets of one process. Raises TooManyNames above `limit` names, listed and live together: each takes about 300
+    bytes while names are compared."""
 
     def __init__(self, *, limit: int = 4_000_000) -> None:
         self._limit = limit
@@ -51,10 +52,10 @@ class MemorySets:
         cls, territory: TableFiles, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
         nested: Iterable[tuple[int, str]], complete: bool, doubted: frozenset[str],
     ) -> MemorySets:  # fmt: skip
-        """Sets of a part of all names: with every candidate they have every live name that it can be matched by.
+        """Sets of a part of all names. Every live name that can match a candidate of the part must be in the part too.
 
-        `listed` is as `classified` has it, without signs of other tables; `nested` are the folders of those, as
-        (place, folder); files of the `doubted` kinds are left alone.
+        `listed` has the columns that `classify` returns, without `nested`. `nested` are the folders of other tables, as
+        (place, folder). Files of the `doubted` kinds are no orphans.
         """
         sets = cls()
         sets._territory, sets._complete, sets._doubted = territory, complete, doubted
@@ -85,9 +86,9 @@ class MemorySets:
         listed = pl.concat([_no_files(self._listed), *self._listed])
         ours = listed.filter(~foreign(listed, self._nested))
         rest = self._dead(ours, live)
-        known = rest.filter(pl.col("kind").is_not_null())
-        old = known if cutoff_ms is None else known.filter(pl.col("modified_ms") < cutoff_ms)
-        young = _minus(_tally(known), _tally(old))
+        recognized = rest.filter(pl.col("kind").is_not_null())
+        old = recognized if cutoff_ms is None else recognized.filter(pl.col("modified_ms") < cutoff_ms)
+        young = _minus(_tally(recognized), _tally(old))
         if named:
             old = old.filter(pl.any_horizontal(*(pl.col("name").str.contains(n, literal=True) for n in named)))
         doubted = pl.col("kind").cast(pl.String).is_in(sorted(self._doubted | self._witness.doubted))
@@ -100,7 +101,7 @@ class MemorySets:
             listed=_tally(ours) + self._unreadable + self._spared,
             live=_minus(_tally(ours), _tally(rest)) + self._spared,
             young=young,
-            unknown=_minus(_tally(rest), _tally(known)) + self._unreadable,
+            unknown=_minus(_tally(rest), _tally(recognized)) + self._unreadable,
             orphans=_tally(old),
             by_kind=_by_kind(self._orphans),
             missing=len(wrong.filter(pl.col("found").is_null())),
@@ -130,7 +131,7 @@ class MemorySets:
         return self._territory
 
     def _add(self, read: tuple[pl.DataFrame, FileTotals]) -> None:
-        """Listed files to the candidates."""
+        """Add listed files to the candidates."""
         batches, unreadable = read
         self._unreadable += unreadable
         self._nested.update(batches.filter(pl.col(NESTED).is_not_null()).select("place", NESTED).unique().iter_rows())
@@ -143,29 +144,36 @@ class MemorySets:
             raise TooManyNames(f"{self._held:,} names, expected at most {self._limit:,} in one process")
 
     def _look_up(self, live: pl.DataFrame) -> None:
-        """Candidates that were reached: those that are live as well stay, the store is asked for the others."""
+        """Add the files that `reached` named to the candidates, if the store still has them. Live ones are not looked
+        up, only counted."""
         wanted, self._wanted = self._wanted, []
         if not wanted:
             return
         names = pl.concat(wanted).group_by("name").agg(pl.col("bytes").max())
-        known = classify(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
-        dead = self._dead(known, live)
-        self._spared += _minus(_tally(known), _tally(dead))
+        recognized = classify(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
+        dead = self._dead(recognized, live)
+        self._spared += _minus(_tally(recognized), _tally(dead))
         self._listed.append(
             stored(self._of.storage, dead["name"].to_list()).join(dead.select("name", "kind", "place"), on="name")
         )
 
     def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
-        """Needed files that are not there, or with another size; by name. Of those outside of every place, which a
-        name that is spelled in another way than the store's would be, the store is asked for some."""
+        """Needed files that are missing or have another size, sorted by name.
+
+        Some of the files outside of all places are looked up in the store: a name with a wrong spelling seems to be
+        outside.
+        """
         within = self._within("name")
         inside, outside = needed.filter(within), needed.filter(~within).sort("name", "bytes").head(_ASKED)
         elsewhere = stored(self._of.storage, outside["name"].unique().sort().to_list())
         return _wrong(pl.concat([inside, outside]), pl.concat([f.select("name", "bytes") for f in (listed, elsewhere)]))
 
     def _doubled(self, live: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
-        """Orphans, each with an `other` live name that nobody listed, with the same last part and, if metadata says so,
-        size: a folder that goes by two names, as links and aliases of buckets do, is listed by one of them."""
+        """Orphans that may be a live file, each with that file's name as `other`.
+
+        `other` was not listed itself. It has the same last component and, if metadata states a size, the same size. A
+        folder with two names, through a link or an alias of a bucket, is listed under one of them.
+        """
         orphans = self._orphans.select("name", "bytes", bare("name").alias("bare"))
         named = live.select(pl.col("name").alias("other"), pl.col("bytes").alias("size"), bare("name").alias("bare"))
         pairs = orphans.join(named.unique(), on="bare")
@@ -175,13 +183,13 @@ class MemorySets:
         return pairs.filter(~self._within("other"))
 
     def _within(self, column: str) -> pl.Expr:
-        """Whether the names of a column are below any place."""
+        """Whether each name of a column is below any place."""
         return pl.any_horizontal(
             *(pl.col(column).str.starts_with(f"{f}/" if f else "") for f in walk_folders(self._of))
         )
 
     def _dead(self, files: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
-        """Those of `files` that no live name keeps."""
+        """The rows of `files` that match no live name."""
         rest = files.join(live.select("name"), on="name", how="anti")
         if self._of.by_bare_name:
             rest = rest.join(live.select(bare("name")), left_on=bare("name"), right_on="name", how="anti")
@@ -189,7 +197,7 @@ class MemorySets:
 
 
 _NO_LIVE = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "needed": pl.Boolean})
-# Made, not selected: a query while this is imported starts the threads of Polars, which no fork inherits.
+# Built from a schema, not by a query: a query at import starts the threads of Polars, which a fork does not inherit.
 _NO_NEED = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64})
 _NO_ORPHANS = pl.DataFrame(
     schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String},
@@ -197,7 +205,7 @@ _NO_ORPHANS = pl.DataFrame(
 
 
 def _reach(table: Sweeps, roots: Sequence[Root], read: set[object], witness: Witness) -> Iterator[pl.DataFrame]:
-    """FILES of the roots and of their sources, except such sources as are in `read`, which grows."""
+    """Files (schema FILES) of the roots and of their sources. Skips sources in `read`, and adds the others to it."""
     for root in roots:
         reach = table.reach(root)
         witness.hear(reach)
@@ -215,13 +223,14 @@ def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
 
 
 def listed_files(batch: Sequence[ListedFile], territory: TableFiles) -> tuple[pl.DataFrame, FileTotals]:
-    """A listed batch as `classified` has it, and a tally of names that are no text: metadata has none of them."""
+    """A listed batch with the columns of `classify`, and totals of the files whose names are not valid text: metadata
+    cannot name those."""
     files, unreadable = _frame(batch)
     return classify(unkept(files, territory), territory), unreadable
 
 
 def _frame(batch: Sequence[ListedFile]) -> tuple[pl.DataFrame, FileTotals]:
-    """Columns of a batch, and a tally of the files whose name is no text."""
+    """Columns of a batch, and totals of the files whose names are not valid text."""
     try:
         return _columns(batch), NO_FILES
     except UnicodeEncodeError:
@@ -265,7 +274,7 @@ def _by_kind(orphans: pl.DataFrame) -> dict[str, FileTotals]:
 
 
 def _wrong(needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
-    """Those of `needed` that are not among `listed`, or with another size; by name."""
+    """The rows of `needed` that are not in `listed`, or that have another size there; sorted by name."""
     sizes = listed.select("name", pl.col("bytes").alias("found"))
     pairs = needed.join(sizes, on="name", how="left", maintain_order="none")
     return pairs.filter(pl.col("found").is_null() | (pl.col("found") != pl.col("bytes"))).sort("name", "bytes")

@@ -1,4 +1,4 @@
-"""Orphan files -> a folder below the table that no engine reads. They are restored byte for byte, or purged later."""
+"""A quarantine, a folder that no engine reads -> its files restored byte for byte, or purged."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _PURGED = "the list of these files is gone, and they with it: they were purged"
 
 
 def restore(territory: TableFiles, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> RestoreResult:
-    """Bring back what the run put aside, or as much of it as it got to. Overwrites nothing. May be called again.
+    """Move the run's quarantined files back to their places. Overwrites nothing. May be called again.
 
-    Files go back to where they were. `told` are folders that the run's documents name, below other homes where the
-    table has moved since. A purge keeps off what is being restored; what an earlier one has deleted is named as lost.
+    `vouched` are quarantines that the run's documents name; they are elsewhere if the table has moved since. A purge
+    skips a quarantine that is being restored. A file that an earlier purge deleted is reported as lost.
 
-    Raises UsageError where nothing of the run is in quarantine, RefusedTable while it may still be at work and for a
-    table that may not be changed, CorruptMetadata for a list of files that is damaged.
+    Raises UsageError if the run has no files in quarantine, RefusedTable while the run may still be at work and for a
+    table that may not be changed, and CorruptMetadata for a damaged quarantine manifest.
     """
     refuse_changes(territory)
     folders = folders_of(territory, run_id, vouched=vouched)
@@ -65,10 +65,10 @@ def restore(territory: TableFiles, run_id: str, *, now_ms: int, vouched: Sequenc
 
 
 def purge(territory: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTotals:
-    """Delete quarantines whose last file was put aside longer ago, oldest first; never one that was cut short.
+    """Delete quarantines whose last part was closed more than `older_than_ms` ago, oldest first.
 
-    Nor one whose last restore began since, or within a day: it may be at work. What cannot be deleted stays listed,
-    for the next purge.
+    Skips a quarantine with an open part, and one whose last restore began within that time or within a day: the restore
+    may be at work. Files that cannot be deleted stay in the manifest, for the next purge.
     """
     storage, purged = territory.storage, NO_FILES
     restored_before_ms = now_ms - max(older_than_ms, DAY_MS)
@@ -83,9 +83,9 @@ def purge(territory: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTota
 
 
 def close(territory: TableFiles, run: Run) -> tuple[str, ...]:
-    """Settle every quarantine that was cut short, so that each file is in one place; ids of their runs.
+    """Close every open part, so that each of its files is in exactly one place. Returns the ids of the runs.
 
-    Raises RefusedTable where another process may still be at work on one.
+    Raises RefusedTable if another process may still be at work on a part.
     """
     storage = territory.storage
     open_parts = [part for folder in quarantines(territory) for part in parts(storage, folder) if part.cut_short]
@@ -133,7 +133,7 @@ def _restore_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> t
 
 
 def _brought_home(storage: Storage, file: PlannedMove) -> tuple[Where | str, bool]:
-    """Where the file is now, or why nobody knows; and whether it was brought there."""
+    """Where the file is now, or why that is unknown; and whether this call moved it there."""
     try:
         was = reconcile(storage, file)
         if was is not Where.ASIDE:
@@ -145,7 +145,7 @@ def _brought_home(storage: Storage, file: PlannedMove) -> tuple[Where | str, boo
 
 
 def _conflict(where: Where, file: PlannedMove, left: frozenset[str] | None) -> str | None:
-    """Why the file is not back. Where one is that was never moved is not ours to say."""
+    """Why the file is not restored, or None. A file that was never moved (in `left`) is no conflict if it is gone."""
     if where is Where.IN_THE_WAY:
         return f"another file has its name now; its copy is kept as {file.to}"
     if where is Where.NOWHERE and file.path not in (left or ()):
@@ -175,19 +175,19 @@ def _run_ids(territory: TableFiles) -> Iterator[str]:
 
 
 def _since(storage: Storage, folder: str) -> int | None:
-    """When the last of a run's parts was closed or restored; None for one that is not."""
+    """When the last part of a quarantine was closed or restored, in epoch milliseconds; None if a part is open."""
     quarantined = parts(storage, folder)
     if any(part.cut_short for part in quarantined):
         return None
     marks = [read_mark(storage, part, mark)[0] for part in quarantined for mark in part.marks]
-    # Killed before its first list was whole, or while it was purged: nothing but the store tells its age.
+    # A quarantine without marks: its run died before the first plan was whole, or a purge did. Only the store knows its
+    # age.
     return max(marks or [stored.modified_ms for stored in storage.list(folder)], default=None)
 
 
 def _purge_folder(storage: Storage, folder: str, *, restored_before_ms: int) -> FileTotals:
-    """Files of all parts, then lists, then marks: at every moment what is still there, or lost, is told by something.
-
-    Ends where a restore has begun meanwhile.
+    """Delete the files of all parts, then the plans, then the marks. In this order a plan or a mark always names what
+    is left or lost. Stops if a restore began meanwhile.
     """
     purged, quarantined = NO_FILES, parts(storage, folder)
     for part in quarantined:

@@ -1,9 +1,9 @@
-"""What a quarantine looks like in the store: parts, each a list written before its first file is moved.
+"""A quarantine in the store: parts, each with a plan that is written before its first file is moved.
 
 <home>/_nightkeep/quarantine/<run>/plan-00000.jsonl       a header, then one JSON object per file
 <home>/_nightkeep/quarantine/<run>/00000/00000.file       the files, under names that no engine reads
-<home>/_nightkeep/quarantine/<run>/done-00000.json        once each file of the part is in one place
-<home>/_nightkeep/quarantine/<run>/restored-00000.json    once all of them are back
+<home>/_nightkeep/quarantine/<run>/done-00000.json        written once each file of the part is in one place
+<home>/_nightkeep/quarantine/<run>/restored-00000.json    written once all files of the part are restored
 <home>/_nightkeep/quarantine/<run>/restoring.json         when a restore last began
 """
 
@@ -31,14 +31,14 @@ from nightkeep.storage import Storage, spelled
 T = TypeVar("T")
 
 PART: Final = 1_000
-"""Files of one part: so many are settled one by one after a death."""
+"""Most files of one part. After a crash the files of an open part are checked one by one."""
 
 _FORMAT: Final = 1
 _NAMES = re.compile(r"(plan|done|restored)-(\d{5,})\.jsonl?")
 
 
 class Mark(Enum):
-    """What says how far a part is."""
+    """How far a part is; the values begin the names of the mark files."""
 
     DONE = "done"
     RESTORED = "restored"
@@ -46,7 +46,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """One file: where it was, where it is put, and how it was listed."""
+    """One file: its place `path`, its place `to` in the quarantine, and how it was listed."""
 
     path: str
     to: str
@@ -57,7 +57,7 @@ class PlannedMove:
 
 @dataclass(frozen=True, slots=True)
 class PartHeader:
-    """Who wrote a part's list, and when by its own clock."""
+    """Who wrote a part's plan, and when, by the writer's own clock."""
 
     run_id: str
     owner: Lease
@@ -66,7 +66,7 @@ class PartHeader:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinePart:
-    """One part as listed: its number, and which of its files exist."""
+    """One part as listed: its number, whether it has a plan, and which marks it has."""
 
     folder: str
     number: int
@@ -79,11 +79,11 @@ class QuarantinePart:
 
     @property
     def files(self) -> str:
-        """The folder of its files."""
+        """The folder of the part's files."""
         return f"{self.folder}/{self.number:05d}"
 
     def file(self, number: int) -> str:
-        """Where a file of the part is put."""
+        """The place of a file of the part, by its number."""
         return f"{self.files}/{number:05d}.file"
 
     @property
@@ -95,26 +95,26 @@ class QuarantinePart:
 
 
 def quarantines(territory: TableFiles) -> tuple[str, ...]:
-    """Folders of all runs that put files of the table aside."""
+    """The quarantines of all runs, in the table's own folder."""
     return territory.storage.folders(below(own_folder(territory), "quarantine"))
 
 
 def folder_of(territory: TableFiles, run: Run) -> str:
-    """The folder of one run's operation."""
+    """The quarantine of one operation of a run."""
     return below(own_folder(territory), f"quarantine/{_slug(run.run_id)}-{run.token}")
 
 
 def folders_of(territory: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> tuple[str, ...]:
-    """Folders of all that ran under an id: one per operation, of earlier releases one for all of them.
+    """The quarantines of a run id: one per operation; earlier releases had one for all operations.
 
-    `told` are quarantines below other homes that the table may have had; those of other runs are not among the answer.
+    `vouched` are quarantines below earlier places of the table. Those of other runs are left out.
     """
     named = re.compile(f"(?:.*/)?{re.escape(f'{KEPT}/quarantine/{_slug(run_id)}')}(-[0-9a-f]{{16}})?")
     return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *vouched) if named.fullmatch(folder)))
 
 
 def home_of(folder: str) -> str:
-    """The folder of the table that a run's quarantine is kept in."""
+    """The table's folder that contains this quarantine."""
     return folder.rpartition(f"{KEPT}/quarantine/")[0].rstrip("/")
 
 
@@ -124,7 +124,7 @@ def _slug(run_id: str) -> str:
 
 
 def parts(storage: Storage, folder: str) -> tuple[QuarantinePart, ...]:
-    """All parts of a folder, in order."""
+    """All parts of a quarantine, by number."""
     marks: dict[int, set[str]] = {}
     for stored in storage.list(folder):
         if match := _NAMES.fullmatch(stored.name.rpartition("/")[2]):
@@ -138,7 +138,7 @@ def parts(storage: Storage, folder: str) -> tuple[QuarantinePart, ...]:
 def write_plan(
     storage: Storage, part: QuarantinePart, run: Run, *, files: pa.RecordBatch, now_ms: int
 ) -> tuple[PlannedMove, ...]:
-    """The list of `files` (ORPHANS) as a part. Raises CorruptMetadata where another process wrote that part."""
+    """Write the plan of a part for `files` (schema ORPHANS). Raises CorruptMetadata if another process wrote it."""
     planned = tuple(
         PlannedMove(str(row["name"]), part.file(n), row["bytes"], row["modified_ms"], str(row["kind"]))
         for n, row in enumerate(files.to_pylist())
@@ -153,10 +153,10 @@ def write_plan(
 
 
 def read_plan(territory: TableFiles, part: QuarantinePart) -> tuple[PartHeader, tuple[PlannedMove, ...]]:
-    """What the list of a part says, which anybody may have written who may write to the table's folder.
+    """Read the plan of a part. It is untrusted: anyone who may write to the table's folder may have written it.
 
-    Raises CorruptMetadata for a list that is not whole, and for one that names anything but files of this part and
-    places of this table for them.
+    Raises CorruptMetadata for an incomplete plan, and for a plan with a file that is not of this part or whose place is
+    not of this table.
     """
     name = spelled(territory.storage, part.plan)
     try:
@@ -164,8 +164,8 @@ def read_plan(territory: TableFiles, part: QuarantinePart) -> tuple[PartHeader, 
         header = _header(head)
         planned = tuple(_planned(line) for line in rest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
-        found = f"something else ({type(failure).__name__})"
-        raise CorruptMetadata(name, "a list of files, one JSON object a line", found) from None
+        actual = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(name, "a list of files, one JSON object a line", actual) from None
     if head.get("quarantine") != _FORMAT:
         raise CorruptMetadata(name, f"format {_FORMAT}", "another one")
     _require_own(territory, part, planned)
@@ -173,7 +173,7 @@ def read_plan(territory: TableFiles, part: QuarantinePart) -> tuple[PartHeader, 
 
 
 def _require_own(territory: TableFiles, part: QuarantinePart, planned: Sequence[PlannedMove]) -> None:
-    """A list moves files from this part alone, each to a place of the table, no two of them to one."""
+    """Raises CorruptMetadata unless every file is of this part, has a place of the table, and no place comes twice."""
     name = spelled(territory.storage, part.plan)
     home = home_of(part.folder)
     for number, file in enumerate(planned):
@@ -186,41 +186,41 @@ def _require_own(territory: TableFiles, part: QuarantinePart, planned: Sequence[
 
 
 def write_mark(storage: Storage, part: QuarantinePart, mark: Mark, *, left: Sequence[str], now_ms: int) -> None:
-    """Say how far the part is; `left` were not moved. A mark that is there already stays."""
+    """Write a mark of the part; `left` are files that were not moved. An existing mark is kept."""
     text = json.dumps({"at_ms": now_ms, "at": iso(now_ms), "left": list(left)}) + "\n"
     name = part.mark(mark)
     storage.put_if_absent(name, text.encode(), temporary=_temporary(name))
 
 
 def read_mark(storage: Storage, part: QuarantinePart, mark: Mark) -> tuple[int, frozenset[str]]:
-    """When it was set, in epoch milliseconds, and what was left."""
+    """When the mark was written, in epoch milliseconds, and which files were not moved."""
     try:
         fields = json.loads(storage.read(part.mark(mark)))
         return int(fields["at_ms"]), frozenset(map(str, fields["left"]))
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
-        found = f"something else ({type(failure).__name__})"
-        raise CorruptMetadata(spelled(storage, part.mark(mark)), "a mark as JSON", found) from None
+        actual = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(spelled(storage, part.mark(mark)), "a mark as JSON", actual) from None
 
 
 def write_restoring(storage: Storage, folder: str, *, now_ms: int) -> None:
-    """Say that a restore of a run is about to move files. Of several the last one is told."""
+    """Record that a restore is about to move files. A later restore replaces the record."""
     text = json.dumps({"at_ms": now_ms, "at": iso(now_ms)}) + "\n"
     storage.replace(_restoring(folder), text.encode(), temporary=_temporary(_restoring(folder)))
 
 
 def read_restoring(storage: Storage, folder: str) -> int | None:
-    """When a restore of a run last began, in epoch milliseconds; None where none did."""
+    """When a restore last began, in epoch milliseconds; None if none did."""
     try:
         return int(json.loads(storage.read(_restoring(folder)))["at_ms"])
     except MissingFile:
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
-        found = f"something else ({type(failure).__name__})"
-        raise CorruptMetadata(spelled(storage, _restoring(folder)), "a mark as JSON", found) from None
+        actual = f"something else ({type(failure).__name__})"
+        raise CorruptMetadata(spelled(storage, _restoring(folder)), "a mark as JSON", actual) from None
 
 
 def iso(milliseconds: int) -> str:
-    """A time for people."""
+    """Epoch milliseconds as ISO 8601 in UTC."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
 
 
@@ -229,12 +229,12 @@ def _restoring(folder: str) -> str:
 
 
 def _temporary(name: str) -> str:
-    """A name that no other attempt has, nor this one again: a failed write may leave its file behind."""
+    """A unique name for each write: a failed write may leave its file behind."""
     return f"{name}.{uuid4().hex}"
 
 
 def _header(head: dict[str, Any]) -> PartHeader:
-    """Raises TypeError, as `_planned` does, for values that are of no such kind."""
+    """Parse the header. Raises TypeError, as `_planned` does, for a value of the wrong type."""
     lease = head["owner"]
     owner = Lease(_a(str, lease["host"]), _a(int, lease["pid"]), _a(str, lease["started"]))
     return PartHeader(_a(str, head["run_id"]), owner, _a(int, head["planned_ms"]))

@@ -1,4 +1,4 @@
-"""A quarantined file and its two names -> the name under which it is kept. Mends an interrupted move."""
+"""A quarantined file and its two names -> the one name that it keeps. Completes an interrupted move."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _CHUNK: Final = 8 << 20
 
 
 class Where(Enum):
-    """Where a file is."""
+    """Where a file is: at its place, in quarantine, nowhere, or in quarantine while its place is taken."""
 
     HOME = "home"
     ASIDE = "aside"
     NOWHERE = "nowhere"
     IN_THE_WAY = "in the way"
-    """Aside, and at home is another file under its name."""
+    """In quarantine, and another file has taken its place."""
 
 
 def reconcile(storage: Storage, file: PlannedMove) -> Where:
-    """Where the file is; a copy beside what is at home is removed.
+    """Where the file is. If both names exist with equal bytes, the copy in quarantine is deleted.
 
-    Always in favour of home: what else may be settling or restoring it does the same. Raises OSError where the file at
-    home changed meanwhile.
+    The file at its place always wins: every other process that settles or restores the file decides the same. Raises
+    OSError if the file at its place changed meanwhile.
     """
     if storage.stat(file.to) is None:
         return Where.NOWHERE if storage.stat(file.path) is None else Where.HOME
@@ -34,7 +34,7 @@ def reconcile(storage: Storage, file: PlannedMove) -> Where:
         return Where.ASIDE
     if not _same(storage, file.path, file.to):
         return Where.IN_THE_WAY
-    # To read both may take long.
+    # Reading both may take long, so the file may have changed.
     if storage.stat(file.path) != home:
         raise OSError(f"{spelled(storage, file.path)}: expected nobody else to change it, found that somebody did")
     storage.delete(file.to)

@@ -1,4 +1,4 @@
-"""Orphan files -> deleted or quarantined, in bounded parts. Each file is looked at once more before it goes."""
+"""Orphan files -> deleted or moved to quarantine, in bounded parts. Each file is checked once more before that."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _THREADS: Final = 16
 _ENOUGH: Final = 1_000
-"""So many failures, and the store is not one to try the next million files on."""
+"""After this many failures the rest is left: the store will probably fail for it too."""
 
 
 def remove(
@@ -49,12 +49,12 @@ def remove(
     recheck: bool = True,
     announce: Announces | None = None,
 ) -> FilesRemoved:
-    """Remove the files of `batches` (ORPHANS), of which there are `total`, or put them aside.
+    """Delete the files of `batches` (schema ORPHANS), `total` in all, or move them to quarantine.
 
-    With `recheck` a file goes only while it has the size and time that were listed. The table's history tells of it
-    before the first file goes and after the last, and of none where none is to go. Whatever fails on the way is among
-    what failed, and ends it where the next file could not be removed safely either; so does a history that cannot be
-    told of the end. Raises what the announcement before the first file raises, and touches nothing then.
+    With `recheck` a file is removed only if it still has the listed size and time. `announce` writes to the table's
+    history before the first file and after the last; with no files, nothing is written. Failures on the way are in the
+    result, and one of them ends the removal if the next file could not be removed safely either. Raises what the first
+    announcement raises; no file is removed then.
     """
     if not total.files:
         return FilesRemoved()
@@ -82,12 +82,12 @@ def _conclude(announce: Announces, work: _Work, older_than_ms: int | None) -> No
     try:
         announce.conclude(done, work.run)
     except (NightkeepError, OSError) as failure:
-        # What was done by then must be told.
+        # The result must still report the files that were removed.
         work.failed.append((_table_folder(work.territory), f"the table's history does not tell of the end: {failure}"))
 
 
 def _table_folder(territory: TableFiles) -> str:
-    """Where a failure is that is of no file: names are those of files."""
+    """The name that is given for a failure of no particular file."""
     return territory.home or "."
 
 
@@ -102,7 +102,7 @@ class _Fate(Enum):
     LEFT = "left"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """Gone or not, perhaps under both names: its part stays open, for the next to settle."""
+    """Perhaps gone, perhaps under both names. Its part stays open, and the next run settles it."""
 
 
 Became = tuple[PlannedMove, _Fate, str]
@@ -110,7 +110,7 @@ Became = tuple[PlannedMove, _Fate, str]
 
 @dataclass
 class _Work:
-    """What was done so far; `at` is the file that is next, or what tells where that would be."""
+    """What was done so far. `at` is the next file, or a plan or folder: the name that a failure is reported with."""
 
     territory: TableFiles
     run: Run
@@ -143,8 +143,8 @@ class _Work:
         self.failed += [(name, why) for name, why in failed.items() if fates[name] is not _Fate.GONE]
 
     def _looked_after(self, names: Iterable[str]) -> Iterator[tuple[str, _Fate]]:
-        """What became of files that could not be deleted: a store may fail after it did. One that does not answer
-        this either is asked for no more."""
+        """What became of files whose deletion failed: the store may have deleted them before it failed. After the first
+        request without an answer, the rest is UNKNOWN."""
         is_silent = False
         for name in names:
             fate = _Fate.UNKNOWN
@@ -156,7 +156,7 @@ class _Work:
             yield name, fate
 
     def put_aside(self, files: pa.RecordBatch) -> None:
-        """Move one part to the quarantine, after its list. Raises OSError where nobody knows what became of some."""
+        """Write the plan of one part, and move its files. Raises OSError if the fate of a file is unknown."""
         if self.folder is None:
             self.folder = folder_of(self.territory, self.run)
             earlier = parts(self._storage, self.folder)
@@ -175,14 +175,15 @@ class _Work:
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
 
     def _each(self, work: Callable[[PlannedMove], T], files: Sequence[PlannedMove]) -> list[T]:
-        """A local disk gains nothing from threads, a bucket is mostly waited for."""
+        """The results of `work`, in order. In threads for a bucket, whose requests mostly wait; a local disk gains
+        nothing from threads."""
         if isinstance(self._storage, LocalStorage):
             return [work(file) for file in files]
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(work, files))
 
     def _moved(self, file: PlannedMove, *, until_ms: int) -> Became:
-        """What became of a file. Raises nothing that would hide what became of others."""
+        """Move a file; returns what became of it. Returns failures too, so that the fates of other files are kept."""
         if self.clock() > until_ms:
             return file, _Fate.FAILED, "its part took too long: another run may settle it by now"
         try:
@@ -207,7 +208,7 @@ class _Work:
         if not self.recheck:
             return True
         stored = self._storage.stat(file.path)
-        # Buckets list times in milliseconds, and tell whole seconds of one file.
+        # Buckets give milliseconds in a listing, but whole seconds for a single file.
         listed = file.bytes, file.modified_ms // 1000
         return stored is not None and (stored.bytes, stored.modified_ms // 1000) == listed
 

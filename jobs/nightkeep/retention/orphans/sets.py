@@ -1,4 +1,4 @@
-"""Two sets of names that may be too large for one process: removal candidates and live files."""
+"""Candidates for removal and live files -> the difference. Either set may be too large for one process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORPHANS = pa.schema(_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class FileTotals:
-    """Files counted: how many, and their bytes."""
+    """A number of files, and their bytes."""
 
     files: int = 0
     bytes: int = 0
@@ -37,7 +37,8 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """A file that metadata needs and says to have `told` bytes, if it does; the listing `found` others, or none."""
+    """A needed file that is missing or has another size. `told`: bytes by metadata, None if not stated there. `found`:
+    bytes by the listing, None for a missing file."""
 
     name: str
     told: int | None
@@ -51,15 +52,17 @@ class FileFault:
 
 @dataclass(frozen=True, slots=True)
 class SetCounts:
-    """What one look found, by number. A listed file is live, young, an orphan, or of no kind we know.
+    """The counts of one survey. A listed file is live, young, unknown (of no recognized kind), doubted, or an orphan.
 
-    `missing` are live files that a reader needs and that were not listed although their root was there before the
-    listing began, `resized` such as have another size than metadata says; `examples` names some of either. Files in
-    the quarantine and in other tables' folders are not counted at all. Where only some names were asked for, orphans
-    of other names are `listed` and no more. `doubled`: orphans that may be a live file by another name, one with the
-    same last part and size that was not listed itself; `doubles` names some, with that name. `needed` counts names that
-    readers of roots need, listed or not; `unproven` is what the roots gave no evidence of, `doubted` are files that
-    would be orphans but for that.
+    Files in quarantine and in other tables' folders are not counted. If only some names were asked for, orphans with
+    other names count as `listed` only.
+
+    `missing`: files that a reader needs and that were not listed, although their root existed before the listing.
+    `resized`: files whose size differs from metadata. `examples` names some of both.
+    `doubled`: orphans that may be a live file under another name: one with the same last component and size, not listed
+    itself. `doubles` names some of them, with that name.
+    `needed`: names that readers of roots need, listed or not.
+    `unproven`: the lists for which the roots gave no evidence. `doubted`: files that are no orphans only because of it.
     """
 
     listed: FileTotals
@@ -80,28 +83,28 @@ class SetCounts:
 
     @property
     def not_evident(self) -> tuple[Unproven, ...]:
-        """What nothing proves to be whole, and may be all that keeps one of these files from being needed."""
-        return tuple(each for each in self.unproven if (self.doubted if each.kinds else self.orphans).files)
+        """The unproven lists that matter here: a complete one might name one of these files."""
+        return tuple(reason for reason in self.unproven if (self.doubted if reason.kinds else self.orphans).files)
 
 
 def total(counts: Sequence[SetCounts]) -> SetCounts:
-    """What the parts of one look counted, together; its examples are the first of all."""
-    kinds = sorted({kind for each in counts for kind in each.by_kind})
+    """The sum of the counts of all parts of a survey. Its examples are the first of all examples."""
+    kinds = sorted({kind for part in counts for kind in part.by_kind})
     return SetCounts(
-        listed=_sum(each.listed for each in counts),
-        live=_sum(each.live for each in counts),
-        young=_sum(each.young for each in counts),
-        unknown=_sum(each.unknown for each in counts),
-        orphans=_sum(each.orphans for each in counts),
-        by_kind={kind: _sum(each.by_kind.get(kind, NO_FILES) for each in counts) for kind in kinds},
-        missing=sum(each.missing for each in counts),
-        resized=sum(each.resized for each in counts),
-        examples=tuple(sorted((example for each in counts for example in each.examples), key=str)[:EXAMPLES]),
-        doubled=sum(each.doubled for each in counts),
-        doubles=tuple(sorted(double for each in counts for double in each.doubles)[:EXAMPLES]),
-        needed=sum(each.needed for each in counts),
-        unproven=tuple(dict.fromkeys(reason for each in counts for reason in each.unproven)),
-        doubted=_sum(each.doubted for each in counts),
+        listed=_sum(part.listed for part in counts),
+        live=_sum(part.live for part in counts),
+        young=_sum(part.young for part in counts),
+        unknown=_sum(part.unknown for part in counts),
+        orphans=_sum(part.orphans for part in counts),
+        by_kind={kind: _sum(part.by_kind.get(kind, NO_FILES) for part in counts) for kind in kinds},
+        missing=sum(part.missing for part in counts),
+        resized=sum(part.resized for part in counts),
+        examples=tuple(sorted((example for part in counts for example in part.examples), key=str)[:EXAMPLES]),
+        doubled=sum(part.doubled for part in counts),
+        doubles=tuple(sorted(double for part in counts for double in part.doubles)[:EXAMPLES]),
+        needed=sum(part.needed for part in counts),
+        unproven=tuple(dict.fromkeys(reason for part in counts for reason in part.unproven)),
+        doubted=_sum(part.doubted for part in counts),
     )
 
 
@@ -110,7 +113,7 @@ def _sum(tallies: Iterable[FileTotals]) -> FileTotals:
 
 
 class Witness:
-    """What roots told of themselves beside files: gathered over one look, compared root by root."""
+    """What roots state besides files, collected over one survey and compared root by root."""
 
     def __init__(self) -> None:
         self._unproven: dict[Unproven, None] = {}
@@ -122,11 +125,12 @@ class Witness:
 
     @property
     def doubted(self) -> frozenset[str]:
-        """Kinds of files that are left alone."""
-        return frozenset().union(*(each.kinds for each in self._unproven))
+        """Kinds of files that are not removed."""
+        return frozenset().union(*(reason.kinds for reason in self._unproven))
 
     def hear(self, reach: Reach) -> None:
-        """Raises EvidenceError where two metadata files have one content: one of them was lost under a copy."""
+        """Add what a root states. Raises EvidenceError if two metadata files have the same content: a copy has replaced
+        one of them."""
         self._unproven |= dict.fromkeys(reach.unproven)
         for name, digest in reach.contents:
             other = self._names.setdefault(digest, name)
@@ -135,26 +139,28 @@ class Witness:
 
 
 class TooManyNames(Exception):
-    """More names than these sets can hold; nothing was decided."""
+    """There are more names than these sets can hold; nothing was decided."""
 
 
 class Sets(Protocol):
-    """One look at one table. Candidates first, live names after them, then the difference."""
+    """One survey of one table: first the candidates, then the live names, then the difference."""
 
     def list(self, territory: TableFiles) -> None:
-        """Candidates are the files of the territory; they are listed once, now."""
+        """Make all files of the territory candidates. Lists them once, now."""
 
     def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
-        """Candidates are what these roots reach, inside of the territory, and that the store still has."""
+        """Make the files that these roots reach candidates, if they are in the territory and still exist."""
 
     def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
-        """Add what `roots` reach to the live names. `expected`: they were there before the listing began."""
+        """Add the files that `roots` reach to the live names. `expected`: the roots existed before the listing."""
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
-        """The difference: candidates modified before `cutoff_ms` (None: whenever) and not live; `named`: only those
-        whose name contains one of these. May be called again, after more names became live."""
+        """Compute the difference: candidates that are not live and were modified before `cutoff_ms` (None: any time).
+
+        With `named`, only those whose name contains one of these texts. May be called again after more live names.
+        """
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
-        """ORPHANS as settled, by name; may be called again."""
+        """The orphans of the last `settle` (schema ORPHANS), sorted by name. May be called again."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A table -> the same without the places that other tables may share."""
+"""A table -> the same table without the places that other tables may share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nightkeep.retention.orphans.classify import vouched
 
 @dataclass(frozen=True, slots=True)
 class VouchedTable:
-    """A table in whose shared places nothing is looked for, unless somebody vouches for those `outside`."""
+    """A table whose shared places are left out, unless the caller vouches for those `outside`."""
 
     table: Sweeps
     outside: bool

@@ -1,8 +1,8 @@
-"""Sets of names that no process has to hold: listed and read by Spark's tasks, compared part by part.
+"""Names of candidates and live files -> orphans, listed, read and compared in parts by Spark tasks.
 
-A name goes to a part by a hash of its last component, so that a part has everything that can decide about its files;
-there names are compared as they are without Spark. Rows are kept as checkpoints on the executors' disks: if one is lost
-the sweep fails, because listing again, after the live names were read, would not be safe.
+A hash of its last component assigns a name to a part, so that a part has every name that can match its files. Within
+a part, names are compared as without Spark. Rows are kept as checkpoints on the executors' disks. If one is lost, the
+sweep fails: listing again after the live names were read would not be safe.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _ROWS: Final = (
 _SETTLED: Final = "name string, bytes long, modified_ms long, kind string, told binary"
 
 _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
-"""What is known of a name: that the store has it, that something that expires reached it, that it is needed."""
+"""Roles of rows with a name: the store has it, an expiring root reaches it, a live root needs it."""
 _NAMELESS, _SOURCE, _FAILED, _HEARD = "nameless", "source", "failed", "heard"
-"""Of none: names that are no text, counted; a source still to be read; what a task ended with; what a root told of
-itself beside files."""
+"""Roles of rows without a name: a count of names that are not valid text, a source still to be read, the failure of a
+task, what a root states besides files."""
 
 _TOLD: Final = (NightkeepError, OSError)
-"""What a task may end with and the driver raises again: a store's own clients try often enough before they give up."""
+"""Failures of a task that the driver raises, without another try by Spark: the store's clients have tried again."""
 _TASKS_PER_CORE: Final = 4
 _NAMES_PER_PART: Final = 100_000
 """About 30 MB while they are compared."""
@@ -126,7 +126,7 @@ class SparkSets:
         self, table: Sweeps, roots: Sequence[Root], named: Callable[[pl.DataFrame], pl.DataFrame], *,
         seen: set[object], witness: Witness,
     ) -> tuple[DataFrame, DataFrame]:  # fmt: skip
-        """What the roots name, and what those of their sources hold that are not in `seen`, which grows."""
+        """Rows of the roots, and rows of their sources. Skips the sources in `seen`, and adds the others to it."""
         reached, extra = self._each(partial(_reached, table, named), roots)
         for row in extra:
             if row["role"] == _HEARD:
@@ -138,7 +138,7 @@ class SparkSets:
     def _each(
         self, work: Callable[[Any], Iterator[pl.DataFrame]], items: Sequence[object]
     ) -> tuple[DataFrame, Sequence[Row]]:
-        """Rows of all items, in tasks side by side, and those that speak of no name. Raises what a task raised."""
+        """Run `work` on each item in its own task; rows with a name, and rows without. Raises what a task raised."""
         sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
         tasks = max(1, min(len(items), self._cores * _TASKS_PER_CORE))
         try:
@@ -154,7 +154,7 @@ class SparkSets:
 
     def _keep(self, *rows: DataFrame) -> None:
         self._rows += rows
-        self._names += sum(each.count() for each in rows)
+        self._names += sum(frame.count() for frame in rows)
 
     def _drop_settled(self) -> None:
         if self._settled is not None:
@@ -164,7 +164,7 @@ class SparkSets:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What every part is asked; `nested` are folders of other tables, as (place, folder)."""
+    """The request to every part. `nested` are folders of other tables, as (place, folder)."""
 
     territory: TableFiles
     nested: frozenset[tuple[int, str]]
@@ -175,12 +175,12 @@ class _Question:
 
 
 def _checkpoint(rows: DataFrame) -> DataFrame:
-    """Computed now, once and for all."""
+    """Compute the rows now, and never again."""
     return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 
 def _folders(territory: TableFiles, enough: int) -> tuple[tuple[str, bool], ...]:
-    """Folders to list side by side, each with all below it or (False) without: every file is in exactly one."""
+    """Folders to list in parallel, each with whether to include its subfolders. Every file is in exactly one."""
     deep, shallow = deque(walk_folders(territory)), deque[str]()
     for _ in range(enough):
         if not deep or len(deep) >= enough:
@@ -196,7 +196,7 @@ def _listed(territory: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.Data
         files, nameless = listed_files(batch, territory)
         yield files.with_columns(pl.lit(_LISTED).alias("role"))
         if nameless.files:
-            # Their number is where times are; the folder keeps two alike apart.
+            # `modified_ms` holds their number. `told` makes rows of different folders differ.
             yield pl.DataFrame({
                 "role": [_NAMELESS], "bytes": [nameless.bytes], "modified_ms": [nameless.files],
                 "told": [pickled((folder, number))],
@@ -223,7 +223,7 @@ def _named(files: pl.DataFrame, *, role: str, expected: bool) -> pl.DataFrame:
 
 
 def _rows(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
-    """The function that Spark runs on numbers of items: their rows, or what one of them failed with."""
+    """The function that Spark runs on item numbers: returns the rows of the items, or their failures."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         work, items = sent.value
@@ -238,7 +238,7 @@ def _rows(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
 
 
 def _wired(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-    """The frame with every column that a row has, in their order."""
+    """The frame with all columns of a row, in the order of _FIELDS; those it lacks are null."""
     missing = [pl.lit(None, kind).alias(name) for name, kind in _FIELDS.items() if name not in frame.columns]
     full = frame.with_columns(missing).select(pl.col(name).cast(kind) for name, kind in _FIELDS.items())
     yield from full.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
@@ -252,7 +252,7 @@ def _raising(failure: Exception) -> bytes:
 
 
 def _comparison(question: _Question) -> Any:
-    """The function that Spark runs on the rows of a part: its orphans, and what was counted in one more row."""
+    """The function that Spark runs on the rows of a part: returns its orphans, and its counts in one more row."""
     asked = pickled(question)
 
     def run(rows: pa.Table) -> pa.Table:
@@ -260,7 +260,7 @@ def _comparison(question: _Question) -> Any:
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)
         sets = _part(question, frame)
-        # Asks the store for what was reached, and for what is needed and was not listed.
+        # `settle` looks up files in the store: those that were reached, and those that are needed but not listed.
         answer = outcome(lambda: sets.settle(cutoff_ms=question.cutoff_ms, named=question.named), expected=_TOLD)
         orphans = pa.Table.from_batches(sets.orphans(), ORPHANS)
         columns = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in orphans.columns]
@@ -286,7 +286,7 @@ def _part(question: _Question, rows: pl.DataFrame) -> MemorySets:
 
 
 def _streams(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch as one value: rows on their way to the driver stay columns."""
+    """Each batch as one binary value, so that the driver receives columns and not rows."""
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:

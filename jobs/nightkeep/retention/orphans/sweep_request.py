@@ -1,4 +1,4 @@
-"""What is asked of a sweep, and what it returns."""
+"""The request and the results of a sweep, and of a restore."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nightkeep.retention.orphans.sets import NO_FILES, FileTotals, SetCounts
 
 
 class SweepMode(StrEnum):
-    """What is done with files that nothing needs; the values are the command line's."""
+    """What to do with orphan files. The values are those of the command line."""
 
     DRY_RUN = "dry-run"
-    """Told, and nothing is written anywhere."""
+    """Report them; write nothing."""
     QUARANTINE = "quarantine"
-    """Put aside below the table's folder, to be restored or purged later."""
+    """Move them to a folder below the table's, to be restored or purged later."""
     DELETE = "delete"
 
 
@@ -24,10 +24,10 @@ class SweepMode(StrEnum):
 class SweepOrder:
     """What to sweep. Files younger than `older_than_ms` stay; `below_floor` allows less than the format's floor.
 
-    Acting is refused where more than 100 files and more than `max_share` of what was listed would go. `of_run`: only
-    files that this run of ours left. `keep`: versions that must stay readable. What was put aside more than
-    `purge_after_ms` ago is deleted; None: never. `outside`: places that the format alone cannot tell from another
-    table's are looked into as well: whoever asks vouches that no other table has files there.
+    The sweep is refused if it would remove more than 100 files and more than `max_share` of the listed files.
+    `of_run`: remove only files that this run left. `keep`: versions that must stay readable. `purge_after_ms`: delete
+    quarantines older than this; None: never. `outside`: also sweep places that may belong to another table; the caller
+    vouches that no other table has files there.
     """
 
     mode: SweepMode = SweepMode.DRY_RUN
@@ -46,9 +46,12 @@ class SweepOrder:
 
 @dataclass(frozen=True, slots=True)
 class FilesRemoved:
-    """What became of files that were to go: `gone` are no longer where they were, `left` had changed or were gone
-    already, `failed` could not be removed, each with the reason; of them nobody knows whether `unknown` are gone.
-    `folder` is where they are, None: nowhere."""
+    """What became of the files of a removal.
+
+    `gone`: no longer at their places. `left`: not removed, as they had changed or were already gone. `failed`: could
+    not be removed, each with the reason. `unknown`: those of `failed` that may be gone. `folder`: the quarantine that
+    they are in, or None.
+    """
 
     gone: FileTotals = NO_FILES
     left: FileTotals = NO_FILES
@@ -59,12 +62,11 @@ class FilesRemoved:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """How a sweep ended. `counted` is None where it was refused before anything was listed.
+    """How a sweep ended. `counted` is None if it was refused before the listing.
 
-    `acted` counts files that went, `left` those that changed between the look and the act. `folder` is the quarantine
-    they are in. `unknown` are among `failed`, and gone or not. `purged` counts files of old quarantines, `closed` names
-    runs whose quarantine had been cut short. `unseen`: folders that were not looked into, as other tables may share
-    them.
+    `acted`: removed files. `left`, `failed`, `unknown`, `folder`: as in FilesRemoved. `purged`: files of old
+    quarantines that were deleted. `closed`: run ids whose quarantine had open parts. `unseen`: folders that were not
+    swept, as other tables may share them.
     """
 
     outcome: Outcome
@@ -82,13 +84,14 @@ class SweepResult:
 
     @property
     def changed(self) -> bool:
-        """Whether files went, or may have gone."""
+        """Whether files were removed, or may have been."""
         return bool(self.acted.files or self.unknown.files)
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What came back of one run's quarantine; `conflicts` did not, each with the reason, and their copies are kept."""
+    """The result of a restore. `conflicts` are files that were not restored, each with the reason; existing copies stay
+    in quarantine."""
 
     outcome: Outcome
     reason: str

@@ -1,4 +1,4 @@
-"""A table -> its orphan files listed, quarantined or deleted. In doubt nothing is removed."""
+"""A table -> its orphan files listed, moved to quarantine or deleted. In doubt nothing is removed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def sweep_table(
     table: Sweeps, order: SweepOrder, run: Run, *,
     sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
 ) -> SweepResult:  # fmt: skip
-    """What was found stays readable through `sets` until it is closed. A dry run writes nothing at all.
+    """Sweep a table. The orphans stay readable through `sets` until it is closed. A dry run writes nothing.
 
-    `before` is called once orphans are about to go, before the table's history or any file tells of it, and may raise
-    to keep them.
+    `before` is called once, if there are orphans to remove, before anything is written for that; it may raise to keep
+    them.
 
-    Raises UsageError for an age below the format's floor, EvidenceError where metadata and folder contradict each
-    other or cannot be read, RefusedTable for what is not handled and while another run puts files of the table aside;
-    no file of the table was touched then.
+    Raises UsageError for an age below the format's floor, EvidenceError if metadata and folder contradict each other or
+    cannot be read, and RefusedTable for a table that is not handled or while another run moves its files to quarantine.
+    No file of the table was removed then.
     """
     whole = table.territory()
     territory = vouched(whole, outside=order.outside)
@@ -80,7 +80,7 @@ def sweep_table(
 
 
 def _require_own_place(whole: TableFiles, territory: TableFiles) -> None:
-    """Raises RefusedTable where all that metadata names may be another table's."""
+    """Raises RefusedTable if every place that metadata names may be another table's."""
     if any(place.kinds for place in whole.places) and not any(place.kinds for place in territory.places):
         folders = ", ".join(sorted({place.folder for place in whole.places}))
         feature = f"its metadata says that its files are in {folders}, and its own metadata file is not there"
@@ -92,7 +92,7 @@ def _unseen(whole: TableFiles, territory: TableFiles) -> tuple[str, ...]:
 
 
 def _names(run_id: str | None) -> tuple[str, ...]:
-    """What names of files hold that a run of ours wrote, whatever it did."""
+    """The tokens in the names of files that this run wrote, one for each operation."""
     return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
 
 
@@ -115,20 +115,20 @@ def _final_result(
         if order.purge_after_ms is not None:
             purged = purge(territory, now_ms=now_ms, older_than_ms=order.purge_after_ms)
     except (NightkeepError, OSError) as failure:
-        # What was done by then must be told.
+        # The result must still report the files that were removed.
         failed += ((own_folder(territory), f"old quarantines could not be purged: {failure}"),)
     verb = "deleted" if order.mode is SweepMode.DELETE else "put aside"
-    said = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
-    said += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
-    said += [f"{len(failed)} could not be removed"] if failed else []
-    said += [f"{acted.unknown.files} of them may be gone"] if acted.unknown.files else []
-    said += [f"{purged.files} files purged from quarantine"] if purged.files else []
+    sentences = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
+    sentences += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
+    sentences += [f"{len(failed)} could not be removed"] if failed else []
+    sentences += [f"{acted.unknown.files} of them may be gone"] if acted.unknown.files else []
+    sentences += [f"{purged.files} files purged from quarantine"] if purged.files else []
     done = acted.gone.files or purged.files
     outcome = Outcome.FAILED if failed else Outcome.VERIFIED if done else Outcome.UNCHANGED
     return replace(
         result,
         outcome=outcome,
-        reason="; ".join(said) or result.reason,
+        reason="; ".join(sentences) or result.reason,
         acted=acted.gone,
         left=acted.left,
         failed=failed,
