@@ -77,7 +77,9 @@ class DeltaTable:
         return count_matching(self.storage, task)
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
-        """Columns only change with a version, and a candidate has those of its parent: `read_as` says nothing new."""
+        """The snapshot of a version. `read_as` is ignored: columns change only with a version, and a candidate keeps
+        them.
+        """
         return load(self.address, self.storage, version)
 
     def units(self, snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:
@@ -129,7 +131,7 @@ class DeltaTable:
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
         versions = commit.committed(self.storage, run)
-        # What a run commits has one schema: a change of it in between is a conflict.
+        # All commits of a run have one schema: a schema change in between is a conflict.
         schema = self.snapshot(versions[-1]).schema if versions else None
         return tuple(
             Committed(
@@ -141,8 +143,8 @@ class DeltaTable:
         )  # fmt: skip
 
     def _known(self, version: int) -> VersionIdentity | None:
-        found = self.digest(version)
-        return None if found is None else VersionIdentity(version, found)
+        commit_digest = self.digest(version)
+        return None if commit_digest is None else VersionIdentity(version, commit_digest)
 
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         return figures(before, after, touched)
@@ -160,7 +162,7 @@ class DeltaTable:
         return commit_user(token)
 
     def go_back(self, version: int) -> str:
-        # Backticks double within a quoted name; the path is quoted whole.
+        # Backticks are doubled within a quoted name. The whole path is one quoted name.
         location = self.storage.root.replace("`", "``")
         return f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}"
 
@@ -180,7 +182,7 @@ class DeltaTable:
         return expire.expiry(self.address, self.storage, request)
 
     def forget(self, expiry: Expiry, run: Run) -> bool:
-        """Nothing is to be done: a version whose files were removed long enough ago is let go already."""
+        """Does nothing and returns at once: a version is let go when its files were removed long enough ago."""
         return True
 
     def announce(self, removal: Removal, run: Run) -> None:

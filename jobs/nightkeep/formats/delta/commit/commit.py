@@ -1,7 +1,8 @@
-"""Edits -> one staged commit -> a visible version; guards for whatever others commit in between.
+"""Edits -> one staged commit -> a visible version. A commit of another writer in between is a conflict or harmless.
 
-PROTOCOL.md, "Delta Log Entries" and "Actions"; what delta-spark's OPTIMIZE writes, in its order (OptimizeExecutor in
-OptimizeTableCommand.scala). The guard is as strict as its retry: every input still live with the same vector.
+PROTOCOL.md, "Delta Log Entries" and "Actions". The actions and their order are those of delta-spark's OPTIMIZE
+(OptimizeExecutor in OptimizeTableCommand.scala). The conflict check is as strict as delta-spark's retry: every input
+must still be live with the same vector.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from nightkeep.storage.times import not_ahead
 
 ROW_TRACKING = "delta.rowTracking"
 _KEPT = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
-"""Fields that a remove repeats from the add: without the vector the file stays live for every reader."""
+"""Fields that a remove repeats from the add. Without the same vector, readers would keep the file live."""
 
 
 def stage(storage: Storage, parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]], run: Run) -> Candidate:
     """Write the commit of the version after `parent` under a name that nobody reads.
 
-    Files are removed at a time that is not ahead of the store's, or they would stay for longer than the table says;
-    where it is, the commit is written anew.
+    The removal time must not be ahead of the store's clock, or removed files would stay longer than the table's
+    retention. If it is ahead, the commit is written again with an earlier time.
 
-    Raises CorruptMetadata where a file that was rewritten is not live in `parent` any more, RefusedTable for a store
-    on which another's commit could be overwritten.
+    Raises CorruptMetadata if a rewritten file is no longer live in `parent`, RefusedTable for a store on which a commit
+    could overwrite another's.
     """
     require_exclusive_create(storage)
     edit = _merged(parent, rewrites)
-    # Our clock may be behind that of the last writer, and either of them ahead of the store's.
+    # Our clock may be behind that of the last writer, and either may be ahead of the store's.
     latest = replace(run, now_ms=max(run.now_ms, _time(parent.commit_info)))
     name = _staged(storage, parent, edit, latest)
     now_ms = not_ahead(latest.now_ms, storage, name)
@@ -68,9 +69,9 @@ def _staged(storage: Storage, parent: DeltaSnapshot, edit: DeltaEdit, run: Run) 
 
 
 def commit(storage: Storage, candidate: Candidate) -> bool:
-    """Create <version>.json with the staged bytes, if nobody has and the one before it is still the one staged on.
+    """Create <version>.json with the staged bytes. False if another commit has the version, or the parent was replaced.
 
-    No checksum file and no `_last_checkpoint`: both may be missing, and a wrong one stops readers.
+    Writes no checksum file and no `_last_checkpoint`: both are optional, and a wrong one stops readers.
     """
     name, temporary = commit_name(candidate.version), f"{candidate.metadata}.tmp"
     if storage.exists(name):
@@ -80,7 +81,7 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
         name, storage.read(candidate.metadata), temporary=temporary,
         may_go=lambda: digest(storage, parent.version) == parent.commit,
     )  # fmt: skip
-    # The store may have been asked twice, as its first answer was lost.
+    # Our create may have succeeded with its answer lost, so that its retry failed: look whose commit it is.
     if not won and not visible(storage, candidate):
         return False
     storage.delete(candidate.metadata)
@@ -88,7 +89,7 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
 
 
 def undermined(storage: Storage, candidate: Candidate) -> str | None:
-    """Whether the log was cut, or the table created anew, while the candidate was committed."""
+    """Why the version is not sound: the log was cut, or the parent replaced, during the commit. None if it is sound."""
     parent = candidate.parent
     identity = digest(storage, parent.version)
     if identity == parent.commit or not visible(storage, candidate):
@@ -96,13 +97,13 @@ def undermined(storage: Storage, candidate: Candidate) -> str | None:
     staged = f"version {parent.version}, which it was staged on"
     if identity:
         return f"{staged}, was replaced while it was committed"
-    # A cleanup of the log leaves nothing older, or a checkpoint.
+    # A log cleanup removes the older versions too. An older version that is left means that the log was cut.
     is_older_left = any(number < parent.version for number, _ in commits_newest_first(storage))
     return f"{staged}, was cut off the log while it was committed" if identity is None and is_older_left else None
 
 
 def visible(storage: Storage, candidate: Candidate) -> bool:
-    """Whether <version>.json is of this candidate's own transaction, whoever asks and however often."""
+    """Whether <version>.json is this candidate's own transaction. May be asked again at any time."""
     name = commit_name(candidate.version)
     if not storage.exists(name):
         return False
@@ -118,18 +119,18 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
         newest_ms = newest_ms or _time(info)
         if info.get("userMetadata") == commit_user(run.token):
             versions.append(version)
-        # A commit that does not say when it was made says nothing of those before it.
+        # A commit without a time says nothing about the age of those before it.
         elif 0 < _time(info) < horizon_ms(run, newest_ms):
             break
     return tuple(reversed(versions))
 
 
 def units_of(storage: Storage, schema: DeltaSchema, version: int) -> tuple[UnitKey, ...]:
-    """The partitions that a commit of ours changed, by its own lines: its parent may be gone."""
+    """The partitions that a commit of ours changed. Read from its own lines, because its parent may be gone."""
     name = commit_name(version)
     files = (body for kind, body in parse_lines(storage.read(name), subject=name) if kind in ("add", "remove"))
-    values = (stored(schema, each, subject=name) for each in map(_partition, files))
-    return tuple(dict.fromkeys(UnitKey(key_text(schema, typed(schema, each))) for each in values))
+    values = (stored(schema, values_of_file, subject=name) for values_of_file in map(_partition, files))
+    return tuple(dict.fromkeys(UnitKey(key_text(schema, typed(schema, values_of_file))) for values_of_file in values))
 
 
 def _partition(file: Raw) -> Mapping[str, str | None]:
@@ -140,9 +141,9 @@ def _partition(file: Raw) -> Mapping[str, str | None]:
 def conflicts(
     planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
-    """Units whose inputs are gone or have another vector; all of them where protocol or metadata changed.
+    """Units whose inputs are gone or have another vector, with reasons; all units if protocol or metadata changed.
 
-    What others add is no conflict: rows that moved within a partition are the same rows.
+    Files that others add are no conflict, and neither are rows moved within a partition.
     """
     keys = tuple(dict.fromkeys(rewrite.key for rewrite in rewrites))
     for what, before, after in (
@@ -168,19 +169,19 @@ def _live(snapshot: DeltaSnapshot, key: UnitKey) -> dict[tuple[str, str | None],
 
 
 def _protocol(raw: Raw) -> dict[str, object]:
-    """In a form that a checkpoint keeps: features are a set, and what is null is absent."""
+    """The protocol for comparison, as a checkpoint keeps it: features as a set, nulls absent."""
     return {key: sorted(map(str, value)) if isinstance(value, list) else value for key, value in _present(raw).items()}
 
 
 def _metadata(raw: Raw) -> dict[str, object]:
-    """Without what an insert may move: the last number that an identity column gave away."""
+    """The metadata for comparison, without the last numbers of identity columns, which every insert changes."""
     schema = parse_object(str(raw.get("schemaString")), subject="schemaString")
     return _present(raw) | {"schemaString": _without_numbers(schema)}
 
 
 def _without_numbers(schema: Mapping[str, object]) -> list[object]:
     fields = schema.get("fields")
-    return [_without_number(each) for each in fields] if isinstance(fields, list) else []
+    return [_without_number(column) for column in fields] if isinstance(fields, list) else []
 
 
 def _without_number(column: object) -> object:
@@ -196,7 +197,7 @@ def _present(raw: Raw) -> dict[str, object]:
 
 
 def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]) -> DeltaEdit:
-    """One edit for all: each removed file once, as the parent has it now."""
+    """One edit for all rewrites. Each removed file is in it once, as the parent has it now."""
     removed: dict[tuple[str, str | None], DeltaDataFile] = {}
     for rewrite in rewrites:
         live = _live(parent, rewrite.key)
@@ -223,7 +224,7 @@ def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.U
         "userMetadata": commit_user(run.token),
         "txnId": str(transaction),
     }
-    # In-commit timestamps are looked for in the first line (PROTOCOL.md, "In-Commit Timestamps").
+    # Readers look for the in-commit timestamp in the first line (PROTOCOL.md, "In-Commit Timestamps").
     return "\n".join([line("commitInfo", info), *body, ""])
 
 
@@ -235,17 +236,17 @@ def _remove(file: DeltaDataFile, now_ms: int) -> dict[str, object]:
 
 
 def _numbered(parent: DeltaSnapshot, edit: DeltaEdit) -> tuple[list[Raw], int | None]:
-    """Adds with base row ids above every id given away so far, in their order, and the new highest id.
+    """The adds with base row ids above every assigned id, in order, and the new highest id.
 
-    A file that only gets another vector keeps its ids: they belong to its rows.
+    A file that only gets another vector keeps its ids, because they belong to its rows.
     """
     if not parent.schema.assigns_row_ids:
         return list(edit.added), None
-    known = {file.path: file.raw for file in edit.removed}
+    removed = {file.path: file.raw for file in edit.removed}
     mark = -1 if parent.row_id_high_water_mark is None else parent.row_id_high_water_mark
     adds: list[Raw] = []
     for add in edit.added:
-        before = known.get(str(add["path"]), {})
+        before = removed.get(str(add["path"]), {})
         base, version = before.get("baseRowId"), before.get("defaultRowCommitVersion")
         if base is None:
             base, mark = mark + 1, mark + _rows(add)
@@ -255,7 +256,7 @@ def _numbered(parent: DeltaSnapshot, edit: DeltaEdit) -> tuple[list[Raw], int | 
 
 
 def _rows(add: Raw) -> int:
-    """Physical rows; row tracking asks for the number on every add (PROTOCOL.md, "Row Tracking")."""
+    """The physical rows of an add. Row tracking requires the number on every add (PROTOCOL.md, "Row Tracking")."""
     subject = f"statistics of {add['path']}"
     rows = parse_object(str(add.get("stats")), subject=subject).get("numRecords")
     if not isinstance(rows, int) or rows < 0:
@@ -264,6 +265,6 @@ def _rows(add: Raw) -> int:
 
 
 def _time(info: Raw) -> int:
-    """When a commit says it was made, in epoch milliseconds; 0 where it does not say."""
+    """The time in a commitInfo, in epoch milliseconds; 0 if it has none."""
     timestamp = info.get("timestamp")
     return timestamp if isinstance(timestamp, int) else 0

@@ -1,4 +1,4 @@
-"""An edit -> the commitInfo that a table's history shows, in the words and the order of delta-spark.
+"""An edit -> the commitInfo that a table's history shows, with delta-spark's names and order.
 
 DeltaOperations.scala (Optimize), DeltaOperationMetrics in the same file, and commits that delta-spark wrote.
 """
@@ -15,16 +15,17 @@ from nightkeep.model import Curve, Intent, Operation
 
 OPERATIONS: Mapping[Operation, str] = {
     Operation.OPTIMIZE: "OPTIMIZE",
-    # Not OPTIMIZE: that says rows moved, and delta-spark promises of it that no added file has a vector.
+    # Not OPTIMIZE: that means moved rows, and delta-spark assumes that no file it added has a vector.
     Operation.PERSIST_DELETES: "PERSIST DELETES",
     Operation.DELETE: "DELETE",
 }
 
 
 def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[str, object]:
-    """All but who did it. Keys in the order of actions.scala's CommitInfo; metrics are strings there too.
+    """The commitInfo without its author. Keys are in the order of actions.scala's CommitInfo, where metrics are strings
+    too.
 
-    `readVersion` is the version that the commit was validated against, so that no change of others lies between.
+    `readVersion` is the version that the commit was validated against, so no commit of others lies between.
     """
     before = parent.commit_info.get("timestamp")
     info: dict[str, object] = {}
@@ -35,7 +36,7 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
         "operation": OPERATIONS[edit.intent.operation],
         "operationParameters": _parameters(edit.intent),
         "readVersion": parent.version,
-        # Rows that others append while we delete stay, as if they had come after.
+        # Rows that others append during our delete stay, as if they were appended after it.
         "isolationLevel": "WriteSerializable" if edit.intent.operation is Operation.DELETE else "SnapshotIsolation",
         "isBlindAppend": False,
         "operationMetrics": _metrics(edit),
@@ -46,7 +47,9 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
 
 
 def _parameters(intent: Intent) -> dict[str, object]:
-    """JSON in strings, as delta-spark has it. Its Z-order is `zOrderBy`; its Hilbert curve goes by `clusterBy`."""
+    """Operation parameters, as JSON in strings as in delta-spark. A Z-order is `zOrderBy`; a Hilbert curve is
+    `clusterBy`.
+    """
     predicate = {"predicate": json.dumps([] if intent.where is None else [intent.where], ensure_ascii=False)}
     if intent.operation is not Operation.OPTIMIZE:
         return dict(predicate)
@@ -75,8 +78,11 @@ def _metrics(edit: DeltaEdit) -> dict[str, str]:
 
 
 def _delete_metrics(edit: DeltaEdit) -> dict[str, str]:
-    """DMLWithDeletionVectorsHelper.scala: files count where nothing is left of them, their bytes do not, and a vector
-    that is replaced is added, removed and updated."""
+    """Metrics of a DELETE, as DMLWithDeletionVectorsHelper.scala counts them.
+
+    A file without live rows counts as removed, but its bytes do not. A replaced vector counts as added, removed and
+    updated.
+    """
     before = {file.raw["path"]: file.vector is not None for file in edit.removed}
     kept = {add["path"] for add in edit.added}
     counts = {
@@ -95,7 +101,7 @@ def _delete_metrics(edit: DeltaEdit) -> dict[str, str]:
 
 
 def _quartiles(sizes: Sequence[int]) -> dict[str, int]:
-    """Of the added files; nothing where none was added. OptimizeMetrics takes the element at count * k / 4."""
+    """Quartiles of the added files' sizes; empty if none was added. OptimizeMetrics takes element count * k / 4."""
     if not sizes:
         return {}
     ordered, names = sorted(sizes), ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize")

@@ -1,7 +1,7 @@
-"""Who else commits to a table on S3, and whether we may: a create that is no create would overwrite us, or we it.
+"""Recent commits of a table on S3 -> whether we may commit. Without exclusive creates, commits overwrite each other.
 
-delta-spark's S3SingleDriverLogStore, its default for s3a, looks whether a version exists and then writes it
-(delta-storage, io.delta.storage); its stores for Azure and Google Cloud create exclusively, and so does delta-rs.
+delta-spark's S3SingleDriverLogStore, its default for s3a, checks that a version does not exist and then writes it
+(delta-storage, io.delta.storage). Its stores for Azure and Google Cloud create exclusively, and so does delta-rs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from nightkeep.model import Request, Writers
 from nightkeep.storage import ObjectStorage, Storage
 
 HISTORY: Final = 20
-"""Commits that are looked at: who wrote none of them has left."""
+"""How many recent commits are read. A writer of none of them is assumed to have stopped."""
 _EXCLUSIVE: Final = ("Nightkeep/", "delta-rs")
 
 
 def exclusive_writers(storage: Storage) -> Callable[[DeltaSnapshot, Request], None]:
-    """A guard against writers that could overwrite our commit; none is needed where the policy vouches for them."""
+    """A guard that refuses tables with writers that could overwrite our commit. It does nothing if the policy allows
+    them.
+    """
 
     def refuse(snapshot: DeltaSnapshot, request: Request) -> None:
         is_s3 = isinstance(storage, ObjectStorage) and storage.root.startswith("s3:")
@@ -42,7 +44,7 @@ def exclusive_writers(storage: Storage) -> Callable[[DeltaSnapshot, Request], No
 
 
 def _authors(storage: Storage) -> Iterator[tuple[int, str]]:
-    """What the writers of the newest commits call themselves, newest first."""
+    """Version and writer's name of the newest commits, newest first."""
     for version, name in islice(commits_newest_first(storage), HISTORY):
         try:
             actions = list(parse_lines(storage.read(name), subject=name))

@@ -1,4 +1,4 @@
-"""Statistics of many files, as JSON -> typed bounds per column. What is null is not known: any value may be there."""
+"""Statistics of many files, as JSON -> typed bounds per column. Null means unknown: any value may be there."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from nightkeep.kernels.arrow_buffers import Array
 
 Path = tuple[str, ...]
 FILES_AT_ONCE: Final = 4096
-"""Parsed objects that live at one time: 100,000 files of six columns take 1.4 s, and a tenth more
-all at once."""
+"""How many files' statistics are parsed into memory at one time. Bench: 100,000 files of six columns take 1.4 s, and a
+tenth more all at once.
+"""
 TRUNCATED: Final = timedelta(milliseconds=1)
-"""Writers cut timestamps down to milliseconds; what readers add to a maximum (DataSkippingReader.scala)."""
+"""Writers truncate timestamps to milliseconds, so readers add this to a maximum (DataSkippingReader.scala)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """One column of many files, in the files' order: arrays of one length, null where nothing is known.
+    """One column of many files: arrays of equal length in the files' order. Null means unknown.
 
-    Every value of a file that is not null is in lows..highs, both of the column's type. NaN, which delta-spark orders
-    last, is read as infinity. `nulls` are exact; `rows` are physical rows. Bounds of a double that delta-spark wrote as
-    a float may be off by the rounding of a float: it writes the float's short text (0.4 for 0.4000000059604645).
+    Every non-null value of a file is in lows..highs, both of the column's type. NaN, which delta-spark orders last, is
+    read as infinity. `nulls` are exact; `rows` are physical rows. Bounds of a double that delta-spark wrote as a float
+    may be off by the rounding of a float: it writes the float's short text (0.4 for 0.4000000059604645).
     """
 
     lows: Array
@@ -41,23 +42,25 @@ class ColumnBounds:
 
 
 def bounds(schema: DeltaSchema, files: Sequence[DeltaDataFile], column: Path) -> ColumnBounds:
-    """Of one leaf, by its path of logical names. Raises CorruptMetadata for a leaf or statistics that there are not."""
+    """Bounds of one leaf, given by its path of logical names. Raises CorruptMetadata for an unknown leaf or bad
+    statistics.
+    """
     by_column = every_bounds(schema, files, [column])
     if column not in by_column:
-        known = ", ".join(".".join(leaf.path) for leaf in leaves(schema))
-        raise CorruptMetadata("statistics", f"a leaf column named {'.'.join(column)}", f"columns {known}")
+        leaf_names = ", ".join(".".join(leaf.path) for leaf in leaves(schema))
+        raise CorruptMetadata("statistics", f"a leaf column named {'.'.join(column)}", f"columns {leaf_names}")
     return by_column[column]
 
 
 def every_bounds(
     schema: DeltaSchema, files: Sequence[DeltaDataFile], columns: Sequence[Path] | None = None
 ) -> Mapping[Path, ColumnBounds]:
-    """Of these leaves, by default of all: each file's text is parsed once.
+    """Bounds of these leaves, by default of all. Each file's statistics are parsed once.
 
     Raises CorruptMetadata naming a file whose statistics are not a JSON object.
     """
     wanted = [leaf for leaf in leaves(schema) if columns is None or leaf.path in columns]
-    # Digits that a double would lose.
+    # Decimals stay text: a double would lose digits.
     exact = str if any(pa.types.is_decimal(leaf.type) for leaf in wanted) else None
     slices = [files[at : at + FILES_AT_ONCE] for at in range(0, max(len(files), 1), FILES_AT_ONCE)]
     parts = [_part(some, wanted, exact) for some in slices]
@@ -78,7 +81,7 @@ def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """Statistics of some files, by what they tell."""
+    """Parsed statistics of some files, one list per group (row counts, null counts, minima, maxima, tightness)."""
 
     lows: list[Any]
     highs: list[Any]
@@ -120,7 +123,9 @@ def _at(objects: list[Any], path: Path) -> list[Any]:
 
 
 def _nulls(counts: Array, parsed: _Parsed) -> Array:
-    """With wide bounds, only none and all mean anything (PROTOCOL.md, "Per-file Statistics")."""
+    """Null counts. With wide bounds, only "none" and "all" are exact; others are null (PROTOCOL.md, "Per-file
+    Statistics").
+    """
     nulls: Any = counts
     none_or_all = pc.or_kleene(pc.equal(nulls, pa.scalar(0)), pc.equal(nulls, parsed.rows))
     return cast(Array, pc.if_else(pc.or_kleene(parsed.tight, none_or_all), nulls, None))
@@ -132,7 +137,7 @@ def _counts(values: list[Any]) -> Array:
 
 
 def _typed(values: list[Any], leaf: DeltaLeaf) -> Array:
-    """Values of JSON as the leaf's type; null for those that are none of it."""
+    """JSON values as the leaf's type. Values that do not convert are null."""
     if not leaf.ordered:
         return pa.array([None] * len(values), leaf.type)
     convert = _converter(leaf.type)
@@ -159,7 +164,7 @@ def _converter(kind: Any) -> Callable[[list[Any]], Array]:
 
 
 def _from_text(values: list[Any], kind: Any) -> Array:
-    """Decimals, dates and times: Arrow reads their texts."""
+    """Converts texts of decimals, dates and times with Arrow's parser."""
     texts: Any = pa.array([value if value is None else str(value) for value in values], pa.string())
     if pa.types.is_timestamp(kind) and kind.tz is None:
         texts = pc.replace_substring_regex(texts, r"(Z|[+-]00:00)$", "")

@@ -1,7 +1,7 @@
-"""Data file bytes -> Arrow columns of the table's logical types and names, by the column mapping's mode.
+"""Data file bytes -> Arrow columns with the table's logical types and names, matched by the column mapping's mode.
 
-Positions are physical row ordinals of the file. Every table handed out for one schema and the same names has the same
-Arrow schema, whatever the file was written as. Values of partition columns come from the log, never from the file.
+Positions are physical row ordinals of the file. All tables of one schema and the same names have the same Arrow schema,
+whatever types the files have. Values of partition columns come from the log, never from the file.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from nightkeep.storage import Storage
 
 ROW_ID: Final = "_metadata.row_id"
 COMMIT_VERSION: Final = "_metadata.row_commit_version"
-"""Stable row ids and row commit versions, as delta-spark calls the columns; with row tracking enabled only."""
+"""delta-spark's names of stable row ids and row commit versions. Only with row tracking enabled."""
 
 
 def every_column(schema: DeltaSchema) -> tuple[str, ...]:
-    """The names of the table's columns in its order, then of what row tracking keeps of a row."""
+    """The names of the table's columns, in its order, then those of row tracking."""
     names = tuple(field.name for field in schema.fields)
     return names if schema.row_tracking is None else (*names, ROW_ID, COMMIT_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column to read: the file's field at place `held` (None: it has none) as `type`.
+    """A column to read: the file's field at index `held`, as `type`. `held` is None if the file has no such field.
 
-    Where it has none, the value is `constant`; where it has null too if `tracked`, and a row id counts on from there.
+    A missing field is filled with `constant`. If `tracked`, nulls in the file are filled too, and a row id counts up
+    from `constant`.
     """
 
     name: str
@@ -50,10 +51,10 @@ class _Column:
 
 
 class DeltaFileReader:
-    """One open data file of a unit; columns are asked for by their logical names, all of them by default.
+    """One open data file of a unit. Columns are requested by logical name, all by default.
 
-    Raises CorruptMetadata naming the file and column for what is not as the schema has it, MissingFile, and
-    RefusedTable for a file without field ids where columns are found by id.
+    Raises CorruptMetadata naming the file and column where the file contradicts the schema, MissingFile, and
+    RefusedTable for a file without field ids where columns are matched by id.
     """
 
     def __init__(self, storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> None:
@@ -69,16 +70,16 @@ class DeltaFileReader:
         return self._whole(names, self.batches(names))
 
     def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
-        """The same, at most `batch_rows` rows at a time; no more than that of any column is in memory."""
+        """As `read`, at most `batch_rows` rows at a time. No more rows than that are in memory."""
         for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
             yield piece
 
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
-        """The rows at `positions`, in file order, in pieces; row groups without any are not read."""
+        """The rows at `positions`, in file order, in pieces. Row groups without such rows are not read."""
         yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
-        """`rows` of the file's rows, or all if it has no more: any set of them is as likely as any other."""
+        """A uniform random sample of `rows` rows, or all rows if the file has no more."""
         return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
@@ -88,7 +89,7 @@ class DeltaFileReader:
     def _pieces(
         self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Position of the first row, and the columns, in file order."""
+        """Pairs of the first row's position and the columns, in file order."""
         held = sorted({column.held for column in columns if column.held is not None})
         leaves = [leaf for place in held for leaf in range(self._leaves[place], self._leaves[place + 1])]
         for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
@@ -98,7 +99,7 @@ class DeltaFileReader:
             yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
 
     def _array(self, column: _Column, held: Mapping[int, Array], ordinals: range) -> ChunkedArray:
-        """Of rows at these positions; `held` are the file's own values by place."""
+        """The column for the rows at `ordinals`. `held` has the file's own values by index."""
         if column.held is None:
             return chunked([self._filled(column, ordinals)], column.type)
         try:
@@ -111,7 +112,7 @@ class DeltaFileReader:
         return chunked([pc.coalesce(one_array(array), self._filled(column, ordinals))], column.type)
 
     def _filled(self, column: _Column, ordinals: range) -> Array:
-        """What the file has no values for."""
+        """Values for a column that the file does not have."""
         base = column.constant
         if column.tracked and not isinstance(base, int):
             raise CorruptMetadata(self.subject, "a base row id and commit version: rows are tracked", "none")

@@ -1,6 +1,6 @@
-"""Arrow values of one side's type -> the other side's: nested fields found anew, types widened, nothing narrowed.
+"""Arrow values of one type -> the same values of another: nested fields matched again, types widened, never narrowed.
 
-Type widening as PROTOCOL.md has it ("Type Widening"); a field that a file has not is null.
+Type widening follows PROTOCOL.md ("Type Widening"). A field that the file does not have is null.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from nightkeep.kernels.int96 import WIDTH, micros
 
 ArrowField: TypeAlias = "pa.Field[Any]"
 Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
-"""(fields there are, the field looked for as the files call it, its place) -> the place of that field, if any."""
+"""(fields of the file, the wanted field as the files name it, its index) -> the index of the matching field, or None.
+"""
 
 FIELD_ID: Final = b"PARQUET:field_id"
 _INT_BITS_IN_DOUBLE: Final = 32
 
 
 def conform(column: ChunkedArray, wanted: pa.DataType, stored: pa.DataType, find: Find) -> ChunkedArray:
-    """The column as `wanted`; `stored` is the same type by the names and ids that `find` compares.
+    """The column as type `wanted`. `stored` is the same type with the names and ids that `find` compares.
 
-    Raises ValueError naming both types for values of a type that does not widen to the wanted one, and ArrowInvalid,
-    which is a ValueError too, for a value that does not fit.
+    Raises ValueError, naming both types, for a type that does not widen to the wanted one, and ArrowInvalid, a
+    ValueError too, for a value that does not fit.
     """
     if column.type == wanted and not nested(wanted):
         return column
@@ -34,18 +35,20 @@ def conform(column: ChunkedArray, wanted: pa.DataType, stored: pa.DataType, find
 
 
 def chunked(chunks: Sequence[Array], kind: Any) -> ChunkedArray:
-    """A column of chunks, none of them too."""
+    """A column of chunks; there may be none."""
     return pa.chunked_array(chunks, kind)
 
 
 def finder(mapping: ColumnMapping) -> Find:
-    """How the fields of a data file are found under this mode."""
+    """The function that matches fields of a data file under this mode."""
     return by_id if mapping is ColumnMapping.ID else by_name
 
 
 def by_name(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
-    """The field of this name. One that differs by case alone is a doubt: whether an engine reads it, or nulls, depends
-    on how its session compares names."""
+    """The index of the field of this name. Raises if a field differs by case alone.
+
+    An engine reads such a field or nulls, depending on how its session compares names.
+    """
     del place
     places = [at for at, field in enumerate(fields) if field.name == wanted.name]
     if len(places) > 1:
@@ -58,7 +61,7 @@ def by_name(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | N
 
 
 def by_id(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
-    """The field of this id."""
+    """The index of the field with this id."""
     number = field_id(wanted)
     places = [at for at, field in enumerate(fields) if number is not None and field_id(field) == number]
     if len(places) > 1:
@@ -67,15 +70,15 @@ def by_id(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | Non
 
 
 def by_place(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
-    """The field at the same place: both types are ours. `wanted` is of a type `without_void`."""
+    """The field at the same index: we wrote both types. `wanted` is of a type `without_void`."""
     held = [at for at, field in enumerate(fields) if not pa.types.is_null(field.type)]
     return held[place] if held else place
 
 
 def without_void(kind: pa.DataType) -> pa.DataType:
-    """The type as data files have it: no field of type void (PROTOCOL.md, "Void Type").
+    """The type as data files have it: without fields of type void (PROTOCOL.md, "Void Type").
 
-    A struct of nothing else keeps them, as Parquet has no struct without fields.
+    A struct of void fields only keeps them, because Parquet has no struct without fields.
     """
     if isinstance(kind, pa.StructType):
         held = [field for field in kind if not pa.types.is_null(field.type)]
@@ -89,7 +92,7 @@ def without_void(kind: pa.DataType) -> pa.DataType:
 
 
 def field_id(field: ArrowField) -> int | None:
-    """What Arrow keeps a Parquet field id as."""
+    """The Parquet field id in Arrow's metadata, None without one."""
     text = (field.metadata or {}).get(FIELD_ID)
     return None if text is None else int(text)
 
@@ -125,7 +128,7 @@ def _struct(array: pa.StructArray, wanted: pa.StructType, stored: pa.StructType,
 
 
 def _refuse_shredded(there: list[ArrowField], wanted: pa.StructType) -> None:
-    """A variant's typed_value holds what its value does not: to leave it out would lose data."""
+    """Raises for a shredded variant: its typed_value holds data that its value does not, and it would be lost."""
     names = {field.name for field in there}
     if {"metadata", "typed_value"} <= names and wanted.get_field_index("typed_value") < 0:
         raise ValueError("a shredded variant, whose typed_value is not read")
@@ -147,7 +150,7 @@ def _map(array: pa.MapArray[Any, Any], wanted: pa.MapType[Any, Any, Any], stored
 
 
 def _rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
-    """The same lists or maps of other values; a slice stays one."""
+    """The same lists or maps with other values. A slice stays a slice."""
     validity, offsets = array.buffers()[:2]
     rebuilt = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
     return cast(Array, rebuilt)
@@ -166,7 +169,7 @@ def _leaf(array: Array, wanted: pa.DataType) -> Array:
 
 
 def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast keeps every value that it lets through; Arrow's casts refuse what does not fit."""
+    """Whether a cast keeps every value that it accepts. Arrow's casts refuse values that do not fit."""
     if pa.types.is_integer(held):
         return _widens_integer(held, wanted)
     if pa.types.is_decimal(held) and pa.types.is_decimal(wanted):
@@ -180,7 +183,7 @@ def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _widens_integer(held: pa.DataType, wanted: pa.DataType) -> bool:
-    # Some writers leave out that 32 bits hold a byte or a short: Arrow's cast sees to it.
+    # Some writers store a byte or a short as 32 bits without saying so. Arrow's cast checks the range.
     if pa.types.is_integer(wanted):
         return held.bit_width <= max(wanted.bit_width, 32)
     if pa.types.is_decimal(wanted):

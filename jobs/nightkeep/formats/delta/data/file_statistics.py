@@ -1,7 +1,7 @@
-"""Chunks of one new file -> the statistics of its add action, computed from the data itself.
+"""Chunks of one new file -> the statistics of its add action. Computed from the data itself.
 
-Rules of StatisticsCollection.scala of delta-spark 4.4. Where readers may differ on what a bound means, there is none:
-no bounds of floating columns that are not finite, of dates and times outside the years 1 to 9999.
+Rules of StatisticsCollection.scala of delta-spark 4.4. Where readers may differ on what a bound means, none is written:
+no bounds of floating columns with values that are not finite, of dates and times outside the years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
 
 PREFIX_LENGTH: Final = 32
-"""Default of delta.dataSkippingStringPrefixLength: characters of a string bound, in UTF-16."""
+"""Default of delta.dataSkippingStringPrefixLength: length of a string bound, in UTF-16 units."""
 _ASCII_MAX, _LAST_CHARACTER = "\x7f", chr(0x10FFFF)
 _LAST_PAIR: Final = _LAST_CHARACTER.encode("utf-16-le")
 _UNIT: Final = 2
 
 
 class DeltaFileStats:
-    """What an add action says of one file's rows; every chunk is added once, by the columns' logical names."""
+    """The statistics of one file's rows. Every chunk is added once; its columns have logical names."""
 
     def __init__(self, schema: DeltaSchema) -> None:
         self._seen = [_Seen(leaf) for leaf in indexed_leaves(schema)]
@@ -38,7 +38,7 @@ class DeltaFileStats:
         self.rows = 0
 
     def add(self, chunk: pa.Table) -> None:
-        """Raises KeyError where a column with statistics is not in the chunk; one of type void need not be."""
+        """Add a chunk. Raises KeyError if it lacks a column with statistics; columns of type void may be missing."""
         for seen in self._seen:
             if pa.types.is_null(seen.leaf.type):
                 seen.nulls += chunk.num_rows
@@ -47,7 +47,7 @@ class DeltaFileStats:
         self.rows += chunk.num_rows
 
     def json(self) -> str:
-        """The text of `stats`: physical names, values that are null left out, as delta-spark orders it."""
+        """The text of `stats`, ordered as delta-spark does: physical names, null values left out."""
         parts = {"numRecords": str(self.rows)}
         if any(seen.leaf.ordered for seen in self._seen):
             parts["minValues"] = _tree((seen.leaf, seen.low_text(self._prefix)) for seen in self._ordered())
@@ -64,7 +64,7 @@ class DeltaFileStats:
 
 @dataclass(slots=True)
 class _Seen:
-    """A column so far: nulls, bounds of what is not null, and of floating values whether one was NaN."""
+    """Running statistics of one column: null count, bounds of non-null values, and whether a floating value was NaN."""
 
     leaf: DeltaLeaf
     nulls: int = 0
@@ -92,7 +92,7 @@ class _Seen:
         return _text(-0.0 if value == 0 and isinstance(value, float) else value, self.low.type)
 
     def high_text(self, prefix: int) -> str | None:
-        # Spark orders NaN last, other engines first or not at all.
+        # Spark orders NaN last, other engines first or not at all: with NaN, there is no bound.
         if self.high is None or self.has_nan:
             return None
         value = _python(self.high)
@@ -102,10 +102,11 @@ class _Seen:
 
 
 def truncated_maximum(value: str, prefix: int) -> str | None:
-    """At least `value` and all that begin like it, of about `prefix` UTF-16 units; None where there is no such text.
+    """An upper bound of `value` and of all texts with its prefix, of about `prefix` UTF-16 units; None if there is
+    none.
 
-    truncateMaxStringAgg: the tie-breaker is U+007F where the next unit is below it, else the last character there is;
-    what is cut is never below the tie-breaker.
+    truncateMaxStringAgg: the tie-breaker is U+007F if the next unit is below it, else the highest code point. The part
+    cut off is never below the tie-breaker.
     """
     units = value.encode("utf-16-le")
     count = len(units) // _UNIT
@@ -126,7 +127,7 @@ def truncated_maximum(value: str, prefix: int) -> str | None:
 
 
 def _splits_pair(units: bytes, at: int) -> bool:
-    """Whether the unit before `at` is the first half of a pair."""
+    """Whether the unit before `at` is the first half of a surrogate pair."""
     return 0xD800 <= _first_unit(units[(at - 1) * _UNIT :]) < 0xDC00
 
 
@@ -145,14 +146,14 @@ def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
 
 
 def _least(so_far: Scalar | None, low: Scalar, kind: Any, choose: Callable[..., Any]) -> Scalar | None:
-    """Of the bound so far and the next: the one that `choose` (pc.min or pc.max) takes."""
+    """The least (pc.min) or greatest (pc.max) of the bound so far and the next one, as `choose` says."""
     if so_far is None or not low.is_valid:
         return low if low.is_valid else so_far
     return choose(pa.array([so_far, low], kind))  # type: ignore[no-any-return]
 
 
 def _python(bound: Scalar) -> object:
-    """None for a value that Python has none for: years beyond its calendar, bytes that are no text."""
+    """The bound as a Python value. None if Python has none: years beyond its calendar, bytes that are not UTF-8."""
     try:
         return bound.as_py()
     except (ValueError, OverflowError):
@@ -169,7 +170,7 @@ def _text(value: object, kind: pa.DataType) -> str | None:
         case Decimal():
             return format(value, "f")
         case float():
-            # Of a float all digits of the double it is: its short text would not bound it once the type widens.
+            # A float is written with all digits of its double: the short text would be no bound once the type widens.
             return repr(value) if isfinite(value) else None
         case int():
             return str(value)
@@ -181,7 +182,7 @@ def _json_text(value: str | None) -> str | None:
 
 
 def _tree(leaves: Iterable[tuple[DeltaLeaf, str | None]]) -> str:
-    """Nested objects of JSON texts; a struct whose values are all missing is still there, as in delta-spark."""
+    """Nested JSON objects of the leaves. A struct without values is an empty object, as in delta-spark."""
     root: dict[str, Any] = {}
     for leaf, text in leaves:
         place = root

@@ -1,4 +1,4 @@
-"""Rows in the order they shall have -> Parquet data files of one partition, with the add actions readers will trust."""
+"""Ordered rows -> Parquet data files of one partition, with their add actions. Keeps the order of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nightkeep.storage import Storage
 class WrittenDeltaFile:
     """A new data file: its name in storage, its rows, its size and its raw add action.
 
-    The action lacks what only a commit can know: base row id and row commit version.
+    The action lacks base row id and row commit version, which only a commit can assign.
     """
 
     name: str
@@ -36,10 +36,10 @@ class WrittenDeltaFile:
 
 
 class DeltaFileWriter:
-    """Writes files of one partition, given by its values as an add has them. `columns` is what chunks must hold.
+    """Writes files of one partition, given by its raw values in add actions. Chunks must hold the columns in `columns`.
 
-    Columns are known by their logical names; what else a chunk holds is left out. The codec is the table's
-    `delta.parquet.compression.codec`, else snappy, unless one is given.
+    Chunks use logical names; other columns are ignored. The codec is `codec`, else the table's
+    `delta.parquet.compression.codec`, else snappy.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class DeltaFileWriter:
     def write(
         self, chunks: Iterable[pa.Table], *, target_bytes: int | None = None, rows_per_file: int | None = None
     ) -> list[WrittenDeltaFile]:
-        """Write all rows in their order; no rows, no file. One of the limits is given.
+        """Write all rows in their order. No rows make no file. Exactly one limit is given.
 
-        Each file has `rows_per_file` rows but for the last, or about `target_bytes` bytes. Holds one row group.
+        Each file but the last has `rows_per_file` rows, or about `target_bytes` bytes. Holds one row group in memory.
         """
         limit = FileLimit(target_bytes, rows_per_file)
         source = ChunkSource(chunks)
@@ -105,7 +105,7 @@ class DeltaFileWriter:
         return source.take(rows)
 
     def _stored(self, chunk: pa.Table) -> pa.Table:
-        """The chunk by the names and types that files have."""
+        """The chunk with the names and types of data files."""
         fields = [column.stored for column in self._columns]
         arrays = [conform(chunk.column(c.name), c.stored.type, c.stored.type, by_place) for c in self._columns]
         for column, array in zip(self._columns, arrays, strict=True):
@@ -126,14 +126,14 @@ class DeltaFileWriter:
 
 @dataclass(frozen=True, slots=True)
 class _StoredColumn:
-    """A column by its name in chunks, and as files have it."""
+    """A column: its name in chunks, and its field in files."""
 
     name: str
     stored: ArrowField
 
 
 def _columns(schema: DeltaSchema) -> list[_StoredColumn]:
-    """Data columns, partition columns where files must hold them, and those of row tracking.
+    """The columns of a new file: data columns, partition columns if files must hold them, and those of row tracking.
 
     Columns of type void are not written (PROTOCOL.md, "Void Type").
     """

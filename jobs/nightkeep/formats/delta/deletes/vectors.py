@@ -1,7 +1,8 @@
-"""Deletion vectors <-> bytes. No vector is handed out whose size, checksum and cardinality do not hold.
+"""Deletion vectors <-> bytes. A vector is returned only if its size, checksum and cardinality are right.
 
-PROTOCOL.md, "Deletion Vector Format": a .bin file is the version byte 1, then for each vector its size and, after it,
-its CRC-32, both big-endian. What is between, and Z85 inline, is a little-endian magic and a 64-bit bitmap.
+PROTOCOL.md, "Deletion Vector Format": a .bin file is the version byte 1, then for each vector its size, its payload and
+its CRC-32. Size and CRC are big-endian. The payload, also of an inline Z85 vector, is a little-endian magic number and
+a 64-bit bitmap.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, Vector, Vec
 from nightkeep.storage import LocalStorage, Storage
 
 PACKED_BYTES: Final = 2 << 20
-"""A file of vectors is full at this size, delta-spark's deletionVectors.packing.targetSize."""
+"""A file of vectors gets no more vectors from this size on (delta-spark's deletionVectors.packing.targetSize)."""
 
 
 def read_vector(storage: Storage, file: DeltaDataFile) -> BitMap64:
-    """The deleted positions of a data file; empty where it has no vector.
+    """The deleted positions of a data file; empty if it has no vector.
 
-    Raises CorruptMetadata naming the vector's file and offset for bytes that contradict the descriptor, themselves or
-    the data file's row count; MissingFile; RefusedTable for an absolute path that is not on this file system.
+    Raises CorruptMetadata, naming the vector's file and offset, for bytes that contradict the descriptor, themselves or
+    the data file's row count; MissingFile; RefusedTable for an absolute path outside this file system.
     """
     vector = file.vector
     if vector is None:
@@ -51,12 +52,16 @@ def read_vector(storage: Storage, file: DeltaDataFile) -> BitMap64:
 
 
 def encode(bitmap: BitMap64) -> bytes:
-    """Magic and bitmap. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
+    """The payload: magic number and bitmap. Equal sets give equal bytes. Raises ValueError for a position that Java
+    cannot hold.
+    """
     return _PORTABLE + roaring.encode(bitmap)
 
 
 def decode(payload: bytes, *, subject: str) -> BitMap64:
-    """The positions. Raises CorruptMetadata naming `subject` unless the bytes are one whole, well-formed bitmap."""
+    """The positions of a payload. Raises CorruptMetadata naming `subject` unless the bytes are one complete, valid
+    bitmap.
+    """
     magic, content = payload[: len(_PORTABLE)], payload[len(_PORTABLE) :]
     if magic not in (_PORTABLE, _NATIVE):
         raise CorruptMetadata(
@@ -70,7 +75,7 @@ def decode(payload: bytes, *, subject: str) -> BitMap64:
 
 
 class DeltaVectorWriter:
-    """Packs vectors into files below `prefix`, a file for every PACKED_BYTES; nothing is durable before `close`."""
+    """Packs vectors into files below `prefix`, about PACKED_BYTES each. No file is durable before `close`."""
 
     def __init__(self, storage: Storage, prefix: str) -> None:
         self._storage, self._prefix = storage, prefix
@@ -78,7 +83,7 @@ class DeltaVectorWriter:
         self._start()
 
     def add(self, bitmap: BitMap64) -> Vector:
-        """The descriptor of a vector that will be readable once the writer is closed."""
+        """Add a vector and return its descriptor. The vector is readable once the writer is closed."""
         payload = encode(bitmap)
         if len(self._content) > 1 and len(self._content) + len(payload) > PACKED_BYTES:
             self._finish()
@@ -87,7 +92,7 @@ class DeltaVectorWriter:
         return Vector(VectorStorage.RELATIVE, place, offset, len(payload), len(bitmap))
 
     def close(self) -> tuple[str, ...]:
-        """Write what is left. The names of all files written."""
+        """Write the last file. Returns the names of all files written."""
         self._finish()
         return tuple(self._written)
 
@@ -103,9 +108,9 @@ class DeltaVectorWriter:
 
 
 def vector_file(vector: Vector) -> str | None:
-    """The name below the table's root of the file that holds the vector; None unless its path is relative.
+    """The name, below the table's root, of the file that holds the vector; None unless its path is relative.
 
-    Raises CorruptMetadata for a place that ends in no UUID.
+    Raises CorruptMetadata for a place that does not end in a UUID.
     """
     if vector.kind is not VectorStorage.RELATIVE:
         return None
@@ -133,7 +138,7 @@ def _name(prefix: str, unique: uuid.UUID) -> str:
 
 
 def _place(storage: Storage, vector: Vector, file: DeltaDataFile) -> tuple[Storage, str]:
-    """A store and a name. An absolute place is a URI, encoded like the path of an add."""
+    """The store and the name of a vector's file. An absolute place is a URI, encoded like the path of an add."""
     name = vector_file(vector)
     if name is None and is_absolute(vector.place):
         name = own_name(vector.place, storage.root)
@@ -161,11 +166,11 @@ def _inline(vector: Vector, subject: str) -> bytes:
 
 
 def _stored(storage: Storage, name: str, vector: Vector, *, subject: str) -> bytes:
-    """Magic and bitmap, once version, size and checksum hold. Reads no other vector of the file."""
+    """The payload of one vector, once its version, size and checksum hold. Reads no other vector of the file."""
     offset = vector.offset or 0
     with storage.open(name) as stored:
         version = stored.read(1)
-        # Some stores refuse to go beyond the end.
+        # Some stores refuse to seek beyond the end.
         stored.seek(min(offset, stored.size()))
         record = stored.read(_INT.size + vector.bytes + _CRC.size)
     if version != bytes([_VERSION]) or offset < 1:
@@ -185,7 +190,7 @@ def _stored(storage: Storage, name: str, vector: Vector, *, subject: str) -> byt
 
 
 def _portable(content: bytes) -> bytes:
-    """The native form (RoaringBitmapArray.scala: a count, then length and bitmap of every key) as a portable one."""
+    """The native form (RoaringBitmapArray.scala: a count, then length and bitmap of every key) -> the portable form."""
     (count,) = _KEY.unpack_from(content)
     parts, at = [_COUNT.pack(count)], _KEY.size
     for key in range(count):

@@ -1,4 +1,4 @@
-"""Bytes <-> text of Z85 (rfc.zeromq.org/spec/32): four bytes are five characters, as in deletion vector descriptors."""
+"""Bytes <-> text in Z85 (rfc.zeromq.org/spec/32), as in deletion vector descriptors. Four bytes are five characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUP: Final = 5
 
 
 def encode(data: bytes) -> str:
-    """Text of the bytes, filled up with zero bytes to a multiple of four, as delta-spark's Codec.scala does."""
+    """The text of the bytes, padded with zero bytes to a multiple of four, as delta-spark's Codec.scala does."""
     padded = data + bytes(-len(data) % _WORD)
     words = np.frombuffer(padded, ">u4").astype(np.uint64)
     digits = words[:, None] // _PLACES % len(_ALPHABET)

@@ -1,7 +1,7 @@
-"""A staged commit against its parent and against the bytes it speaks of: counts, vectors, ids, and every new file.
+"""A staged commit, its parent and its files -> faults: counts, vectors, ids, and every new file.
 
-Nothing here believes what the rewrite reported: every number is taken again from staged bytes.
-The readers of metadata, data files and vectors are those of the rewrite.
+No number of the rewrite is trusted: all are computed again from staged bytes. Metadata, data files and vectors are read
+with the same readers as in the rewrite.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from nightkeep.storage import Storage
 
 _IDS = ("baseRowId", "defaultRowCommitVersion")
 _OF_A_CHECKPOINT = frozenset({"stats", "dataChange"})
-"""Fields of an add that come out of a checkpoint in other words, or not at all."""
+"""Fields of an add that a checkpoint may change or drop."""
 
 
 def version_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-    """What the commit does besides laying out the touched partitions anew, and counts that disagree."""
+    """Faults of the commit: changes other than a new layout of the touched partitions, and wrong counts."""
     return (
         *_commit_faults(parent, candidate),
         *_table_faults(parent, candidate),
@@ -37,15 +37,15 @@ def version_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Seq
 
 
 def _commit_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
-    """Of its lines; a published version is not asked for them."""
+    """Faults in the lines of a staged commit. A published version has none here."""
     if not candidate.actions:
         return
     live = {file.path: file for unit in parent.units for file in unit.files}
-    known = {"commitInfo", "remove", "add", "domainMetadata"}
+    allowed = {"commitInfo", "remove", "add", "domainMetadata"}
     if candidate.actions[0][0] != "commitInfo":
         yield f"first action: {candidate.actions[0][0]}, expected commitInfo, where readers look for the time"
     for kind, body in candidate.actions:
-        if kind not in known:
+        if kind not in allowed:
             yield f"action {kind}, expected none that maintenance has no business with"
         if kind in ("add", "remove") and body.get("dataChange") is not candidate.changes_rows:
             yield f"{kind} of {body['path']}: dataChange {body.get('dataChange')!r}, expected {candidate.changes_rows}"
@@ -54,7 +54,7 @@ def _commit_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[
 
 
 def _remove_faults(remove: Raw, before: DeltaDataFile | None) -> Iterator[str]:
-    """A remove without the very vector of the file leaves it live, its rows twice (Trino #31253)."""
+    """Faults of a remove. Without the file's own vector it leaves the file live, and its rows twice (Trino #31253)."""
     subject = f"remove of {remove['path']}"
     if before is None:
         yield f"{subject}: no live file of the parent"
@@ -85,7 +85,7 @@ def _time_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[st
 
 
 def _row_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    """By statistics and cardinalities alone, which readers that only count believe."""
+    """Row counts by statistics and cardinalities alone, as readers that only count use them."""
     for key in touched:
         before, after = (_live_rows(side.by_key.get(key)) for side in (parent, candidate))
         fewer = before is not None and after is not None and after <= before
@@ -94,7 +94,7 @@ def _row_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequen
 
 
 def _live_rows(unit: DeltaUnit | None) -> int | None:
-    """None where some file has no statistics."""
+    """The live rows by statistics. None if a file has no statistics."""
     rows = 0
     for file in () if unit is None else unit.files:
         if file.rows is None:
@@ -113,7 +113,7 @@ def _by_path(unit: DeltaUnit | None) -> Mapping[str, DeltaDataFile]:
 
 
 def _changed(before: DeltaDataFile, after: DeltaDataFile) -> list[str]:
-    """Fields of a file's add action that differ. Statistics count only where both sides have them as text."""
+    """Fields of a file's add action that differ. Statistics are compared only if both sides have them as text."""
     fields = (before.raw.keys() | after.raw.keys()) - _OF_A_CHECKPOINT
     changed = [key for key in fields if (before.raw.get(key) or None) != (after.raw.get(key) or None)]
     if before.stats and after.stats and before.stats != after.stats:
@@ -122,15 +122,15 @@ def _changed(before: DeltaDataFile, after: DeltaDataFile) -> list[str]:
 
 
 def _row_id_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
-    """Fresh ids are above the parent's mark and below the new one, and no two files share any."""
+    """Faults of row ids: new ids must be above the parent's mark, not above the new mark, and in one file only."""
     if not candidate.schema.assigns_row_ids:
         return
     mark = -1 if parent.row_id_high_water_mark is None else parent.row_id_high_water_mark
     high_water = -1 if candidate.row_id_high_water_mark is None else candidate.row_id_high_water_mark
     if high_water < mark:
         yield f"row id high water mark {high_water}, expected no less than its parent's, {mark}"
-    known = {file.path for unit in parent.units for file in unit.files}
-    fresh = [file for unit in candidate.units for file in unit.files if file.path not in known]
+    parent_paths = {file.path for unit in parent.units for file in unit.files}
+    fresh = [file for unit in candidate.units for file in unit.files if file.path not in parent_paths]
     spans: list[tuple[int, int, str]] = []
     for file in fresh:
         base, version = (file.raw.get(key) for key in _IDS)
@@ -151,10 +151,10 @@ def _span_faults(spans: Sequence[tuple[int, int, str]], mark: int, high_water: i
 
 
 def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tuple[str, ...]:
-    """What is wrong with one touched partition of the candidate; data that was there before is not read again."""
-    known = {file.path: file for file in base.files}
-    fresh = [file for file in candidate.files if file.path not in known]
-    kept = [(known[file.path], file) for file in candidate.files if file.path in known]
+    """Faults of one touched partition of the candidate. Data files of the base are not read again."""
+    base_files = {file.path: file for file in base.files}
+    fresh = [file for file in candidate.files if file.path not in base_files]
+    kept = [(base_files[file.path], file) for file in candidate.files if file.path in base_files]
     with naming(candidate.key, "rows as their schema promises"):
         return (
             *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, told_by="the log"),
@@ -167,7 +167,7 @@ def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tupl
 
 
 def _partition_faults(unit: DeltaUnit, fresh: Iterable[DeltaDataFile]) -> Iterator[str]:
-    """Values that mean the same may be written in several ways, but each column must have one."""
+    """A partition value may be spelled in several ways, but each column must have one value."""
     for file in fresh:
         values = file.raw.get("partitionValues")
         columns = sorted(values) if isinstance(values, Mapping) else []
@@ -176,14 +176,14 @@ def _partition_faults(unit: DeltaUnit, fresh: Iterable[DeltaDataFile]) -> Iterat
 
 
 def _vector_faults(storage: Storage, files: Iterable[DeltaDataFile]) -> Iterator[str]:
-    """Its own size, checksum, cardinality and positions are read_vector's to refuse; rows must be left to show."""
+    """Faults of vectors. read_vector checks size, checksum, cardinality and positions; here live rows must remain."""
     for file in files:
         if file.vector is not None and len(read_vector(storage, file)) == file.rows:
             yield f"{file.name}: its vector hides every row, expected no file"
 
 
 def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
-    """A file that gets another vector stays what it was; what its statistics say of all its rows still holds."""
+    """Faults of a file that got another vector: all else must be unchanged, also the statistics of all its rows."""
     allowed = {"deletionVector", "modificationTime"} if before.identity != after.identity else set()
     if _claims(before) == _claims(after):
         allowed.add("stats")
@@ -195,6 +195,6 @@ def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
 
 
 def _claims(file: DeltaDataFile) -> Mapping[str, object]:
-    """Statistics apart from whether their bounds are tight: with deleted rows they no longer are."""
+    """The statistics without tightBounds: with deleted rows, bounds are no longer tight."""
     claims = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
     return {key: value for key, value in claims.items() if key != "tightBounds"}

@@ -1,6 +1,6 @@
-"""One new data file against the add action that speaks of it: every number taken again from its bytes.
+"""One new data file and its add action -> faults. Every number is computed again from the file's bytes.
 
-Nothing here believes what the rewrite reported; one batch is in memory at a time.
+No number of the rewrite is trusted. One batch is in memory at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nightkeep.storage import Storage
 
 
 def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> Iterator[str]:
-    """What is wrong with `file`: its rows, its columns, its statistics."""
+    """Faults of `file`: its rows, its columns, its statistics."""
     reader = DeltaFileReader(storage, unit, file)
     if file.rows == 0 or reader.rows != file.rows:
         yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
@@ -40,12 +40,12 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> Itera
 
 
 def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:
-    """By name, or with column mapping by id: what readers do not find they take for null."""
+    """Faults of columns, matched by name, or by id with column mapping. Readers take a missing column for null."""
     tracked = schema.row_tracking
-    # A column of type void has nothing that a file could hold.
+    # Data files do not hold columns of type void.
     wanted = {field.physical: field for field in schema.data_fields if not pa.types.is_null(field.type)}
     extra = {tracked.row_id, tracked.commit_version} if tracked else set()
-    # Partition values may be there too: delta-spark writes them, and readers take them from the log.
+    # Partition columns may be in the file too: delta-spark writes them, and readers ignore them.
     extra |= {field.physical for field in schema.fields if field.name in schema.partition_columns}
     unknown = [name for name in stored.names if name not in wanted and name not in extra]
     missing = [name for name in wanted if name not in stored.names]
@@ -61,7 +61,7 @@ def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:
 
 
 def _nested_id_faults(name: str, stored: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
-    """Fields of structs, wherever they are; what the schema gives no id may have any."""
+    """Wrong field ids of nested struct fields. Fields without an id in the schema may have any."""
     for place in range(wanted.num_fields if stored.num_fields == wanted.num_fields else 0):
         child, expected = stored.field(place), wanted.field(place)
         if isinstance(wanted, pa.StructType) and child.name != expected.name:
@@ -80,12 +80,14 @@ def _ranged(kind: pa.DataType) -> bool:
 
 
 def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
-    """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
+    """Wrong statistics: null counts must be exact, and no value may be outside the bounds, because readers skip files
+    by them.
+    """
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
     if seen.nans and high.is_valid and high.as_py() != math.inf:
-        # Spark takes NaN for greater than any number; bounds read a NaN of statistics as infinity.
+        # Spark orders NaN above any number. `bounds` reads NaN in statistics as infinity.
         yield f"has NaN, above the maximum that statistics tell, {high}"
     if seen.least is not None and _holds(pc.less(seen.least, low)):
         yield f"has {seen.least}, below the minimum that statistics tell, {low}"
@@ -94,5 +96,5 @@ def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
 
 
 def _holds(flag: Scalar) -> bool:
-    """Null where there is no value to compare."""
+    """Whether the comparison holds. Null means that there is no value to compare."""
     return flag.is_valid and bool(flag.as_py())

@@ -1,4 +1,4 @@
-"""The scan and the audits of Delta tables, as the gate calls them."""
+"""Storage -> the scan and the audits of Delta tables, as the gate calls them."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def gate_of(storage: Storage) -> Gate[DeltaSnapshot, DeltaUnit]:
 
 
 def shown(unit: DeltaUnit) -> frozenset[Hashable]:
-    """Files with their vectors: a file with another vector is another piece."""
+    """The unit's files with their vectors. A file with another vector is a different piece."""
     return frozenset((file.identity, file.bytes) for file in unit.files)

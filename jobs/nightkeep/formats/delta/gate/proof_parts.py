@@ -12,7 +12,7 @@ from nightkeep.gate.proof_parts import PART_BYTES, unit_parts
 def pieces(
     base: DeltaUnit, candidate: DeltaUnit, *, part_bytes: int = PART_BYTES
 ) -> Sequence[tuple[DeltaUnit, DeltaUnit]]:
-    """As `unit_parts`: a file goes with its vector."""
+    """The pairs of parts, as `unit_parts` makes them. A file stays with its vector."""
     return unit_parts(base, candidate, _part, part_bytes=part_bytes)
 
 

@@ -1,7 +1,7 @@
-"""Unit -> surviving positions -> logical rows: how the gate reads.
+"""Unit -> live positions -> rows, as the gate reads them.
 
-Data files and vectors are read by the code that a rewrite reads them with; which rows are live is decided here, by
-position, where a rewrite filters.
+Data files and vectors are read with the same code as in a rewrite. Live rows are computed separately: here by position,
+where a rewrite filters batches.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ PROMISE = "rows as their schema promises"
 
 
 def survivors(storage: Storage, unit: DeltaUnit, view: View = View.RAW) -> Positions:
-    """Positions that every reader shows, by file name (DataFile.name): all rows but those of the file's vector.
+    """Live positions by file name (DataFile.name): all rows but those in the file's vector.
 
-    Raises CorruptMetadata where a footer counts other rows than the log, or a vector does not fit its file.
-    Both views show the same, as no key lets one row replace another.
+    Raises CorruptMetadata if a footer and the log differ on the row count, or if a vector does not fit its file. All
+    views are the same, because Delta has no key by which one row replaces another.
     """
     with naming(unit.key, PROMISE):
         return {file.name: _survivors(storage, unit, file) for file in unit.files}
 
 
 def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`: every column and what row tracking keeps, file by file, of one Arrow schema."""
+    """The rows at `positions`, file by file, in one Arrow schema: every column, and those of row tracking."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
             wanted = positions.get(file.name)

@@ -1,4 +1,4 @@
-"""JSON lines of a commit <-> raw actions, field for field as they were written; unknown actions and fields pass."""
+"""JSON lines of a commit <-> raw actions. Every field keeps its text; unknown actions and fields are ignored."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Raw = Mapping[str, object]
 Action = tuple[str, Raw]
 """An action's kind, such as "add", and its body."""
 _LOOK_LINES: Final = 1 << 12
-"""After how many lines the process's memory is looked at: they take milliseconds to parse."""
+"""The process's memory is checked each time this many lines are parsed."""
 _LONG_LINE: Final = 1 << 20
 _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
-    """The known actions of newline-delimited JSON, in order, checked (PROTOCOL.md, "Actions").
+    """The known actions of newline-delimited JSON, in order and checked (PROTOCOL.md, "Actions").
 
-    A line is an object with one action; kinds we do not know are passed over, also beside one that we know, empty lines
-    too. Raises CorruptMetadata that names `subject` and the line.
+    A line is an object with one known action. Unknown kinds are ignored, also beside a known one, and so are empty
+    lines. Raises CorruptMetadata that names `subject` and the line.
     """
     require_lines(data, subject=subject)
     try:
@@ -33,13 +33,13 @@ def parse_lines(data: bytes, *, subject: str) -> Iterator[Action]:
     for number, line in enumerate(lines, start=1):
         if number % _LOOK_LINES == 0:
             require_memory(subject)
-        # A carriage return is white space of JSON's; a line of white space alone holds no action.
+        # JSON counts a carriage return as white space. A line of white space alone holds no action.
         if line and not line.isspace():
             yield from _action(line, f"{subject}, line {number}")
 
 
 def require_lines(data: bytes, *, subject: str) -> None:
-    """Raise RefusedTable for more lines than a file may have, before there is a text for each."""
+    """Raise RefusedTable for more lines than a file may have. Runs before a string is made for each line."""
     RECORDS.require(data.count(b"\n"), subject)
     WATCH.took(len(data), subject)
 
@@ -58,7 +58,7 @@ def parse_object(text: str, *, subject: str) -> dict[str, object]:
 
 
 def check(kind: str, body: object, *, subject: str) -> Action:
-    """The action, if the fields it must have are there and every known field is of its type; null is absence."""
+    """The checked action: all required fields are present and every known field has its type. Null means absent."""
     if not isinstance(body, dict):
         raise CorruptMetadata(f"{subject}: {kind}", "an object", kind_of(body))
     for name, fits in _FIELDS[kind]:
@@ -73,18 +73,18 @@ def check(kind: str, body: object, *, subject: str) -> Action:
 
 
 def line(kind: str, body: Raw) -> str:
-    """An action as a commit holds it, without the line's end. Keys keep their order.
+    """An action as one line of a commit, without the newline. Keys keep their order.
 
-    Characters are written as they are: delta-rs and DuckDB read escaped ones from U+20000 on as others, and skip files
-    by what they read.
+    Characters are not escaped: delta-rs and DuckDB decode escapes from U+20000 on to other characters, and then skip
+    the wrong files.
     """
     text = json.dumps({kind: body}, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    # Half a surrogate, which JSON can name, has no UTF-8.
+    # JSON can contain a lone surrogate, which UTF-8 cannot encode: it stays escaped.
     return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def in_force(single: Mapping[str, Raw], *, subject: str) -> tuple[Raw, Raw]:
-    """The protocol and the metadata of a version, of the last action of each kind. Raises CorruptMetadata."""
+    """The protocol and the metadata of a version. `single` has the last action of each kind. Raises CorruptMetadata."""
     for kind, name in (("protocol", "minReaderVersion"), ("metaData", "schemaString")):
         if kind not in single:
             raise CorruptMetadata(subject, f"a {kind} action", "none up to this version")
@@ -94,7 +94,7 @@ def in_force(single: Mapping[str, Raw], *, subject: str) -> tuple[Raw, Raw]:
 
 
 def vector_id(body: Raw) -> str | None:
-    """What tells deletion vectors of one file apart in an add or remove (PROTOCOL.md, "Derived Fields")."""
+    """The unique id of the deletion vector of an add or remove, None without one (PROTOCOL.md, "Derived Fields")."""
     vector = body.get("deletionVector")
     if not isinstance(vector, Mapping):
         return None
@@ -103,7 +103,7 @@ def vector_id(body: Raw) -> str | None:
 
 
 def long_value(body: Raw, name: str, *, subject: str) -> int:
-    """A field that holds a 64-bit integer. Raises CorruptMetadata."""
+    """The value of the field `name`, a 64-bit integer. Raises CorruptMetadata."""
     value = body.get(name)
     if type(value) is not int or not _long(value):
         raise CorruptMetadata(subject, f"{name} of type long", kind_of(value))
@@ -111,24 +111,24 @@ def long_value(body: Raw, name: str, *, subject: str) -> int:
 
 
 def _action(text: str, subject: str) -> Iterator[Action]:
-    # Null says that the line holds no such action: some writers list every kind.
+    # A null body means that the line has no such action: some writers list every kind.
     bodies = [(kind, body) for kind, body in parse_object(text, subject=subject).items() if body is not None]
-    known = [(kind, body) for kind, body in bodies if kind in _FIELDS]
-    if len(known) > 1:
-        raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in known))
-    for kind, body in known:
+    actions = [(kind, body) for kind, body in bodies if kind in _FIELDS]
+    if len(actions) > 1:
+        raise CorruptMetadata(subject, "one action", ", ".join(kind for kind, _ in actions))
+    for kind, body in actions:
         yield check(kind, _without_nulls(body), subject=subject)
 
 
 def _without_nulls(body: object) -> object:
-    """Null is absence, as in a checkpoint's columns."""
+    """The body without null fields. Null means absent, as in a checkpoint's columns."""
     if isinstance(body, dict) and None in body.values():
         return {name: value for name, value in body.items() if value is not None}
     return body
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Parsers do not agree on which of two equal names counts."""
+    """The pairs as a dict. Repeated names are refused, because parsers do not agree on which of them counts."""
     value = dict(pairs)
     if len(value) < len(pairs):
         raise ValueError("a name occurs twice in one object")
@@ -143,7 +143,7 @@ _STRICT: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_
 
 
 def _length(text: str) -> str:
-    """All that is told of a text which may be any file's."""
+    """The length of a text for error messages: the text itself may come from any file."""
     return f"{len(text):,} characters"
 
 
@@ -168,7 +168,7 @@ def _texts(value: object) -> bool:
 
 
 def _map(value: object) -> bool:
-    """Values may be null: what that means is the field's affair."""
+    """Whether the value is an object of texts. Values may be null; the field decides what that means."""
     return isinstance(value, dict) and {type(item) for item in value.values()} <= _TEXT_OR_NULL
 
 
@@ -224,7 +224,7 @@ _REQUIRED: Final[Mapping[str, frozenset[str]]] = {
     "add": frozenset({"path", "partitionValues", "size"}),
     "remove": frozenset({"path"}),
     "cdc": frozenset({"path"}),
-    # Only the one in force needs its schema (in_force): logs of Delta Live Tables begin with one without.
+    # Only the metadata in force needs a schema (in_force): logs of Delta Live Tables begin with an action without one.
     "metaData": frozenset(),
     "protocol": frozenset({"minReaderVersion", "minWriterVersion"}),
     "txn": frozenset({"appId", "version"}),

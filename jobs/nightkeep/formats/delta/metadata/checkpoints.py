@@ -1,6 +1,6 @@
 """A checkpoint's files -> its actions, as the commits had them (PROTOCOL.md, "Checkpoints").
 
-Tombstones are left out: no version shows them. What a checkpoint says in columns comes back as the JSON it was.
+Tombstones are left out: no version shows them. Values that a checkpoint stores in columns become JSON again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nightkeep.storage.file_names import MAX_NAME_BYTES
 SIDECARS = f"{LOG}/_sidecars"
 
 NOT_A_CHECKPOINT = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError)
-"""What reading a file raises that is no checkpoint."""
+"""Exceptions of reading a file that is not a checkpoint."""
 
 _FILES = ("add",)
 _OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
@@ -50,7 +50,7 @@ def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Act
 
 
 def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Action, ...], tuple[str, ...]]:
-    """Its actions that are about no file, and the names of what tells of files: its own parts, then its sidecars.
+    """The actions that are not about files, and the names of the files that list data files: own parts, then sidecars.
 
     Reads no other column. Raises as checkpoint_actions does.
     """
@@ -85,7 +85,7 @@ def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str)
 
 
 def _sidecar_name(path: str, root: str) -> str:
-    """A sidecar is named by its file, or by its whole path in this table's log."""
+    """The name of a sidecar in storage. `path` is its file name, or its whole path in this table's log."""
     if len(path) > MAX_NAME_BYTES:
         raise CorruptMetadata("path of a sidecar", "the name of a Parquet file", path)
     name = own_name(path, root) if is_absolute(path) else unquote(path)
@@ -110,7 +110,7 @@ def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) 
 
 def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
-    # Nanoseconds, which old writers' timestamps are read as, have no Python value.
+    # INT96 timestamps of old writers are read as nanoseconds by default, and Python has no value for those.
     with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
         require_bounds(file, subject=name)
         schema = file.schema_arrow
@@ -121,13 +121,13 @@ def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str
 
 
 def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequence[object]]:
-    """Values of each field over the rows that hold such an action; absent fields are None."""
+    """Values of each field, for the rows that hold such an action. Absent fields are None."""
     fields = [field.name for field in struct_fields(action)]
     plain = [name for name in fields if name not in _PARSED]
     if len(set(fields)) < len(fields):
         raise ValueError(f"{action.name} has fields of one name: {', '.join(fields)}")
     columns: dict[str, Sequence[object]] = _values(_present(file, action.name, plain))
-    # Statistics in columns are what JSON statistics were parsed into: they serve where those are absent.
+    # stats_parsed has the same statistics as the JSON text in stats: it serves where that text is absent.
     if action.name == "add" and "stats_parsed" in fields and None in columns.get("stats", (None,)):
         column = _present(file, "add", ["path", "stats_parsed"]).field("stats_parsed")
         parsed = stats_texts(column.cast(_with_zones(column.type, "add.stats_parsed", _int96(file))))
@@ -144,8 +144,11 @@ def struct_fields(action: pa.Field[Any]) -> list[pa.Field[Any]]:
 
 
 def require_bounds(file: pq.ParquetFile, *, subject: str) -> None:
-    """Raise RefusedTable for more rows, or more bytes once unpacked, than a file of metadata may have; ValueError for a
-    footer that counts them in two ways. A null takes no byte on disk, and some in memory."""
+    """Raise RefusedTable for more rows or more uncompressed bytes than a metadata file may have.
+
+    Raises ValueError for a footer that contradicts itself on the number of rows. Nulls take no bytes on disk, but some
+    in memory.
+    """
     footer = file.metadata
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
@@ -169,7 +172,10 @@ def _int96(file: pq.ParquetFile) -> frozenset[str]:
 
 
 def _with_zones(kind: pa.DataType, path: str, int96: frozenset[str]) -> pa.DataType:
-    """INT96 holds moments and does not say so (PROTOCOL.md, "Delta Data Type to Parquet Type Mappings")."""
+    """The type with a UTC zone at INT96 columns (PROTOCOL.md, "Delta Data Type to Parquet Type Mappings").
+
+    INT96 holds instants, but the file does not say so.
+    """
     if isinstance(kind, pa.StructType):
         return pa.struct([field.with_type(_with_zones(field.type, f"{path}.{field.name}", int96)) for field in kind])
     return pa.timestamp("us", "UTC") if path in int96 else kind
@@ -190,7 +196,7 @@ def _bodies(name: str, kind: str, columns: Mapping[str, Sequence[object]]) -> It
 
 
 def _without_nulls(value: object) -> object:
-    """Null is absence in JSON's actions."""
+    """The value without null fields. Null means absent in JSON actions."""
     if isinstance(value, dict):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}
     return value

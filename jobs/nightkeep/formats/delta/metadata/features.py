@@ -1,7 +1,8 @@
-"""Every table feature of the Delta protocol: what we do about it, or why the table is refused, and what proves it.
+"""Every table feature of the Delta protocol: what we do about it, or why the table is refused, and which test proves
+it.
 
-A feature is supported where the protocol names it or an old version implies it; a property without its feature counts
-for nothing. `python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
+A feature is supported if the protocol names it or an old protocol version implies it. A property without its feature
+has no effect. `python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ MAX_WRITER: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class DeltaFeature:
-    """Either `handled` says what we do, or `refused` what would work instead.
+    """One feature. Either `handled` says what we do, or `refused` says what to do instead.
 
-    `is_of_values`: only who reads values must know it, so that a sweep and an expiry need not.
-    `reader`, `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice.
-    `test`: the test that holds us to it.
+    `is_of_values`: only code that reads values must know the feature, so a sweep and an expiry may ignore it. `reader`,
+    `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice. `test`: the
+    test that proves our statement.
     """
 
     test: str
@@ -59,7 +60,7 @@ def refuse_features(
 ) -> None:
     """Raises RefusedTable for the first feature that we do not handle, or with which `operation` cannot be done.
 
-    Who does not read values need not know those that are of values alone.
+    With `reads_values` False, features that concern only values are ignored.
     """
     reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
     if reader > MAX_READER or writer > MAX_WRITER:
@@ -69,18 +70,18 @@ def refuse_features(
     if isinstance(provider, Mapping) and provider.get("provider", "parquet") != "parquet":
         raise RefusedTable(table, f"data files in {provider.get('provider')}", "only Parquet is handled")
     for name in sorted(supported(protocol)):
-        known = FEATURES.get(name)
-        if known is None:
+        entry = FEATURES.get(name)
+        if entry is None:
             raise RefusedTable(table, f"table feature {name} is unknown", "use the engine that added it")
-        if known.is_of_values and not reads_values:
+        if entry.is_of_values and not reads_values:
             continue
-        advice = known.refused or (known.refuses.get(operation) if operation else None)
+        advice = entry.refused or (entry.refuses.get(operation) if operation else None)
         if advice:
             raise RefusedTable(table, f"table feature {name} is not handled", advice)
 
 
 def refuse_deletes(table: str, protocol: Raw, metadata: Raw) -> None:
-    """Raises RefusedTable where rows may not be deleted: by an append-only table, or without vectors of its own."""
+    """Raises RefusedTable if rows may not be deleted: the table is append-only or does not enable deletion vectors."""
     configuration = metadata.get("configuration")
     properties = configuration if isinstance(configuration, Mapping) else {}
     features = supported(protocol)
@@ -112,7 +113,9 @@ def _version(protocol: Raw, name: str) -> int:
 
 
 def _named(protocol: Raw, name: str, *, lists: bool) -> Iterator[str]:
-    """A list that only the newest versions have, and that they must have (PROTOCOL.md, "Protocol Evolution")."""
+    """The feature names in the list `name`. Only the newest versions have it, and they must (PROTOCOL.md, "Protocol
+    Evolution").
+    """
     names = protocol.get(name)
     if lists and not isinstance(names, list):
         raise CorruptMetadata("protocol", f"{name}, as its version asks for", kind_of(names))

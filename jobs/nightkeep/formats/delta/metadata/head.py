@@ -1,4 +1,4 @@
-"""The newest version's protocol and metadata, without its files: what a table of any size can be asked at once."""
+"""Log -> protocol and metadata of one version, without its files. Fast for a table of any size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _TOLD = (b'"protocol"', b'"metaData"', b'"commitInfo"')
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """`commit_info` is that of the version's own commit; empty where the log no longer has it or it has none."""
+    """The head of one version. `commit_info` is that of its own commit; empty if the log has no such commit or it has
+    none.
+    """
 
     version: int
     protocol: Raw
@@ -37,7 +39,7 @@ class LogHead:
 
 
 def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead:
-    """The newest version, or that of `version`, for who reads no values.
+    """The newest version, or the one given, for callers that read no values.
 
     Raises RefusedTable for features we do not handle, MissingFile, CorruptMetadata.
     """
@@ -54,9 +56,9 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead
 
 
 def _told(storage: Storage, name: str) -> Iterator[Action]:
-    """A commit's actions that are about no file; lines of files are not parsed."""
+    """The actions of a commit that are not about files. Lines of file actions are not parsed."""
     data = storage.read(name)
     require_lines(data, subject=name)
     lines = (line for line in data.split(b"\n") if any(kind in line for kind in _TOLD))
-    known = ("protocol", "metaData", "commitInfo")
-    return (action for action in parse_lines(b"\n".join(lines), subject=name) if action[0] in known)
+    kinds = ("protocol", "metaData", "commitInfo")
+    return (action for action in parse_lines(b"\n".join(lines), subject=name) if action[0] in kinds)

@@ -18,7 +18,7 @@ _NAME = re.compile(r"\s*(?:`((?:[^`]|``)*)`|([^.,`]+?))\s*([.,]|$)")
 
 @dataclass(frozen=True, slots=True)
 class DeltaLeaf:
-    """A column that is no struct, at its `path` of logical names; `stored` is the path of physical names.
+    """A column or struct field that is not a struct. `path` has logical names, `stored` the physical ones.
 
     `ordered`: its statistics have bounds, not only a null count (SkippingEligibleDataType).
     """
@@ -46,8 +46,9 @@ def leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
 def indexed_leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
     """The leaves that have statistics, in schema order.
 
-    `delta.dataSkippingStatsColumns` names them or structs above them, in any case; otherwise they are the first
-    `delta.dataSkippingNumIndexedCols`, all where that is negative. Raises CorruptMetadata for unreadable settings.
+    `delta.dataSkippingStatsColumns` names leaves, or structs above them, in any case. Without it, they are the first
+    `delta.dataSkippingNumIndexedCols` leaves; a negative number means all. Raises CorruptMetadata for unreadable
+    settings.
     """
     every = leaves(schema)
     named = schema.configuration.get("delta.dataSkippingStatsColumns")

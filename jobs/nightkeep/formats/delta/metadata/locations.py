@@ -1,6 +1,6 @@
-"""Paths of the log <-> names in storage: one percent-decoding, and nothing outside the table's folder.
+"""Paths of the log <-> names in storage. Decodes percent escapes once; nothing outside the table's folder is accepted.
 
-An absolute path below the table's own root is as good as a relative one: what it names is the table's.
+An absolute path below the table's own root is equivalent to a relative one.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.storage.file_names import MAX_NAME_BYTES
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-# A colon would make the first folder a scheme; all others a URI's path may hold as they are.
+# Characters that a URI path may hold unescaped. Not the colon: it would make the first folder a scheme.
 _AS_IT_IS = "/!*'(),;$&+=@~-._"
 
 
 def is_absolute(path: str) -> bool:
-    """Whether an action's path is a URI or a path of its own, not one relative to the table."""
+    """Whether an action's path is absolute (a URI or a file system path), not relative to the table."""
     return path.startswith("/") or _SCHEME.match(path) is not None
 
 
 def storage_name(path: str, root: str) -> str:
-    """What the store at `root` calls the file of an action's `path`, a URI (PROTOCOL.md, "Add File").
+    """The name in the store at `root` of the file at an action's `path`, a URI (PROTOCOL.md, "Add File").
 
-    Raises RefusedTable for an absolute path elsewhere, CorruptMetadata for what is no path below the table's folder.
+    Raises RefusedTable for an absolute path elsewhere, CorruptMetadata for a path that names no file below the table's
+    folder.
     """
     name = own_name(path, root)
     if name is None:
@@ -49,7 +50,7 @@ def own_name(path: str, root: str) -> str | None:
 
 
 def log_path(name: str) -> str:
-    """How the log spells the name of a file in storage; `storage_name` reads it back."""
+    """The path in the log for a file's name in storage. The inverse of `storage_name`."""
     return quote(name, safe=_AS_IT_IS)
 
 
@@ -63,14 +64,14 @@ def _decoded(path: str) -> str:
 
 
 def _below(address: str, root: str) -> str | None:
-    """What is left of a decoded address below a root, which is a local path or `scheme://authority/prefix`."""
+    """The part of a decoded address below `root`, a local path or `scheme://authority/prefix`; None elsewhere."""
     folder = f"{_place(root)}/"
     place = _place(address)
     return place.removeprefix(folder) if place.startswith(folder) else None
 
 
 def _place(address: str) -> str:
-    """One spelling of a place: a local path alone, `s3` for what Hadoop calls s3a and s3n; no slash at its end."""
+    """The normal form of an address: a local path without scheme, `s3` for s3a and s3n, no slash at the end."""
     scheme, colon, rest = address.partition(":")
     if address.startswith("/") or not colon:
         return address.rstrip("/")
@@ -82,4 +83,4 @@ def _place(address: str) -> str:
 
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 _LOCAL = re.compile(r"(?://(?:localhost)?)?(/[^/].*)", re.DOTALL)
-"""What follows `file:`, as in file:/x, file:///x and file://localhost/x."""
+"""The part after `file:`, as in file:/x, file:///x and file://localhost/x."""

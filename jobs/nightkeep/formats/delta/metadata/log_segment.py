@@ -1,7 +1,7 @@
 """Listing of _delta_log -> the files that make one version: a complete checkpoint and every commit after it.
 
-The listing alone decides. `_last_checkpoint` may lag, lead or lie, and tells nothing that a listing does not;
-compacted logs and checksums repeat what commits say.
+Only the listing counts. `_last_checkpoint` may be old, new or wrong, and the listing has all that it says. Compacted
+logs and checksums only repeat what commits say.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _UNIQUE = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parque
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint: one file, or every part in order. `unique`: named with a UUID, so of the V2 spec."""
+    """A complete checkpoint: one file, or every part in order. `unique`: its name has a UUID, so it follows the V2
+    spec.
+    """
 
     version: int
     names: tuple[str, ...]
@@ -32,8 +34,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What `version` is made of: `commits` follow the checkpoint, or start at 0. `own` is the version's own commit,
-    None where the log no longer has it."""
+    """The files of one version. `commits` follow the checkpoint, or start at 0.
+
+    `own` is the version's own commit, None where the log no longer has it.
+    """
 
     version: int
     checkpoint: Checkpoint | None
@@ -42,16 +46,16 @@ class Segment:
 
 
 def segment(storage: Storage, version: int | None = None) -> Segment:
-    """The newest version's segment, or that of `version`. Raises MissingFile where the log does not hold it."""
+    """The segment of the newest version, or of `version`. Raises MissingFile where the log does not hold it."""
     listed = storage.list(LOG)
     commits, checkpoints = _commits(listed), _checkpoints(listed)
-    known = sorted(commits.keys() | {candidate.version for candidate in checkpoints})
+    versions = sorted(commits.keys() | {candidate.version for candidate in checkpoints})
     subject = f"{storage.root}/{LOG}"
-    if not known:
+    if not versions:
         raise MissingFile(subject, "commits or checkpoints of a Delta table", "none")
-    wanted = known[-1] if version is None else version
-    if not known[0] <= wanted <= known[-1]:
-        raise MissingFile(subject, f"version {wanted}", f"versions {known[0]} to {known[-1]}")
+    wanted = versions[-1] if version is None else version
+    if not versions[0] <= wanted <= versions[-1]:
+        raise MissingFile(subject, f"version {wanted}", f"versions {versions[0]} to {versions[-1]}")
     checkpoint = max((c for c in checkpoints if c.version <= wanted), key=_preference, default=None)
     start = checkpoint.version + 1 if checkpoint else 0
     chosen = [number for number in sorted(commits) if start <= number <= wanted]
@@ -61,7 +65,7 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The log as it is listed now: `commits` ascending, and the range of versions whose state it can tell."""
+    """The log at the time of listing: `commits` ascending, and the range of versions that it can rebuild."""
 
     commits: tuple[tuple[int, ListedFile], ...]
     oldest: int
@@ -69,7 +73,7 @@ class Listing:
 
 
 def listing(storage: Storage) -> Listing:
-    """Raises MissingFile where the log tells the state of no version."""
+    """Raises MissingFile if the log can rebuild no version."""
     listed = storage.list(LOG)
     versions = {name: version for version, name in _commits(listed).items()}
     commits = sorted(
@@ -83,12 +87,12 @@ def listing(storage: Storage) -> Listing:
 
 
 def newest(storage: Storage) -> int:
-    """The newest version that the listing knows. Raises MissingFile where there is none."""
+    """The newest version in the listing. Raises MissingFile where there is none."""
     listed = storage.list(LOG)
-    known = _commits(listed).keys() | {checkpoint.version for checkpoint in _checkpoints(listed)}
-    if not known:
+    versions = _commits(listed).keys() | {checkpoint.version for checkpoint in _checkpoints(listed)}
+    if not versions:
         raise MissingFile(f"{storage.root}/{LOG}", "commits or checkpoints of a Delta table", "none")
-    return max(known)
+    return max(versions)
 
 
 def commits_newest_first(storage: Storage) -> Sequence[tuple[int, str]]:
@@ -111,7 +115,7 @@ def _commits(listed: Iterable[ListedFile]) -> Mapping[int, str]:
 
 
 def _checkpoints(listed: Iterable[ListedFile]) -> list[Checkpoint]:
-    """Complete ones. An empty file is an unfinished one: a checkpoint holds a protocol at least."""
+    """The complete checkpoints. An empty file is unfinished: a checkpoint holds at least a protocol."""
     checkpoints: list[Checkpoint] = []
     parts: defaultdict[tuple[int, int], dict[int, str]] = defaultdict(dict)
     for stored in listed:
@@ -131,7 +135,7 @@ def _checkpoints(listed: Iterable[ListedFile]) -> list[Checkpoint]:
 
 
 def _preference(checkpoint: Checkpoint) -> tuple[int, bool, tuple[str, ...]]:
-    """The newest; of equally new ones one that was written at once: racing writers may mix parts."""
+    """Sort key: the newest checkpoint wins, then one in a single file, because racing writers may mix parts."""
     return (checkpoint.version, len(checkpoint.names) == 1, checkpoint.names)
 
 

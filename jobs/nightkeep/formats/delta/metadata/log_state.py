@@ -1,4 +1,4 @@
-"""A segment of the log -> the state of its version, and the digest that tells its commit from any other."""
+"""A segment of the log -> the state of its version, and the digest that identifies its commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nightkeep.storage import Storage
 
 
 class ReadState(NamedTuple):
-    """A state, and the digest of the commit that made it."""
+    """A state, and the digest of the commit that made it; empty if the log no longer has that commit."""
 
     state: LogState
     digest: str
@@ -39,10 +39,10 @@ def read_state(storage: Storage, log_files: Segment, *, staged: str | None = Non
 
 
 def digest(storage: Storage, version: int) -> str | None:
-    """Of the bytes of a version's commit, empty where only a checkpoint tells of it; None where the log does not.
+    """The digest of a version's commit. Empty if only a checkpoint has the version; None if the log does not have it.
 
-    A commit names files that nobody else names. While a version has the same bytes, the log was not cut below it:
-    newer versions are built on it.
+    The bytes of a commit are unique, because it names files that no other commit names. While a version's digest stays
+    the same, newer versions are still built on it.
     """
     try:
         return digest_of(storage.read(commit_name(version)))
@@ -59,7 +59,7 @@ def _is_told(storage: Storage, version: int) -> bool:
 
 
 def commit_infos(storage: Storage) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Versions and their commitInfo, newest first; commits without one, or gone since they were listed, left out."""
+    """Versions and their commitInfo, newest first. Skips commits without one, and commits deleted since the listing."""
     for version, name in commits_newest_first(storage):
         try:
             data = storage.read(name)

@@ -1,4 +1,4 @@
-"""Names of the files we create: each carries its run's token, so that every leftover tells whose it is."""
+"""Run -> names of the files it creates. Each name carries the run's token, so every leftover file can be traced."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class DeltaNaming:
 
 
 def commit_name(version: int) -> str:
-    """Where readers look for a version (PROTOCOL.md, "Delta Log Entries")."""
+    """The name of a version's commit (PROTOCOL.md, "Delta Log Entries")."""
     return f"{LOG}/{version:020d}.json"
 
 
 def staged_name(run: Run, transaction: uuid.UUID) -> str:
-    """A staged commit, by the id of its transaction.
+    """The name of a staged commit, from the id of its transaction.
 
-    Not `<version>.json`, so no reader takes it for a commit; and sorted before every digit, so that readers who
-    list the log from a version on do not even see it.
+    It is not `<version>.json`, so readers do not take it for a commit. It sorts before every digit, so readers that
+    list the log from a version on do not see it.
     """
     return f"{LOG}/.staged-{MARK}-{run.token}-{run.attempt}-{transaction}.json"
 
 
 def transaction_of(name: str) -> str:
-    """The id that staged_name was given: it is the txnId of the commit, whatever became of the file."""
+    """The transaction id in a staged name. It is also the txnId of the commit, published or not."""
     return name.removesuffix(".json")[-len(str(uuid.UUID(int=0))) :]
 
 

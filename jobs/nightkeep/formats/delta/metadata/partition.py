@@ -1,4 +1,4 @@
-"""Partition values as the log has them, texts by physical name -> typed values, a unit's name, a folder's name."""
+"""Partition values in the log, texts by physical name -> typed values, a unit's name, a folder's name."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ DEFAULT: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 def stored(schema: DeltaSchema, values: Stored, *, subject: str) -> Stored:
-    """The value of every partition column, in the table's order; what is missing or empty is None.
+    """The value of every partition column, in the table's order. Missing and empty values are None.
 
-    Raises CorruptMetadata, which names `subject`, for a value of a column that does not partition the table.
+    Raises CorruptMetadata, which names `subject`, for a value of a column that is not a partition column.
     """
     names = [schema.field(name).physical for name in schema.partition_columns]
     if not values.keys() <= set(names):
@@ -34,9 +34,9 @@ def stored(schema: DeltaSchema, values: Stored, *, subject: str) -> Stored:
 def typed(schema: DeltaSchema, values: Stored) -> Mapping[str, object]:
     """Values by logical name (PROTOCOL.md, "Partition Value Serialization").
 
-    str, int, bool, Decimal, float, bytes, date, datetime or None. A datetime is of UTC where its text names a zone.
-    It is naive for timestamp_ntz, and for a timestamp whose text names none: each reader takes that for one of its
-    own zone, so it may be another moment than the same text with a zone. Raises CorruptMetadata.
+    They are str, int, bool, Decimal, float, bytes, date, datetime or None. A datetime is in UTC if its text names a
+    zone. It is naive for timestamp_ntz, and for a timestamp whose text names no zone: each reader applies its own zone
+    there, so such a text may mean another instant than the same text with a zone. Raises CorruptMetadata.
     """
     typed_values: dict[str, object] = {}
     for name in schema.partition_columns:
@@ -47,14 +47,17 @@ def typed(schema: DeltaSchema, values: Stored) -> Mapping[str, object]:
 
 
 def key_text(schema: DeltaSchema, values: Mapping[str, object]) -> str:
-    """`day=2026-11-01/region=eu`: a different text for different typed values; null is `null`, no columns are ""."""
+    """The unit's name, such as `day=2026-11-01/region=eu`; "" without partition columns.
+
+    Different typed values have different texts. Null is `null`.
+    """
     return "/".join(f"{_escaped(name)}={_key_value(values[name])}" for name in schema.partition_columns)
 
 
 def folder(schema: DeltaSchema, values: Stored) -> str:
     """The folder of a partition's files, as Hive and delta-spark name it; "" for the table's own folder.
 
-    Files of a table with mapped columns are not in folders: those would tell names which the table may drop.
+    Tables with column mapping have no partition folders, because folders would show names that the table may drop.
     """
     if schema.mapping is not ColumnMapping.NONE:
         return ""
@@ -63,7 +66,7 @@ def folder(schema: DeltaSchema, values: Stored) -> str:
 
 
 def folder_names(column: str) -> tuple[str, ...]:
-    """How writers may spell a column in a folder's name: as Hive does, delta-rs, or as it is."""
+    """The spellings of a column in a folder's name: Hive's, delta-rs's, and the unescaped name."""
     return tuple(dict.fromkeys((_hive(column), quote(column, safe=""), column)))
 
 
@@ -111,7 +114,7 @@ def _boolean(text: str) -> bool:
 
 
 def _float(text: str) -> float:
-    # Java's words; Python's own, such as inf, are nobody's.
+    # Java's spellings. Python's own, such as inf, are not accepted.
     if not re.fullmatch(
         r"NaN|[+-]?(?:Infinity|[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)", text
     ):
@@ -120,7 +123,7 @@ def _float(text: str) -> float:
 
 
 def _single(text: str) -> float:
-    """The value that 32 bits hold."""
+    """The value rounded to 32 bits."""
     (value,) = struct.unpack("<f", struct.pack("<f", _float(text)))
     return float(value)
 
@@ -169,12 +172,12 @@ def _key_value(value: object) -> str:
     if isinstance(value, datetime):
         text = value.replace(tzinfo=None).isoformat(sep=" ")
         return f"{text}Z" if value.tzinfo else text
-    # The text null is not the value null.
+    # The text "null" must differ from the value null.
     return "%6Eull" if value == "null" else _escaped(str(value))
 
 
 def _escaped(text: str) -> str:
-    """Without what separates columns, and printable: the text is a line of reports."""
+    """The text escaped: no separators of columns, and printable, because it is a line of reports."""
     return "".join(f"%{ord(char):02X}" if char in "/=%" or not char.isprintable() else char for char in text)
 
 

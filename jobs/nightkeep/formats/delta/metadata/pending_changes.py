@@ -1,4 +1,4 @@
-"""What a rewrite changes in one unit: files removed and files added, as the commit states it."""
+"""Rewrite of one unit -> files removed and files added, as the commit states them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from nightkeep.model import Intent
 
 @dataclass(frozen=True, slots=True)
 class DeltaEdit:
-    """`removed` are files as they were planned on, vectors included, so that a conflict shows.
+    """The changes of one unit.
 
-    `added` are add actions without what only a commit can know: base row id, row commit version. A file whose vector
-    changes is in both. Several edits of one unit may name the same removed file: it is removed once. The edits of
-    one commit have one intent. `rows_deleted` counts the rows that are gone with it.
+    `removed` are the files that the plan saw, with their vectors, so that a conflict can be detected. `added` are add
+    actions without base row id and row commit version, which only a commit can assign. A file whose vector changes is
+    in both. Several edits of one unit may name the same removed file: it is removed once. The edits of one commit have
+    one intent. `rows_deleted` is the number of rows that they delete.
     """
 
     removed: tuple[DeltaDataFile, ...]

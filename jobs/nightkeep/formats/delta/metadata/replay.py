@@ -1,7 +1,8 @@
 """Actions of a checkpoint and of the commits after it -> the state of one version.
 
 PROTOCOL.md, "Action Reconciliation": the key of a file is its path and its vector; the newest action of a key wins.
-What no valid log can hold is CorruptMetadata, so that a staged commit which reads here holds for every reader.
+Raises CorruptMetadata for actions that no valid log can hold. So every reader can read a staged commit that replays
+here.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ FileKey = tuple[str, str | None]
 K = TypeVar("K")
 
 _NAMED: Final[Mapping[str, str]] = {"txn": "appId", "domainMetadata": "domain"}
-"""Actions of which a commit may hold one for each value of a field."""
+"""Kinds of which a commit may hold several actions, one for each value of this field."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """One version. All actions are raw; `commit` are the actions of the version's own commit, none if it is gone.
+    """The state of one version. All actions are raw. `commit` has the actions of its own commit; empty if that is gone.
 
-    `vacated` are partition values, as the log has them, of files that the own commit removed; none where it also
-    changed the metadata. `unmatched` are paths that commits removed and that no file had then.
+    `vacated` are the raw partition values of files that the own commit removed; empty if it also changed the metadata.
+    `unmatched` are the paths of removes whose file was not live.
     """
 
     protocol: Raw
@@ -45,7 +46,7 @@ def replay(
 ) -> LogState:
     """The state after the last of `commits`, which are (subject, actions), oldest first.
 
-    `own`: where no commit follows the checkpoint, the actions of the commit that it is of. Raises CorruptMetadata.
+    `own`: the actions of the checkpoint's own commit, if no commit follows the checkpoint. Raises CorruptMetadata.
     """
     log = _Log()
     for kind, body in checkpoint:
@@ -69,7 +70,7 @@ def high_water_mark(state: LogState) -> int | None:
 
 
 def commit_time(state: LogState, version: int) -> int:
-    """The in-commit timestamp, in epoch milliseconds, which the version's own commit must have in its first line."""
+    """The in-commit timestamp, in epoch milliseconds. It must be in the first line of the version's own commit."""
     subject = f"commit of version {version}"
     if not state.commit:
         raise MissingFile(subject, "the commit that holds its in-commit timestamp", "a checkpoint only")
@@ -89,7 +90,7 @@ class _Log:
     unmatched: set[str] = field(default_factory=set)
 
     def restore(self, kind: str, body: Raw) -> None:
-        """An action of a checkpoint, which holds each key once."""
+        """Adds an action of a checkpoint. A checkpoint holds each key once."""
         if kind == "add":
             _put_new(self.files, _key(body), body, f"checkpoint: add of {body['path']}")
         elif kind in ("protocol", "metaData"):
@@ -99,14 +100,16 @@ class _Log:
             _put_new(self.named, (kind, name), body, f"checkpoint: {kind} {name}")
 
     def apply(self, subject: str, actions: tuple[Action, ...]) -> list[Raw]:
-        """Applies a commit; the actions that say what each file was which it removed."""
-        # The order within a commit means nothing: removes first, so that a file may change its vector.
+        """Applies a commit. Returns the add actions of the files that it removed, or the remove where a file was not
+        live.
+        """
+        # The order within a commit has no meaning. Removes are applied first, so that a file may change its vector.
         removes, adds = _by_path(subject, actions, "remove"), _by_path(subject, actions, "add")
         for path in removes.keys() & adds.keys():
             if vector_id(removes[path]) == vector_id(adds[path]):
                 raise CorruptMetadata(f"{subject}: {path}", "an add or a remove, or another vector", "both")
         self.unmatched |= {path for path, body in removes.items() if _key(body) not in self.files}
-        # A remove may tell no partition, or come after the file was gone.
+        # A remove may lack partition values, or name a file that is not live.
         removed = [self.files.pop(_key(body), body) for body in removes.values()]
         for body in adds.values():
             self.files[_key(body)] = body
@@ -120,7 +123,7 @@ class _Log:
     def state(self, last: tuple[Action, ...], removed: Iterable[Raw]) -> LogState:
         protocol, metadata = in_force(self.single, subject="log")
         _require_one_vector(self.files)
-        # Values of other partition columns than today's are no partitions of this version.
+        # A metadata change may change the partition columns: older values then name no partition of this version.
         repartitioned = any(kind == "metaData" for kind, _ in last)
         whole = (body for body in removed if body.get("partitionValues") is not None)
         return LogState(
@@ -141,7 +144,7 @@ _SINGLE: Final = ("protocol", "metaData")
 
 
 def _by_path(subject: str, actions: Iterable[Action], kind: str) -> Mapping[str, Raw]:
-    """At most one action of a kind for a path, whatever their vectors."""
+    """Actions of one kind by path. Raises CorruptMetadata for two of one path, whatever their vectors."""
     return _once(subject, ((str(body["path"]), kind, body) for action, body in actions if action == kind))
 
 
@@ -159,7 +162,7 @@ def _put_new(known: dict[K, Raw], key: K, body: Raw, subject: str) -> None:
 
 
 def _require_one_vector(files: Mapping[FileKey, Raw]) -> None:
-    """A live file has one vector or none: with two, its rows would be read twice."""
+    """Raises CorruptMetadata if a path is live with two vectors: its rows would be read twice."""
     seen: set[str] = set()
     for path, _ in files:
         if path in seen:

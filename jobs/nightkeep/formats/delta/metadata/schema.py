@@ -18,7 +18,7 @@ from nightkeep.formats.delta.metadata.types import arrow_type, require_once, str
 
 
 class ColumnMapping(StrEnum):
-    """How a column is found in a data file (PROTOCOL.md, "Column Mapping")."""
+    """How columns are matched to the columns of a data file (PROTOCOL.md, "Column Mapping")."""
 
     NONE = "none"
     NAME = "name"
@@ -43,7 +43,7 @@ class DeltaField:
 
 @dataclass(frozen=True, slots=True)
 class RowTracking:
-    """Row tracking is enabled: names of the columns that materialise row ids and row commit versions in data files."""
+    """Row tracking, if enabled: names of the columns that store row ids and row commit versions in data files."""
 
     row_id: str
     commit_version: str
@@ -51,12 +51,12 @@ class RowTracking:
 
 @dataclass(frozen=True, slots=True)
 class DeltaSchema:
-    """One version's columns, partition columns included, in the table's order, and what governs files.
+    """One version's columns, partition columns included, in the table's order, and the rules for its files.
 
-    `assigns_row_ids`: every add needs a base row id (the feature is supported); `row_tracking`: ids are also kept
-    when rows move (it is enabled). `has_vectors`: the feature deletionVectors is supported, so statistics say
-    whether their bounds are tight; `writes_vectors`: new vectors may be written. `stores_partitions`: new data files
-    must hold the partition columns too.
+    `assigns_row_ids`: every add needs a base row id (the feature is supported). `row_tracking`: rows keep their ids
+    when they move (the feature is enabled). `has_vectors`: the feature deletionVectors is supported, so statistics
+    state whether their bounds are tight. `writes_vectors`: new vectors may be written. `stores_partitions`: new data
+    files must hold the partition columns too.
     """
 
     fields: tuple[DeltaField, ...]
@@ -90,7 +90,7 @@ class DeltaSchema:
 def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") -> DeltaSchema:
     """The schema of a version from its metaData and protocol actions.
 
-    A property counts only where the protocol supports its feature. Raises CorruptMetadata, and RefusedTable (of
+    A property counts only if the protocol supports its feature. Raises CorruptMetadata, and RefusedTable (naming
     `table`) for types, collations and names that we do not handle.
     """
     features = supported(raw_protocol)
@@ -121,7 +121,7 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
 
 
 def parse_partitions(raw_metadata: Raw, raw_protocol: Raw, *, table: str) -> DeltaSchema:
-    """As parse_schema, of the partition columns alone: what says where files are. Other columns may be of any type."""
+    """As parse_schema, but only the partition columns, which say where files are. Other columns may have any type."""
     wanted = {str(name).lower() for name in raw_metadata.get("partitionColumns") or ()}  # type: ignore[attr-defined]
     columns = [column for column in _columns(raw_metadata, table) if str(column["name"]).lower() in wanted]
     text = json.dumps({"type": "struct", "fields": columns})
@@ -199,7 +199,7 @@ def _mapped(column: Raw) -> tuple[str, int | None]:
 
 
 def _check_metadata(column: Raw, subject: str) -> None:
-    """What a column's metadata asks of readers, fields within it included."""
+    """Raises for column metadata that readers must obey and we do not handle. Includes nested fields."""
     for field in _nested(column):
         metadata = field.get("metadata")
         fields = metadata if isinstance(metadata, dict) else {}
@@ -216,7 +216,7 @@ def _check_metadata(column: Raw, subject: str) -> None:
 
 
 def _nested(column: Raw) -> Iterator[Raw]:
-    """A field and those within its type, at any depth."""
+    """The field, and all fields nested in its type, at any depth."""
     yield column
     pending = [column.get("type")]
     while pending:
@@ -230,12 +230,12 @@ def _nested(column: Raw) -> Iterator[Raw]:
 
 
 def _partition_columns(raw_metadata: Raw, fields: Iterable[DeltaField]) -> Iterator[str]:
-    """Named as the schema has them: engines do not mind case."""
-    known = {field.name.lower(): field for field in fields}
+    """The partition columns by their names in the schema. Engines ignore case here."""
+    fields_by_name = {field.name.lower(): field for field in fields}
     columns = raw_metadata.get("partitionColumns") or ()
     assert isinstance(columns, list | tuple)
     for column in columns:
-        field = known.get(str(column).lower())
+        field = fields_by_name.get(str(column).lower())
         if field is None or pa.types.is_nested(field.type):
             found = "none" if field is None else str(field.type)
             raise CorruptMetadata(f"partition column {column}", "a column of a type without fields", found)

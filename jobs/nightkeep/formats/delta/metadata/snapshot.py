@@ -1,4 +1,4 @@
-"""One version of a Delta table as values: the live files of each partition, from the log alone."""
+"""Log -> one version of a Delta table: the live files of each partition. Reads no data file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest
 from nightkeep.storage import Storage
 
 _MOVED_ON = 20
-"""Cleanups of the log in a row that may overtake its reading."""
+"""How many cleanups of the log in a row may interrupt a load before it fails."""
 
 
 class VectorStorage(StrEnum):
@@ -34,9 +34,9 @@ class VectorStorage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A deletion vector's descriptor: `place` is pathOrInlineDv, `bytes` the payload's, `rows` its cardinality.
+    """A deletion vector's descriptor: `place` is pathOrInlineDv, `bytes` the payload's size, `rows` its cardinality.
 
-    An `offset` of None is that of an inline vector, or 0.
+    `offset` is None for an inline vector, or means 0.
     """
 
     kind: VectorStorage
@@ -55,16 +55,16 @@ class Vector:
 
     @property
     def unique_id(self) -> str:
-        """What log replay tells vectors of one file apart by."""
+        """The id by which log replay distinguishes vectors of one file."""
         return f"{self.kind}{self.place}" + ("" if self.offset is None else f"@{self.offset}")
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaDataFile:
-    """A live file. `path` is as the log has it (percent-encoded), `name` what storage calls it, below the root.
+    """A live file. `path` is the log's text (percent-encoded), `name` its name in storage, below the root.
 
-    `rows` are physical rows, None where statistics are missing; `raw` is the whole add action, `stats` its JSON text.
-    Not compared is `raw`: checkpoints repeat an action with other words, dataChange among them.
+    `rows` are physical rows, None where statistics are missing. `raw` is the whole add action, `stats` its JSON text.
+    `raw` is not compared: checkpoints may write an action differently, for example its dataChange.
     """
 
     path: str
@@ -83,7 +83,7 @@ class DeltaDataFile:
 
     @property
     def identity(self) -> tuple[str, str | None]:
-        """The key of log replay: two versions of the table with this pair show the same rows of the file."""
+        """The key of log replay. Two versions with the same identity show the same rows of the file."""
         return (self.path, self.vector.unique_id if self.vector else None)
 
     @property
@@ -92,13 +92,13 @@ class DeltaDataFile:
 
     @property
     def deletes(self) -> int:
-        """How many vectors it has."""
+        """The number of vectors: 0 or 1."""
         return 1 if self.vector else 0
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaUnit:
-    """The files of one partition, by path. `stored_partition` are its values as an add has them, by physical name."""
+    """The files of one partition, by path. `stored_partition` has the add actions' raw values, by physical name."""
 
     key: UnitKey
     partition: Mapping[str, object]
@@ -109,13 +109,14 @@ class DeltaUnit:
 
 @dataclass(frozen=True)
 class DeltaSnapshot:
-    """One version. `raw_protocol` and `raw_metadata` are its actions; `commit_info` that of its own commit, if kept.
+    """One version. `raw_protocol` and `raw_metadata` are its actions; `commit_info` is of its own commit, if still
+    there.
 
-    `row_id_high_water_mark` is the highest row id ever assigned, None before the first; `in_commit_timestamp` in
-    epoch milliseconds where the table keeps one. `units` include partitions whose last file this commit removed.
-    `actions` are those of a staged commit, in their order, for whoever audits it; a published version has none here.
-    `transactions` are the latest versions that applications recorded, by application. `commit_digest` is of the bytes
-    of its own commit, empty where only a checkpoint tells of it.
+    `row_id_high_water_mark` is the highest row id ever assigned, None before the first. `in_commit_timestamp` is in
+    epoch milliseconds, None if the table keeps none. `units` include partitions whose last file this commit removed.
+    `actions` are those of a staged commit, in order, for the audit; a published version has none here. `transactions`
+    are the latest versions that applications recorded, by application. `commit_digest` is the digest of its own
+    commit's bytes, empty if only a checkpoint has the version.
     """
 
     table: Address
@@ -134,7 +135,7 @@ class DeltaSnapshot:
 
     @cached_property
     def identity(self) -> VersionIdentity:
-        """By its commit, and by the table's id and live files: those are the same read from a newer checkpoint."""
+        """The digest of its commit, and one of the table's id and live files, which any newer checkpoint gives too."""
         files = (file for unit in self.units for file in unit.files)
         live = "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in files)
         content = digest_of(str(self.raw_metadata.get("id")).encode(), live.encode(errors="surrogatepass"))
@@ -155,7 +156,7 @@ class DeltaSnapshot:
 
     @property
     def changes_rows(self) -> bool:
-        """By the operation it names; whether its actions say the same is the audit's."""
+        """Whether the commit changes rows, by the operation it names. The audit compares this with its actions."""
         return self.commit_info.get("operation") not in ("OPTIMIZE", "PERSIST DELETES")
 
     @cached_property
@@ -166,14 +167,14 @@ class DeltaSnapshot:
 def load(address: Address, storage: Storage, version: int | None = None) -> DeltaSnapshot:
     """A version, the newest by default, from one listing of the log.
 
-    Raises MissingFile where the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
+    Raises MissingFile if the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
     """
     for _ in range(_MOVED_ON):
         log_files = segment(storage, version)
         try:
             return _snapshot(address, read_state(storage, log_files), log_files.version, root=storage.root)
         except MissingFile:
-            # Commits that a newer checkpoint covers are cleaned up while they are read.
+            # A log cleanup may remove commits that a newer checkpoint covers while they are read: list again.
             if segment(storage, version) == log_files:
                 raise
     raise MissingFile(f"{address.name}: log", "files of its newest version", f"{_MOVED_ON} in a row that went")
@@ -222,7 +223,7 @@ def _has_commit_times(schema: DeltaSchema, state: LogState) -> bool:
 
 
 def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, ...]:
-    """By partition: values that are spelled differently and mean the same are one."""
+    """Units by partition. Different spellings of the same partition value are one partition."""
     spelled: dict[tuple[str | None, ...], list[DeltaDataFile]] = {}
     for values in state.vacated:
         spelled.setdefault(_place(schema, values, "remove"), [])
@@ -234,8 +235,8 @@ def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, 
     units: dict[UnitKey, DeltaUnit] = {}
     for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
         unit = _unit(schema, place, spelled[place])
-        known = units.get(unit.key)
-        units[unit.key] = replace(unit, files=_by_path((*known.files, *unit.files))) if known else unit
+        previous = units.get(unit.key)
+        units[unit.key] = replace(unit, files=_by_path((*previous.files, *unit.files))) if previous else unit
     return tuple(units[key] for key in sorted(units))
 
 
@@ -259,7 +260,7 @@ def _data_file(raw: Raw, schema: DeltaSchema, root: str) -> DeltaDataFile:
     path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
     vector = vector_of(raw.get("deletionVector"))
     if vector and not schema.has_vectors:
-        # Readers do not agree on whether such a vector counts.
+        # Readers do not agree on whether such a vector applies.
         raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
     return DeltaDataFile(
         path=path,
@@ -284,8 +285,10 @@ def vector_of(raw: object) -> Vector | None:
 
 
 def _require_one_name(files: Iterable[DeltaDataFile], removed: Iterable[str], root: str) -> None:
-    """Two spellings of one file's path would be read as two files, and readers do not agree on whether a remove of one
-    is a remove of the other."""
+    """Raises if two paths in the log name one file.
+
+    Readers would read it as two files, and do not agree on whether a remove of one path removes the other.
+    """
     paths: dict[str, str] = {}
     for file in files:
         if paths.setdefault(file.name, file.path) != file.path:

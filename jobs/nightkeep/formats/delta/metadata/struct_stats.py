@@ -1,4 +1,4 @@
-"""Statistics of a file: their row count, and their JSON where a checkpoint has them in columns."""
+"""Statistics of a file -> their row count; statistics in columns of a checkpoint -> JSON."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 
 
 def row_count(stats: str, *, subject: str) -> int | None:
-    """numRecords of statistics, None where they do not count. Raises CorruptMetadata.
+    """numRecords of statistics, None if absent. Raises CorruptMetadata.
 
-    What they say of columns is not judged here, and may hold numbers that JSON lacks.
+    Column statistics are not checked here, and may hold numbers that JSON does not allow.
     """
     try:
         rows = json.loads(stats).get("numRecords")
@@ -31,9 +31,9 @@ def row_count(stats: str, *, subject: str) -> int | None:
 
 
 def stats_texts(column: pa.Array[Any]) -> Sequence[str | None]:
-    """JSON of each row, None for null. Names without a value are left out, as delta-spark leaves them out.
+    """JSON of each row, None for null. Names without a value are left out, as delta-spark does.
 
-    Times are cut to milliseconds, with Z where the column has a zone; numbers that JSON lacks are texts.
+    Times are truncated to milliseconds, with Z if the column has a zone. Numbers that JSON does not allow are strings.
     """
     rows: list[object] = column.to_pylist()
     return [None if row is None else _text(row) for row in rows]

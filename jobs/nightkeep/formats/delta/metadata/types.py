@@ -22,10 +22,10 @@ Naming = Callable[[Mapping[str, object]], tuple[str, int | None]]
 
 
 def arrow_type(kind: object, naming: Naming, *, subject: str) -> pa.DataType:
-    """The type of a column's values; `naming` says what fields within it are called.
+    """The type of a column's values. `naming` gives the names of nested fields.
 
-    Everything nested may be null but a map's keys: data files need not repeat what the schema promises.
-    Raises CorruptMetadata, and RefusedTable (of `subject`) for types that we do not handle.
+    Everything nested is nullable except the keys of a map, because data files need not repeat the schema's promises.
+    Raises CorruptMetadata, and RefusedTable (naming `subject`) for types that we do not handle.
     """
     if isinstance(kind, str):
         return _primitive(kind, subject)
@@ -38,7 +38,7 @@ def arrow_type(kind: object, naming: Naming, *, subject: str) -> pa.DataType:
 
 
 def struct_fields(kind: Mapping[str, object], *, subject: str) -> list[Mapping[str, object]]:
-    """The fields' JSON of a struct, each with a name and an object of metadata. Raises CorruptMetadata."""
+    """The fields' JSON of a struct. Each has a name and an object of metadata. Raises CorruptMetadata."""
     fields = kind.get("fields")
     if not isinstance(fields, list):
         raise CorruptMetadata(subject, "the fields of a struct", kind_of(fields))
@@ -65,7 +65,7 @@ def require_once(values: Iterable[object], *, subject: str, what: str) -> None:
 
 
 def widens(old: object, new: object) -> bool:
-    """Whether readers must read `old` values of a column that is now `new` (PROTOCOL.md, "Type Widening")."""
+    """Whether a column of type `new` may have data files with type `old` (PROTOCOL.md, "Type Widening")."""
     if not (isinstance(old, str) and isinstance(new, str)):
         return False
     if new in _WIDER.get(old, ()):
@@ -113,8 +113,8 @@ def _map(kind: Mapping[str, object], naming: Naming, subject: str) -> pa.DataTyp
 
 
 def _unknown(name: str, subject: str) -> RefusedTable:
-    known = next((why for start, why in _REFUSED.items() if name.startswith(start)), "is unknown")
-    return RefusedTable(subject, f"type {name[:80]} {known}", "use the engine's own OPTIMIZE for this table")
+    reason = next((why for start, why in _REFUSED.items() if name.startswith(start)), "is unknown")
+    return RefusedTable(subject, f"type {name[:80]} {reason}", "use the engine's own OPTIMIZE for this table")
 
 
 _NESTED: Final = {"struct": _struct, "array": _array, "map": _map}
@@ -132,7 +132,7 @@ _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
-    # What Spark calls it in schemas of old tables.
+    # Spark's name for void in schemas of old tables.
     "null": pa.null(),
     "decimal": pa.decimal128(10, 0),
 }

@@ -1,7 +1,7 @@
-"""Actions on files -> the names of the files that they keep, and when what was removed was removed.
+"""Actions on files -> the names of the files that they keep, and when files were removed.
 
-PROTOCOL.md, "Add File and Remove File", "Deletion Vectors". A relative path has one name. An absolute one has every
-name that its end could be: where the table's folder is also known by another address, one of them is the file's.
+PROTOCOL.md, "Add File and Remove File", "Deletion Vectors". A relative path gives one name. An absolute path gives
+every suffix of it as a name: the table's folder may have another address, and then one of them is the file's name.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BATCH: Final = 20_000
 
 
 def data_names(path: str) -> tuple[str, ...]:
-    """Of a data or change file, by its action's path. Raises CorruptMetadata."""
+    """The names of a data or change file, by its action's path. Raises CorruptMetadata."""
     return _ends(path) if is_absolute(path) else (storage_name(path, ""),)
 
 
 def vector_names(body: Raw) -> tuple[str, ...]:
-    """Of the file that an add's or a remove's vector is in; none without one, or where it is inline."""
+    """The names of the file that holds an add's or remove's vector. Empty without a vector, or for an inline one."""
     vector = vector_of(body.get("deletionVector"))
     if vector is None or vector.kind == "i":
         return ()
@@ -43,14 +43,14 @@ def vector_names(body: Raw) -> tuple[str, ...]:
 
 
 def commit_actions(storage: Storage, name: str) -> Iterator[Action]:
-    """Of a commit, or of a checkpoint in JSON, line by line: a first load has as many lines as files."""
+    """The actions of a commit, or of a checkpoint in JSON, line by line: a commit may have a line for each file."""
     with storage.open(name) as source:
         for line in _lines(name, source):
             yield from parse_lines(line, subject=name)
 
 
 def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
-    """Adds and removes of one file of a checkpoint, by what names files and times alone, in batches."""
+    """Adds and removes of one file of a checkpoint, in batches. Has only the fields for names, sizes and times."""
     if name.endswith(".json"):
         yield [action for action in commit_actions(storage, name) if action[0] in _COLUMNS]
         return
@@ -63,24 +63,24 @@ def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
 
 
 def removed_ms(body: Raw, *, made_ms: int, now_ms: int) -> int:
-    """When a file was removed, in epoch milliseconds: the later of what its action and its commit, of `made_ms`, say.
+    """When a file was removed, in epoch milliseconds: the later of its action's time and `made_ms`, its commit's.
 
-    A time ahead of now is that of a wrong clock, and tells nothing.
+    A time ahead of now is from a wrong clock and is ignored.
     """
     stated = body.get("deletionTimestamp")
     return max(stated if isinstance(stated, int) and stated <= now_ms else 0, made_ms)
 
 
 def left_removed_ms(body: Raw, *, written_ms: int, now_ms: int) -> int:
-    """As `removed_ms`, of a tombstone in a checkpoint, which was written later: what else tells of a wrong clock's."""
+    """As `removed_ms`, for a tombstone in a checkpoint: a time from a wrong clock is replaced by the checkpoint's."""
     stated = body.get("deletionTimestamp")
     return happened_ms(now_ms, (stated if isinstance(stated, int) else 0, written_ms))
 
 
 def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> int:
-    """When a commit was made: the latest of what it says and what its file shows, so that nothing goes too early.
+    """When a commit was made: the latest of its own times and its file's, so that nothing is deleted too early.
 
-    A time ahead of now is that of a wrong clock, and tells nothing: the file does.
+    A time ahead of now is from a wrong clock and is ignored. The file's time always counts.
     """
     infos = [body for kind, body in actions if kind == "commitInfo"]
     times = (info.get(name) for info in infos for name in ("inCommitTimestamp", "timestamp"))
@@ -88,7 +88,7 @@ def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> in
 
 
 def written_ms(storage: Storage, name: str) -> int:
-    """When a file of a checkpoint was written. Raises MissingFile."""
+    """When a file of a checkpoint was written, in epoch milliseconds. Raises MissingFile."""
     stored = storage.stat(name)
     if stored is None:
         raise MissingFile(spelled(storage, name), "a file of a checkpoint", "no such file")
@@ -96,7 +96,7 @@ def written_ms(storage: Storage, name: str) -> int:
 
 
 def files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
-    """FILES of (name, size, needed)."""
+    """Rows of (name, size, needed) as a table of schema FILES."""
     names, sizes, needed = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), ())
     columns: tuple[pa.Array[Any], ...] = (
         pa.array(names, pa.string()),
@@ -122,7 +122,7 @@ def _path_of(address: str) -> str:
 
 
 def _lines(name: str, source: pa.NativeFile) -> Iterator[bytes]:
-    # A line of many blocks is put together once, and not without an end.
+    # The parts of a long line are joined once. Its length is checked before it ends.
     parts: list[bytes] = []
     held = 0
     while block := source.read(_BLOCK):
@@ -141,8 +141,8 @@ def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
     for kind, wanted in _COLUMNS.items():
         if kind not in schema.names:
             continue
-        known = [each.name for each in struct_fields(schema.field(kind)) if each.name in wanted]
-        columns = [f"{kind}.{each}" for each in known]
+        present = [field.name for field in struct_fields(schema.field(kind)) if field.name in wanted]
+        columns = [f"{kind}.{field}" for field in present]
         for batch in file.iter_batches(BATCH, columns=columns):
             require_memory(name)
             yield list(_bodies(name, kind, batch.column(kind)))

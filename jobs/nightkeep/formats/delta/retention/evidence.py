@@ -1,7 +1,9 @@
-"""What a Delta log tells twice: files of a version in its checksum, of a checkpoint in its hint, of a commit in itself.
+"""What a Delta log states about itself -> evidence that no file is lost.
 
-A commit that was cut at a line's end is a valid one. PROTOCOL.md, "Version Checksum File", "Last Checkpoint File",
-"Commit Provenance Information"; DeltaOperations.scala, metrics of operations. Those of delta-rs have other names.
+A checksum states a version's files, the hint (`_last_checkpoint`) a checkpoint's, and a commitInfo a commit's. This
+matters because a commit cut off at the end of a line is still valid. PROTOCOL.md, "Version Checksum File", "Last
+Checkpoint File", "Commit Provenance Information"; DeltaOperations.scala, metrics of operations. delta-rs has other
+names for metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Live files of a version: their number and bytes."""
+    """Live files of a version: their number and total bytes."""
 
     files: int
     bytes: int
@@ -37,10 +39,10 @@ class Sum:
 
 @dataclass
 class Commit:
-    """A commit as it is read: `adds` counted, and what it says of itself.
+    """A commit while it is read: the number of its adds, and its own commitInfo.
 
-    Of its removes, `older` are of files that no commit since the checkpoint added; `strays` counts those of files that
-    the version before did not have.
+    `older` are its removes of files that no commit since the checkpoint added. `strays` counts its removes of files
+    that are not in the version before.
     """
 
     version: int
@@ -52,7 +54,7 @@ class Commit:
     table_id: str | None = None
 
     def watched(self, actions: Iterable[Action]) -> Iterator[Action]:
-        """The actions, counted on their way."""
+        """Yields the actions and counts them."""
         for kind, body in actions:
             if kind == "add":
                 self.adds += 1
@@ -63,7 +65,10 @@ class Commit:
             yield kind, body
 
     def removes_older(self, key: FileKey, *, again: bool) -> None:
-        """`again`: a commit since the checkpoint removed the file already, and none added it anew."""
+        """Record a remove of a file that no commit since the checkpoint added.
+
+        `again`: a commit since the checkpoint removed the file already, and none added it again.
+        """
         if again:
             self.strays += 1
         else:
@@ -80,7 +85,7 @@ class Commit:
         return timestamp if type(timestamp) is int else None
 
     def unproven(self) -> Unproven | None:
-        """Why the commit may have lost files. Raises CorruptMetadata where it has, or is another version's."""
+        """Why the commit may lack files. Raises CorruptMetadata if it does, or if it belongs to another version."""
         read = self.info.get("readVersion")
         if type(read) is int and read >= self.version:
             raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
@@ -91,10 +96,11 @@ class Commit:
             raise CorruptMetadata(self.name, f"{stated} added files, as it says itself", str(self.adds))
         if stated is not None and self.adds > stated:
             return Unproven(self.name, f"it adds {self.adds} files and tells of {stated}")
-        # Whoever tells transactions tells what they began on: another version's commit may be in its place.
+        # A writer that records transactions also records the version it read. Otherwise another version's commit may be
+        # here.
         if self.transaction is not None and self.version > 0 and read != self.version - 1:
             return Unproven(self.name, f"it was begun on {read}, not on the version before it")
-        # A log may hold a remove of a file that was gone; so does a commit of another table in the place of this one.
+        # A valid log may remove a file that was gone already. A commit of another table in this place looks the same.
         if self.strays:
             return self.removes_strays(self.strays)
         return None
@@ -104,7 +110,7 @@ class Commit:
 
 
 def newest_checksum(storage: Storage, versions: Iterable[int]) -> tuple[int, Raw] | None:
-    """The newest of these versions that has a checksum, with what that says."""
+    """The newest of these versions that has a checksum, and the checksum's content."""
     there = {stored.name for stored in storage.list(LOG)}
     for version in sorted(versions, reverse=True):
         if f"{LOG}/{version:020d}.crc" in there and (stated := checksum(storage, version)) is not None:
@@ -113,7 +119,7 @@ def newest_checksum(storage: Storage, versions: Iterable[int]) -> tuple[int, Raw
 
 
 def checksum(storage: Storage, version: int) -> Raw | None:
-    """The checksum file of a version, None where there is none that tells its files."""
+    """The checksum file of a version. None if it is missing or does not state the number and bytes of files."""
     name = f"{LOG}/{version:020d}.crc"
     try:
         stated = parse_object(storage.read(name).decode(), subject=name)
@@ -125,7 +131,7 @@ def checksum(storage: Storage, version: int) -> Raw | None:
 
 
 def require_checksum(stated: Raw, counted: Sum, commit: Commit | None, *, version: int) -> None:
-    """Raises CorruptMetadata where the files of a version, or its commit, are not those that its checksum tells of."""
+    """Raises CorruptMetadata if a version's files, or its commit's transaction, differ from its checksum."""
     subject = f"{LOG}: version {version}"
     expected = Sum(int(str(stated["numFiles"])), int(str(stated["tableSizeBytes"])))
     if expected != counted:
@@ -137,24 +143,24 @@ def require_checksum(stated: Raw, counted: Sum, commit: Commit | None, *, versio
 
 
 def adds_of_checkpoint(storage: Storage, version: int) -> int | None:
-    """How many files the hint says the checkpoint of a version has; None where it tells of another, or nothing.
+    """The number of files in the checkpoint of a version, by the hint. None if the hint is about another version.
 
-    A hint may lag behind; what it tells of its own version holds.
+    A hint may be old, but it is right about its own version.
     """
     name = f"{LOG}/_last_checkpoint"
     try:
         stated = parse_object(storage.read(name).decode(), subject=name)
     except (MissingFile, CorruptMetadata, UnicodeDecodeError):
-        # Nobody needs it: without it there is that much less evidence.
+        # The hint is optional: without it there is less evidence.
         return None
     count = stated.get("numOfAddFiles")
     return count if stated.get("version") == version and type(count) is int else None
 
 
 def unproven_checkpoint(names: Sequence[str], counted: int, stated: int | None) -> Unproven | None:
-    """Why a checkpoint may lack files: one in JSON can be cut at a line's end, one in Parquet has its footer last.
+    """Why a checkpoint may lack files. JSON may be cut at the end of a line; Parquet may not, as its footer is last.
 
-    Raises CorruptMetadata where it has another number of files than is told.
+    Raises CorruptMetadata if it has another number of files than stated.
     """
     if stated is not None and stated != counted:
         raise CorruptMetadata(names[0], f"{stated} files, as _last_checkpoint says", str(counted))
@@ -164,7 +170,7 @@ def unproven_checkpoint(names: Sequence[str], counted: int, stated: int | None) 
 
 
 def checkpoint_sum(storage: Storage, names: Iterable[str], gone: frozenset[FileKey]) -> Sum:
-    """The adds of a checkpoint's files but for those that are `gone`. Raises CorruptMetadata, MissingFile."""
+    """The number and bytes of a checkpoint's adds without those in `gone`. Raises CorruptMetadata, MissingFile."""
     total = Sum(0, 0)
     for name in names:
         total += _sum_of_json(storage, name, gone) if name.endswith(".json") else _sum_of_parquet(storage, name, gone)
@@ -177,7 +183,7 @@ def _sum_of_json(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
 
 
 def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
-    """By columns; only adds whose path is among the gone are looked at one by one."""
+    """The same, from columns. Only adds whose path is in `gone` are read one by one."""
     paths = pa.array(sorted({path for path, _ in gone}), pa.string())
     total = Sum(0, 0)
     try:
@@ -185,9 +191,9 @@ def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Su
             require_bounds(file, subject=name)
             if "add" not in file.schema_arrow.names:
                 return total
-            known = {each.name for each in struct_fields(file.schema_arrow.field("add"))}
-            wanted = ["path", "size", *(["deletionVector"] if gone and "deletionVector" in known else [])]
-            for batch in file.iter_batches(_BATCH, columns=[f"add.{each}" for each in wanted]):
+            fields = {field.name for field in struct_fields(file.schema_arrow.field("add"))}
+            wanted = ["path", "size", *(["deletionVector"] if gone and "deletionVector" in fields else [])]
+            for batch in file.iter_batches(_BATCH, columns=[f"add.{field}" for field in wanted]):
                 adds: Any = batch.column("add").drop_null()
                 listed = pc.is_in(adds.field("path"), value_set=paths)
                 kept = adds.filter(pc.invert(listed))
@@ -217,7 +223,7 @@ def _without_nulls(body: Raw) -> Raw:
 
 
 def _adds_told(info: Raw) -> int | None:
-    """How many files a commit says that it adds: new ones, and those that got another vector."""
+    """The number of files that a commit states it adds: new files, and files with a new vector."""
     figures = info.get("operationMetrics")
     metrics = figures if isinstance(figures, Mapping) else {}
     for name, others in _METRICS.get(str(info.get("operation")), {}).items():
@@ -250,7 +256,7 @@ _METRICS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "REORG": _OPTIMIZES,
     "RESTORE": {"numRestoredFiles": ()},
 }
-"""Of operations, a metric that counts added files, and those that count more of them; delta-rs' after delta-spark's."""
+"""By operation: the metric that counts added files, and metrics to add to it. delta-rs's names follow delta-spark's."""
 _WITHOUT_FILES: Final = frozenset(
     {
         "CREATE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES",
@@ -260,4 +266,4 @@ _WITHOUT_FILES: Final = frozenset(
         "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL", "SET TABLE PROPERTIES",
     }
 )  # fmt: skip
-"""Operations that add no file, or none that was not there before."""
+"""Operations that add no new file."""

@@ -1,7 +1,7 @@
-"""Old versions of a Delta table let go: files whose removal the table's own retention no longer protects.
+"""Log -> old files of a Delta table that may be removed, because the table's own retention no longer protects them.
 
-PROTOCOL.md, "Delta Log Entries" and "Metadata Cleanup"; VacuumCommand.scala. A version is what its log says, and the
-log has a retention of its own: no log file is touched here. What goes is what a version needs beside its log.
+PROTOCOL.md, "Delta Log Entries" and "Metadata Cleanup"; VacuumCommand.scala. No log file is removed here: the log has
+its own retention. Only data, change and vector files of old versions are removed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nightkeep.storage import ListedFile, Storage
 
 @dataclass(frozen=True, slots=True)
 class RemovedVersions:
-    """What commits up to version `through` removed before `before_ms`, and what a checkpoint still tells of that."""
+    """Files removed before `before_ms` by commits up to version `through`, also those known only from a checkpoint."""
 
     newest: int
     through: int
@@ -43,7 +43,9 @@ class RemovedVersions:
 
 
 def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
-    """One root of all that may go. Raises RefusedTable, MissingFile, CorruptMetadata."""
+    """The expiry: at most one root, with all files that may be removed. Raises RefusedTable, MissingFile,
+    CorruptMetadata.
+    """
     log_files = listing(storage)
     newest = head(storage, table=address.name, version=log_files.newest)
     last = () if request.retain_last is None else (log_files.newest - max(request.retain_last, 1) + 1,)
@@ -60,7 +62,7 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
 
 
 def _reason(version: int, task: RemovedVersions, request: ExpireRequest) -> str:
-    """Why no file of `version` goes: the strongest of what holds."""
+    """Why no file of `version` is removed: the strongest reason."""
     if version == task.newest:
         return "the newest version"
     if version in request.keep:
@@ -74,15 +76,17 @@ def _reason(version: int, task: RemovedVersions, request: ExpireRequest) -> str:
 
 
 def _losing(storage: Storage, task: RemovedVersions, log_files: Listing) -> frozenset[int]:
-    """Versions of the log that show a file which may go, by what commits say: from its add, or the log's start, to its
-    removal. A file that a later version shows or removed stays.
+    """Versions that show a file which may be removed, by the commits in the log.
+
+    A version shows a file from the commit that added it, or from the log's start, until the commit that removed it. A
+    file that a later version shows or removed is not removed.
     """
     candidates, staying = _by_removal(storage, task, log_files)
     born: dict[tuple[str, ...], int] = {}
     spans: list[tuple[tuple[str, ...], int, int]] = []
     for version, stored in log_files.commits:
         actions = (action for action in commit_actions(storage, stored.name) if action[0] in ("add", "remove"))
-        # A commit that gives a file another vector removes it and adds it again.
+        # A commit that changes a file's vector removes the file and adds it again: removes come first.
         for action in sorted(actions, key=lambda action: action[0], reverse=True):
             names = _names(action)
             if not candidates.isdisjoint(names):
@@ -96,7 +100,7 @@ def _losing(storage: Storage, task: RemovedVersions, log_files: Listing) -> froz
 
 
 def _by_removal(storage: Storage, task: RemovedVersions, log_files: Listing) -> tuple[set[str], set[str]]:
-    """Names of files whose removal has expired, and of those that commits removed later, or not long enough ago."""
+    """Two sets of names: files whose removal has expired, and files removed too late or too recently."""
     expired, staying = set[str](), set[str]()
     for version, stored in log_files.commits:
         for action, ms in _dated(storage, stored, task.now_ms):
@@ -106,7 +110,7 @@ def _by_removal(storage: Storage, task: RemovedVersions, log_files: Listing) -> 
 
 
 def removed(storage: Storage, task: RemovedVersions) -> Reach:
-    """What may go, unless something that stays needs it."""
+    """The files that may be removed, unless a root that stays needs them."""
     names = {name for action in _expired(storage, task) for name in _names(action)}
     kept = {name for action in _later(storage, task) for name in _names(action)} if names else set()
     return Reach(files((name, None, False) for name in sorted(names - kept)))
@@ -118,24 +122,26 @@ def _names(action: Action) -> tuple[str, ...]:
 
 
 def _expired(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
-    """Removes and change files of commits; a file that was added again is live, and stays for that."""
+    """Expired removes and change files. A file that was added again is kept because the newest version needs it."""
     log_files = listing(storage)
     for version, stored in log_files.commits:
-        # A commit that was made after the threshold removed nothing before it.
+        # A commit made after the threshold removed nothing before it.
         if version <= task.through and stored.modified_ms < task.before_ms:
             yield from (a for a, ms in _dated(storage, stored, task.now_ms) if ms < task.before_ms)
     yield from _of_checkpoint(storage, task, log_files)
 
 
 def _later(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
-    """What versions after `through` removed: those in between need it, however long ago that was."""
+    """Removals by versions after `through`. Versions before those still need the files, however old the removal is."""
     for version, stored in listing(storage).commits:
         if version > task.through:
             yield from (action for action, _ in _dated(storage, stored, task.now_ms))
 
 
 def _of_checkpoint(storage: Storage, task: RemovedVersions, log_files: Listing) -> Iterator[Action]:
-    """Tombstones whose commits the log no longer has; where versions are to be kept, a commit must say which."""
+    """Expired tombstones of the newest checkpoint. None if it is newer than `through`: it does not state which version
+    removed a file.
+    """
     start = segment(storage, task.newest).checkpoint
     if start is None or start.version > task.through:
         return
@@ -147,7 +153,7 @@ def _of_checkpoint(storage: Storage, task: RemovedVersions, log_files: Listing) 
 
 
 def _dated(storage: Storage, commit: ListedFile, now_ms: int) -> Iterator[tuple[Action, int]]:
-    known = ("remove", "cdc", "commitInfo")
-    actions = [action for action in commit_actions(storage, commit.name) if action[0] in known]
+    kinds = ("remove", "cdc", "commitInfo")
+    actions = [action for action in commit_actions(storage, commit.name) if action[0] in kinds]
     made_ms = commit_ms(actions, commit.modified_ms, now_ms=now_ms)
     yield from ((a, removed_ms(a[1], made_ms=made_ms, now_ms=now_ms)) for a in actions if a[0] != "commitInfo")

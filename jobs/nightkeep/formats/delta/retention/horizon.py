@@ -1,4 +1,4 @@
-"""How long a table keeps what no version shows any more: its properties -> milliseconds."""
+"""Table properties -> how long removed files are kept, in milliseconds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DELETED_FILES: Final = "delta.deletedFileRetentionDuration"
 
 
 def tombstone_retention_ms(metadata: Raw) -> int:
-    """How long removed files stay (DeltaConfig.scala, TOMBSTONE_RETENTION): a week unless the table says otherwise.
+    """How long removed files are kept (DeltaConfig.scala, TOMBSTONE_RETENTION). The default is a week.
 
-    Raises CorruptMetadata for what is no interval of weeks down to microseconds: no month has a length.
+    Raises CorruptMetadata unless it is an interval in weeks to microseconds. Months and years have no fixed length.
     """
     properties = metadata.get("configuration")
     text = properties.get(DELETED_FILES) if isinstance(properties, Mapping) else None
@@ -24,7 +24,9 @@ def tombstone_retention_ms(metadata: Raw) -> int:
 
 
 def threshold_ms(metadata: Raw, now_ms: int, older_than_ms: int) -> int:
-    """Files removed since then stay: the table's own retention, or what is asked where that is longer."""
+    """Files removed since this time, in epoch milliseconds, are kept. The longer of the table's and the given age
+    counts.
+    """
     return now_ms - max(tombstone_retention_ms(metadata), older_than_ms)
 
 

@@ -1,7 +1,7 @@
-"""The log -> what keeps files of a Delta table alive: the newest version, and what was removed from it lately.
+"""The log -> the files that a Delta table needs: those of the newest version, and those removed from it recently.
 
-VacuumCommand.scala, getValidFilesFromSnapshot: files of the state, its adds and its unexpired tombstones, with their
-vectors. We go by more: change files of late commits, vectors of absolute paths, tombstones that a checkpoint dropped.
+VacuumCommand.scala, getValidFilesFromSnapshot: adds and unexpired tombstones of the state, with their vectors. We also
+keep change files of recent commits, vectors at absolute paths, and tombstones that a checkpoint dropped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Row = tuple[str, int | None, bool]
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """One commit: what it removed, and its change files, unless that was before `since_ms`."""
+    """The files that one commit removed, and its change files, if removed since `since_ms`."""
 
     name: str
     modified_ms: int
@@ -54,9 +54,9 @@ class CommitFiles:
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """One version: its files, the tombstones since `since_ms` of the checkpoint it starts from, and `change`.
+    """The files of one version, the tombstones since `since_ms` in its checkpoint, and the files of `change`.
 
-    `needed`: readers count on its files.
+    `needed`: the files must exist, because readers need them.
     """
 
     version: int
@@ -68,7 +68,7 @@ class VersionFiles:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """A file of a checkpoint, of which later commits replaced `gone`."""
+    """A file of a checkpoint. Later commits replaced the files in `gone`."""
 
     name: str
     gone: frozenset[FileKey]
@@ -78,12 +78,11 @@ class CheckpointPart:
 
 
 def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Root, ...]:
-    """A root for every commit that the log still has, so that a look which finds no other has missed none.
+    """A root for every commit in the log, so that a later listing without new roots has missed no commit.
 
-    The newest is the version's state, those before it what they removed; versions to be kept have a root each besides.
-    A version to keep that the log cannot tell any more is nobody's to read, and keeps nothing. Files of others are
-    protected and not asked for: the table's own retention need not hold them, so that another's VACUUM may have taken
-    some.
+    The newest root is the version's state. Older roots are the files that their commits removed. Each version to keep
+    has one more root; a version to keep that the log can no longer rebuild keeps nothing. Files of other versions are
+    kept but need not exist: the table's own retention may be shorter, and another VACUUM may have removed some.
     """
     log_files = listing(storage)
     newest = head(storage, table=address.name, version=log_files.newest)
@@ -97,7 +96,7 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
 
 
 def reach(address: Address, storage: Storage, root: Root) -> Reach:
-    """Raises RefusedTable for a live file at an absolute path: a shallow clone's."""
+    """The files of a root. Raises RefusedTable for a live file at an absolute path (a shallow clone)."""
     match root.task:
         case VersionFiles():
             return _state(storage, root.task)
@@ -111,7 +110,7 @@ def reach(address: Address, storage: Storage, root: Root) -> Reach:
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
-    """FILES of a Part."""
+    """Batches of schema FILES of one CheckpointPart."""
     assert isinstance(source, CheckpointPart)
     stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
     for actions in checkpoint_files(storage, source.name):
@@ -119,7 +118,9 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
 
 
 def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
-    """Oldest first; `version` where all that was removed after it is still protected, so that it can be read."""
+    """Roots of the commits, oldest first. `version` is set if all later removals are still protected, so it can be
+    read.
+    """
     readable, roots = True, list[Root]()
     if log_files.newest not in dict(log_files.commits):
         newest = VersionFiles(log_files.newest, since_ms, now_ms)
@@ -160,7 +161,7 @@ def _state(storage: Storage, task: VersionFiles) -> Reach:
 
 
 def _apply(commit: Commit, actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:
-    """A commit's removes come before its adds, whatever their order (replay.py)."""
+    """Apply a commit. Its removes come before its adds, whatever their order (replay.py)."""
     adds: dict[FileKey, Raw] = {}
     for kind, body in commit.watched(actions):
         key = (str(body["path"]), vector_id(body)) if kind in ("add", "remove") else ("", None)
@@ -175,7 +176,7 @@ def _apply(commit: Commit, actions: Iterator[Action], added: dict[FileKey, Raw],
 
 def _live_rows(body: Raw, root: str, *, needed: bool) -> Iterator[Row]:
     path = str(body["path"])
-    # storage_name refuses what a shallow clone has elsewhere.
+    # storage_name refuses files of a shallow clone that are elsewhere.
     yield storage_name(path, root), long_value(body, "size", subject=path), needed
     names = vector_names(body)
     yield from ((name, None, needed and len(names) == 1) for name in names)
@@ -185,13 +186,13 @@ def _changed(storage: Storage, task: CommitFiles) -> Iterator[Row]:
     actions = [action for action in commit_actions(storage, task.name) if action[0] in ("remove", "cdc", "commitInfo")]
     made_ms = commit_ms(actions, task.modified_ms, now_ms=task.now_ms)
     for kind, body in actions:
-        # A change file is as old as its commit; its body has no time of its own.
+        # A change file is as old as its commit: its action has no time.
         if kind != "commitInfo" and removed_ms(body, made_ms=made_ms, now_ms=task.now_ms) >= task.since_ms:
             yield from protected(body)
 
 
 def protected(body: Raw) -> Iterator[Row]:
-    """What a remove or a cdc action names, not to be asked for: another's VACUUM may have kept less."""
+    """Files of a remove or cdc action. They need not exist: another VACUUM may have removed them."""
     yield from ((name, None, False) for name in (*data_names(str(body["path"])), *vector_names(body)))
 
 
@@ -205,5 +206,6 @@ def _stored(action: Action, part: CheckpointPart, root: str, *, shown_ms: int) -
 
 
 _SKEW_MS: Final = DAY_MS
-"""By how much a writer's clock may be ahead of its store's: older commits removed nothing that is still protected, or
-a checkpoint says so."""
+"""How far a writer's clock may be ahead of its store's. Removals of older commits are no longer protected, or are in a
+checkpoint.
+"""

@@ -1,7 +1,7 @@
-"""Where the files of a Delta table are, by name: what VACUUM may remove, as far as a name says whose it is.
+"""Table -> the names of files that belong to it, and so what a sweep may remove.
 
-DeltaTable.scala (isHiddenDirectory), DelayedCommitProtocol.scala, PROTOCOL.md ("File Types"). VACUUM takes every old
-file that is not hidden for its own; we take those whose name and folder a writer of this table would have given.
+DeltaTable.scala (isHiddenDirectory), DelayedCommitProtocol.scala, PROTOCOL.md ("File Types"). VACUUM removes every old
+file that is not hidden. We take only files whose name and folder match those of a writer of this table.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from nightkeep.protocol.table_files import DAY_MS, FileKind, TableFiles, TableFo
 from nightkeep.storage import Storage
 
 FLOOR_MS: Final = 7 * DAY_MS
-"""VACUUM's 168 hours, which a writer that takes days and readers of old versions count on."""
+"""VACUUM's default of 168 hours. Writers that take days, and readers of old versions, rely on it."""
 
 
 def territory(address: Address, storage: Storage) -> TableFiles:
-    """The whole folder of the table, without tables below it.
+    """The table's folder, without tables below it.
 
-    Raises RefusedTable where another format's table is in the very same folder, MissingFile, CorruptMetadata.
+    Raises RefusedTable if a table of another format is in the same folder, MissingFile, CorruptMetadata.
     """
     newest = head(storage, table=address.name)
-    # What UniForm writes for Iceberg is of this table.
+    # UniForm's Iceberg metadata belongs to this table.
     own = {"Delta", "Iceberg"} if _is_universal(newest.metadata) else {"Delta"}
     require_one_format(address.name, storage, "", own=own)
     schema = parse_partitions(newest.metadata, newest.protocol, table=address.name)
@@ -52,7 +52,7 @@ def _is_universal(metadata: Raw) -> bool:
 
 
 def kinds(schema: DeltaSchema) -> Iterator[FileKind]:
-    """Of the log only what nobody can read: unfinished writes under names that no reader looks for."""
+    """Kinds of files that a sweep may remove. Of the log, only unfinished writes under names that readers ignore."""
     folders = _folders(schema)
     yield FileKind("staged commit", rf"{LOG}/\.staged-{MARK}-[0-9A-Za-z-]+\.json(?:\.tmp)?")
     # Spark, Flink and the Java kernel rename `.<name>.<uuid>.tmp`; Hadoop keeps a checksum beside it.
@@ -66,7 +66,7 @@ def kinds(schema: DeltaSchema) -> Iterator[FileKind]:
 
 
 def _folders(schema: DeltaSchema) -> str:
-    """None, or one for each partition column in their order, or a random one where the table has such."""
+    """Pattern of folders: none, one for each partition column in order, or a random prefix if the table uses one."""
     choices = ["".join(_column(schema, name) for name in schema.partition_columns)]
     if schema.mapping is not ColumnMapping.NONE or is_true(schema.configuration, "delta.randomizeFilePrefixes"):
         choices.append(f"[0-9A-Za-z]{{{_prefix_length(schema.configuration)}}}/")
@@ -74,7 +74,7 @@ def _folders(schema: DeltaSchema) -> str:
 
 
 def _column(schema: DeltaSchema, name: str) -> str:
-    """A table whose columns were mapped later has folders by what is now the logical or the physical name."""
+    """Pattern of a column's folder. With column mapping added later, a folder has the logical or the physical name."""
     names = dict.fromkeys((*folder_names(name), *folder_names(schema.field(name).physical)))
     return f"(?:{'|'.join(map(_literal, names))})=[^/]*/"
 
@@ -85,13 +85,13 @@ def _prefix_length(configuration: Mapping[str, str]) -> int:
 
 
 def _literal(text: str) -> str:
-    """Escapes that Python, RE2 and Rust read alike."""
+    """The text as a pattern, with escapes that Python, RE2 and Rust read alike."""
     return "".join(f"\\x{ord(c):02x}" if c.isascii() and not (c.isalnum() or c == "_") else c for c in text)
 
 
 _UUID: Final = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _DATA: Final = r"[^/._][^/]*\.parquet"
 _TRINO: Final = rf"[0-9]{{8}}_[0-9]{{6}}_[0-9]{{5}}_[0-9a-z]{{5}}[_-]{_UUID}"
-"""Trino gives data files the id of their query, and no suffix."""
+"""Trino names data files after their query's id, without a suffix."""
 _PREFIX: Final = "[0-9A-Za-z][0-9A-Za-z-]*"
 _UNIVERSAL: Final = "delta.universalFormat.enabledFormats"

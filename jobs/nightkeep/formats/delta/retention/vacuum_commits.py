@@ -1,7 +1,7 @@
-"""Removals of files -> the two commits that a table's history tells of them: VACUUM START and VACUUM END.
+"""Removals of files -> two commits in the table's history: VACUUM START and VACUUM END.
 
-VacuumCommand.scala (logVacuumStart, logVacuumEnd), DeltaOperations.scala (VacuumStart, VacuumEnd). Neither changes
-anything that a reader sees. As delta-spark, none is written to S3, where its own writers cannot create exclusively.
+VacuumCommand.scala (logVacuumStart, logVacuumEnd), DeltaOperations.scala (VacuumStart, VacuumEnd). Neither commit
+changes what readers see. Like delta-spark, none is written to S3, where its own writers cannot create exclusively.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from nightkeep.protocol.table_files import Removal
 from nightkeep.storage import Storage
 
 MAX_ATTEMPTS = 20
-"""Lost races in a row before giving up, as of any commit of ours."""
+"""How many races in a row may be lost before giving up, as for our other commits."""
 Told = tuple[str, Raw, Mapping[str, int]]
 """Operation, parameters and metrics of a commit."""
 _LOGGED = frozenset({"", "file", "hdfs", "abfs", "abfss", "adl", "wasb", "wasbs", "gs"})
-"""Schemes of stores that delta-spark logs a VACUUM on (supportedFsForLogging)."""
+"""Schemes of stores on which delta-spark logs a VACUUM (supportedFsForLogging)."""
 
 
 def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
-    """VACUUM START. Raises RefusedTable, UnknownOutcome, EvidenceError after lost races; nothing may go then."""
+    """Commit VACUUM START. Raises RefusedTable, UnknownOutcome, EvidenceError after lost races. After these, delete
+    nothing.
+    """
 
     def told(newest: LogHead) -> Told:
         asked = {} if removal.older_than_ms is None else {"specifiedRetentionMillis": removal.older_than_ms}
         parameters = {
-            # Ours is always on: what the table retains is never shortened, whatever the caller asks.
+            # Always true here: the table's own retention is never shortened.
             "retentionCheckEnabled": True,
             "defaultRetentionMillis": tombstone_retention_ms(newest.metadata),
             **asked,
@@ -46,12 +48,12 @@ def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> 
 
 
 def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
-    """VACUUM END. Raises as announce does; what is gone is gone."""
+    """Commit VACUUM END. Raises as announce does; the files are already deleted."""
 
     def told(newest: LogHead) -> Told:
         if removal.failed:
             return "VACUUM END", {"status": "FAILED"}, {}
-        # Folders are left to whoever made them: an empty one is nothing to a reader.
+        # Folders are not removed: readers ignore an empty one.
         counts = {"numDeletedFiles": removal.files, "numVacuumedDirectories": 0}
         return "VACUUM END", {"status": "COMPLETED"}, counts
 
@@ -72,7 +74,9 @@ def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[
 
 
 def _created(storage: Storage, name: str, data: bytes, staged: str, transaction: str) -> bool:
-    """Whether the version is ours; it may be after an answer was lost, and even after "already exists"."""
+    """Create the version; whether it is ours. A create may have succeeded although its answer was lost or "already
+    exists".
+    """
     try:
         won = storage.put_if_absent(name, data, temporary=f"{staged}.tmp")
     except OSError as failure:

@@ -1,4 +1,4 @@
-"""A version as it is replayed, compared with its checkpoint's hint, checksums and what commits say of themselves."""
+"""Replay of a version -> reasons to doubt it: compared with the checkpoint's hint, checksums and commitInfo."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from nightkeep.protocol.table_files import Unproven
 from nightkeep.storage import Storage
 
 _SKEW_MS: Final = 60_000
-"""By how much the clocks of two writers may differ."""
+"""How far the clocks of two writers may differ."""
 
 
 @dataclass
 class Proof:
-    """The newest checksum of a segment proves all up to its version; later commits have to tell of themselves.
+    """Evidence about a segment. Its newest checksum proves all versions up to its own; later commits must prove
+    themselves.
 
-    Without one, the checkpoint has to be as its hint says. `unproven` grows with what is told nowhere else.
+    Without a checksum, the checkpoint must match its hint. `unproven` collects what has no second statement.
     """
 
     storage: Storage
@@ -58,11 +59,11 @@ class Proof:
 
     @cached_property
     def checkpoint_files(self) -> int:
-        """How many files the checkpoint has, none where there is no checkpoint."""
+        """The number of files in the checkpoint; 0 without a checkpoint."""
         return checkpoint_sum(self.storage, self.checkpoint, frozenset()).files
 
     def reached(self, commit: Commit, added: Iterable[Raw], gone: Collection[FileKey]) -> None:
-        """After `commit` its version has `added` files beside those of the checkpoint that are not `gone`."""
+        """Compare the state after `commit`: the checkpoint's files without `gone`, and the files in `added`."""
         if commit.transaction is not None:
             self.transactions.append((commit.name, f"transaction {commit.transaction}"))
         doubts = [commit.unproven(), self._of_another_table(commit), self._of_another_time(commit)]
@@ -75,29 +76,31 @@ class Proof:
             self.unproven.append(unproven)
 
     def require_removed(self) -> None:
-        """After the last commit: what commits removed and no other one added has to be in the checkpoint."""
+        """Call after the last commit. Files that were removed but not added since the checkpoint must be in the
+        checkpoint.
+        """
         if self._missing({key for commit in self.removers for key in commit.older}):
             strays = [(commit, self._missing(commit.older)) for commit in self.removers]
             self.unproven += [commit.removes_strays(count) for commit, count in strays if count]
 
     def _missing(self, keys: Collection[FileKey]) -> int:
-        """How many of these files the checkpoint does not have."""
+        """The number of these files that the checkpoint does not have."""
         if not keys:
             return 0
         rest = checkpoint_sum(self.storage, self.checkpoint, frozenset(keys))
         return len(keys) - (self.checkpoint_files - rest.files)
 
     def _of_another_table(self, commit: Commit) -> Unproven | None:
-        known, self.table_id = self.table_id, commit.table_id or self.table_id
-        if known is None or self.table_id == known:
+        previous, self.table_id = self.table_id, commit.table_id or self.table_id
+        if previous is None or self.table_id == previous:
             return None
-        return Unproven(commit.name, f"it is of table {self.table_id}, the versions before are of {known}")
+        return Unproven(commit.name, f"it is of table {self.table_id}, the versions before are of {previous}")
 
     def _of_another_time(self, commit: Commit) -> Unproven | None:
         before, self.time_ms = self.time_ms, commit.time_ms
         if before is None or self.time_ms is None or self.time_ms >= before - _SKEW_MS:
             return None
-        # Another table's commit in the place of this one need not contradict in any other way.
+        # A commit of another table in this place may show no other contradiction.
         return Unproven(commit.name, f"it was made at {self.time_ms} ms, the version before it at {before} ms")
 
     def _compare(self, commit: Commit | None, added: Iterable[Raw], gone: frozenset[FileKey]) -> None:

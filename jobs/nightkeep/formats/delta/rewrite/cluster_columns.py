@@ -16,6 +16,6 @@ def columns_of(schema: DeltaSchema) -> ClusterColumns:
 
 
 def require_columns(snapshot: DeltaSnapshot, request: Request) -> None:
-    """Raises UsageError for a column that cannot be clustered by, saying what would work."""
+    """Raises UsageError for a column that the table cannot be clustered by, with the columns that would work."""
     if request.clustering is not None:
         columns_of(snapshot.schema).resolved(request.clustering)

@@ -1,4 +1,4 @@
-"""A partition's files -> the task that lays new ones, and cubes not worth keeping apart, along a curve."""
+"""A partition's files -> the task that clusters new files, and cubes too small to keep apart, along a curve."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nightkeep.protocol import Wide, Work
 def cluster_files(
     snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request
 ) -> Work[DeltaPack | DeltaCluster | Wide] | None:
-    """What `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
+    """The work that `cluster_work` picks. Raises UsageError for columns that the table cannot be clustered by."""
     if request.clustering is None:
         return None
     clustering = columns_of(snapshot.schema).resolved(request.clustering)

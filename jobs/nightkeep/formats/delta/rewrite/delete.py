@@ -1,7 +1,8 @@
-"""Rows that a condition is true for -> deletion vectors that hide them; data files stay as they are.
+"""A condition on rows -> deletion vectors that hide the matching rows. Data files are not rewritten.
 
-PROTOCOL.md, "Deletion Vectors": a new vector holds the old one's rows, the remove repeats the old one, and a file with
-nothing left is only removed. What delta-spark's DELETE writes for a table with vectors (DeleteCommand.scala).
+PROTOCOL.md, "Deletion Vectors": a new vector includes the old one's rows, the remove names the old vector, and a file
+without live rows is only removed. This is what delta-spark's DELETE writes for a table with vectors
+(DeleteCommand.scala).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _JSON = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class DeleteTask:
-    """Rows of the unit's files for which `condition` is true are to go."""
+    """Delete the rows of the unit's files for which `condition` is true."""
 
     unit: DeltaUnit
     condition: str
@@ -49,7 +50,7 @@ class DeleteTask:
 
 
 def refuse_deletes(snapshot: DeltaSnapshot, request: Request) -> None:
-    """Raises RefusedTable where rows may not go, or not by new vectors alone; UsageError for the condition."""
+    """Raises RefusedTable if rows may not be deleted, or not with new vectors alone; UsageError for a bad condition."""
     settings = {name.lower(): value.lower() for name, value in snapshot.schema.configuration.items()}
     name = snapshot.table.name
     if not snapshot.schema.writes_vectors:
@@ -65,7 +66,7 @@ def refuse_deletes(snapshot: DeltaSnapshot, request: Request) -> None:
 
 
 def delete_rows(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[DeleteTask] | None:
-    """The files whose partition and statistics do not rule out that a row of theirs matches."""
+    """Work on the files that may have matching rows, by their partition and statistics. None if there are none."""
     assert request.rows is not None
     test = rows_where(request.rows, arrow_schema(snapshot.schema))
     live = [file for file in unit.files if not is_gone(file)]
@@ -85,7 +86,7 @@ def delete_rows(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> W
 
 
 def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple[str, ...], int]:
-    """The edit, the files of vectors written for it, and how many rows went that were there."""
+    """The edit, the names of the new files of vectors, and the number of live rows that the edit deletes."""
     writer = DeltaVectorWriter(storage, vector_folder(run))
     removed: list[DeltaDataFile] = []
     added: list[Mapping[str, object]] = []
@@ -104,28 +105,30 @@ def mark(storage: Storage, task: DeleteTask, run: Run) -> tuple[DeltaEdit, tuple
 
 
 def count_matching(storage: Storage, task: DeleteTask) -> int:
-    """Rows that `mark` would hide and that no vector hides yet; reads the condition's columns alone."""
-    found = 0
+    """The number of live rows that `mark` would hide. Reads only the condition's columns."""
+    count = 0
     for file in task.unit.files:
         hidden = _matching(DeltaFileReader(storage, task.unit, file), task)
-        found += len(hidden - read_vector(storage, file))
-    return found
+        count += len(hidden - read_vector(storage, file))
+    return count
 
 
 def _matching(reader: DeltaFileReader, task: DeleteTask) -> BitMap64:
-    """Positions of matching rows, deleted or not; reads the condition's columns alone."""
+    """Positions of matching rows, deleted rows included. Reads only the condition's columns."""
     test = rows_where(task.condition, arrow_schema(task.unit.schema))
-    found, start = BitMap64(), 0
+    positions, start = BitMap64(), 0
     for chunk in reader.batches(tuple(sorted(columns_of(test))), batch_rows=BATCH_ROWS):
         hits = np.flatnonzero(np.asarray(is_true(test, chunk)))
-        found |= BitMap64((hits + start).astype(np.uint64))
+        positions |= BitMap64((hits + start).astype(np.uint64))
         start += chunk.num_rows
-    return found
+    return positions
 
 
 def _with_vector(file: DeltaDataFile, vector: Vector, rows: int) -> Mapping[str, object]:
-    """The add as it was, bounds no longer tight: they are of rows that are hidden now (PROTOCOL.md, "Per-file
-    Statistics"). Row ids stay with their rows."""
+    """The add action with the new vector. Row ids stay with their rows.
+
+    The bounds are no longer tight, because they include rows that are now hidden (PROTOCOL.md, "Per-file Statistics").
+    """
     descriptor = {
         "storageType": vector.kind.value, "pathOrInlineDv": vector.place, "offset": vector.offset,
         "sizeInBytes": vector.bytes, "cardinality": vector.rows,
@@ -135,23 +138,23 @@ def _with_vector(file: DeltaDataFile, vector: Vector, rows: int) -> Mapping[str,
 
 
 def _wide(stats: str | None, rows: int) -> str:
-    """The text with `tightBounds` false and the rest as it was written, digit for digit."""
+    """The statistics with `tightBounds` false. All other text is kept digit for digit."""
     parts = _top_level(stats) if stats else {}
     parts = {"numRecords": str(rows), **parts, "tightBounds": "false"}
     return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in parts.items()) + "}"
 
 
 def _top_level(text: str) -> dict[str, str]:
-    """Each value's own text: numbers may have more digits than a float."""
-    found: dict[str, str] = {}
+    """The text of each top-level value by name. Kept as text because numbers may have more digits than a float."""
+    texts: dict[str, str] = {}
     at = _next(text, text.index("{") + 1)
     while text[at] != "}":
         name, at = _JSON.raw_decode(text, at)
         start = _next(text, at)
         _, at = _JSON.raw_decode(text, start)
-        found[name] = text[start:at]
+        texts[name] = text[start:at]
         at = _next(text, at)
-    return found
+    return texts
 
 
 def _next(text: str, at: int) -> int:
@@ -161,12 +164,12 @@ def _next(text: str, at: int) -> int:
 
 
 def arrow_schema(schema: DeltaSchema) -> pa.Schema:
-    """What a condition on rows may name."""
+    """The columns that a condition on rows may name."""
     return pa.schema([(field.name, field.type) for field in schema.fields])
 
 
 def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> list[bool]:
-    """False only where a comparison that must hold cannot, by the partition or by a file's bounds."""
+    """For each file, False if its partition or bounds rule out a match, else True."""
     return [bool(one) for one in np.ones(len(files), np.bool_) & _may(test, unit, files)]
 
 
@@ -186,20 +189,20 @@ def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Any:
 
 
 def _holds_one(lows: Any, highs: Any, wanted: Any) -> Any:
-    """Of each file whether any of these values lies within its bounds."""
+    """For each file, whether any wanted value lies within its bounds. Unknown bounds count as a match."""
     if lows is None:
         return np.True_
     lows, highs, wanted = (_numbers(values) for values in (lows, highs, wanted))
-    known = sorted(set(wanted.to_pylist()))
-    places = [None if low is None else bisect_left(known, low) for low in lows.to_pylist()]
-    nearest = [known[at] if at is not None and at < len(known) else None for at in places]
-    beyond = np.array([at == len(known) for at in places], np.bool_)
+    candidates = sorted(set(wanted.to_pylist()))
+    places = [None if low is None else bisect_left(candidates, low) for low in lows.to_pylist()]
+    nearest = [candidates[at] if at is not None and at < len(candidates) else None for at in places]
+    beyond = np.array([at == len(candidates) for at in places], np.bool_)
     within = pc.fill_null(pc.less_equal(pa.array(nearest, wanted.type), highs), True)  # noqa: FBT003
     return ~beyond & np.asarray(within)
 
 
 def _numbers(values: Any) -> Any:
-    """Bounds may be dates that Python has not."""
+    """Dates and times as integers: bounds may be outside Python's calendar."""
     return values.cast(f"int{values.type.bit_width}") if pa.types.is_temporal(values.type) else values
 
 
@@ -222,13 +225,13 @@ def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> 
 
 
 def _spans(column: ColumnRef, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> tuple[Any, Any]:
-    """Lowest and highest value of each file, as the type they are compared as; None where there are no bounds."""
+    """The lowest and highest value of each file, cast to the comparison's type. None, None if there are no bounds."""
     if column.path[0] in unit.partition:
         kind = unit.schema.field(column.path[0]).type
         values = pa.array([unit.partition[column.path[0]]] * len(files), kind).cast(column.type)
         return values, values
-    found = every_bounds(unit.schema, files, [column.path]).get(column.path)
-    if found is None or pa.types.is_floating(column.type):
-        # NaN is above what a float's bounds say to some writers.
+    column_bounds = every_bounds(unit.schema, files, [column.path]).get(column.path)
+    if column_bounds is None or pa.types.is_floating(column.type):
+        # Some writers ignore NaN in the bounds of floats, so those bounds cannot rule out a file.
         return None, None
-    return found.lows.cast(column.type), found.highs.cast(column.type)
+    return column_bounds.lows.cast(column.type), column_bounds.highs.cast(column.type)

@@ -1,4 +1,4 @@
-"""Files -> the bounds of their columns as Arrow arrays, by their statistics."""
+"""Files -> the bounds of their columns as Arrow arrays. Reads only their statistics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nightkeep.kernels.skipping import FileBounds
 def file_bounds(
     schema: DeltaSchema, files: Sequence[DeltaDataFile], paths: Iterable[tuple[str, ...]]
 ) -> Mapping[tuple[str, ...], FileBounds]:
-    """What the statistics of files say of columns, by path; a file without says nothing but that it may have rows."""
+    """Bounds by column path. A file without statistics has unknown bounds, and counts as having a row."""
     wanted = list(paths)
     return {path: _file_bounds(found) for path, found in every_bounds(schema, files, wanted).items()}
 
 
 def _file_bounds(found: ColumnBounds) -> FileBounds:
-    # One row, where nobody knows: the file has to be opened.
+    # An unknown row count counts as one row, so that the file is opened.
     rows, nulls = (np.asarray(counts.fill_null(some)) for counts, some in ((found.rows, 1), (found.nulls, 0)))
     return FileBounds(found.lows, found.highs, rows - nulls)

@@ -1,4 +1,4 @@
-"""What one task of packing or clustering replaces in a Delta table: files of a partition, their rows, new files."""
+"""Files of one partition -> their rows -> new files. What one task of packing or clustering replaces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class DeltaInputs:
-    """`unit` has the files that are replaced, and no other."""
+    """The input of one task. `unit` has only the files that are replaced."""
 
     unit: DeltaUnit
     intent: Intent

@@ -1,4 +1,4 @@
-"""A snapshot -> where its rows lie: the bounds of every file by its statistics, and a sample of the rows themselves."""
+"""A snapshot -> its layout: the bounds of every file from its statistics, and a sample of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nightkeep.storage import Storage
 
 
 def layout(snapshot: DeltaSnapshot) -> TableLayout:
-    """Every live file, and the bounds of each leaf column that has statistics, by its dotted path."""
+    """The bounds of every live file, for each leaf column with statistics, by its dotted path."""
     wanted = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
     units = [unit.files for unit in snapshot.units]
     return TableLayout.of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
@@ -26,7 +26,9 @@ def layout(snapshot: DeltaSnapshot) -> TableLayout:
 def sample(
     storage: Storage, snapshot: DeltaSnapshot, columns: Sequence[str], rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
-    """About `rows` live rows in all: of each partition as many as it has bytes, from files spread over it."""
+    """A sample of about `rows` live rows in all. A partition's share is that of its bytes; the sampled files are spread
+    over it.
+    """
     for place, files, share in spread([unit.files for unit in snapshot.units], rows):
         unit = snapshot.units[place]
         yield place, pa.concat_tables([_of_file(storage, unit, file, columns, share) for file in files])

@@ -9,25 +9,27 @@ from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.model import Clustering, UnitKey
 
 PACKED = "nightkeep.packed"
-"""Tag of a file that packing wrote: the run and the target. What a run left apart stays apart until it changes."""
+"""Tag of a file that packing wrote: run and target. Such files are not packed again together until one of them changes.
+"""
 CLUSTERED = "nightkeep.clustering"
-"""Readers may ignore tags, and whoever rewrites a file leaves it out."""
+"""Tag of a file that clustering wrote. Readers may ignore tags, and other writers drop it when they rewrite the file.
+"""
 
 
 def cluster_tag(clustering: Clustering, token: str, key: UnitKey) -> Mapping[str, str]:
-    """The tag of what one run clusters in one partition."""
+    """The tag of files that one run clusters in one partition."""
     return {CLUSTERED: cube_mark(clustering, token, key)}
 
 
 def packed_tag(token: str, target_bytes: int) -> Mapping[str, str]:
-    """The tag of what one run packs to this target."""
+    """The tag of files that one run packs to this target."""
     return {PACKED: f"{token}/{target_bytes}"}
 
 
 def run_of(file: DeltaDataFile, target_bytes: int) -> str | None:
-    """The run that packed the file to this target, None for every other file."""
-    told = file.tags.get(PACKED, "")
-    return told if told.endswith(f"/{target_bytes}") else None
+    """The tag's value if the file was packed to this target, else None. It identifies the run."""
+    tag = file.tags.get(PACKED, "")
+    return tag if tag.endswith(f"/{target_bytes}") else None
 
 
 def cube_of(file: DeltaDataFile, clustering: Clustering) -> str | None:

@@ -1,4 +1,4 @@
-"""Data files -> their rows that no vector hides, a batch at a time, and a sample of some columns."""
+"""Data files -> their live rows in batches, and a sample of some columns. Deletion vectors are applied."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class DeltaLiveRows:
-    """The rows of a partition."""
+    """The live rows of a partition's files."""
 
     storage: Storage
     unit: DeltaUnit
 
     def batches(self, files: Sequence[DeltaDataFile], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of `files`, each in its order, in tables of one schema. Files without rows are not opened."""
+        """The rows of `files`, file by file in order, in tables of one schema. Files without rows are not opened."""
         for file in files:
             if not is_gone(file):
                 hidden = read_vector(self.storage, file)
                 yield from live_batches(DeltaFileReader(self.storage, self.unit, file), file, columns, hidden)
 
     def count(self, files: Sequence[DeltaDataFile]) -> int:
-        """How many rows `batches` yields; opens the files that do not say."""
+        """The number of rows that `batches` yields. Opens the files whose statistics lack a row count."""
         return sum(self._physical(file) - file.deleted_rows for file in files)
 
     def sampled(self, files: Sequence[DeltaDataFile], columns: Sequence[str], share: float) -> pa.Table:
-        """About `share` of the physical rows of each file, at least one of each."""
+        """A sample of about `share` of the physical rows of each file, at least one row of each."""
         readers = (DeltaFileReader(self.storage, self.unit, file) for file in files if not is_gone(file))
         return sample_share(readers, columns, share)
 

@@ -1,4 +1,4 @@
-"""A partition's small and worn files -> tasks that write a file each, or remove files without rows."""
+"""A partition's small and worn files -> tasks that write one file each, or only remove files without rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
 
 
 def pack_files(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[DeltaPack] | None:
-    """What `packing` picks, unless the table is clustered."""
+    """The work that `packing` picks; none for a clustered table."""
     if request.clustering is not None:
         return None
     sizes, intent = sizes_of(snapshot, request), Intent.of(request)
@@ -36,5 +36,5 @@ def pack_files(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Wo
 
 
 def _modified(file: DeltaDataFile) -> int:
-    told = file.raw.get("modificationTime")
-    return told if isinstance(told, int) else 0
+    modified_ms = file.raw.get("modificationTime")
+    return modified_ms if isinstance(modified_ms, int) else 0

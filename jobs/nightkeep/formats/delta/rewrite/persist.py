@@ -1,7 +1,7 @@
-"""Deletion vectors of a partition -> fewer, fuller files of them; no data is read or written.
+"""Deletion vectors of a partition -> fewer, fuller files of vectors. Data files are not read or written.
 
-Vectors share files across partitions, and rewriting one leaves its old bytes behind: much of a file of vectors may be
-dead. Only vectors that stay are read; PROTOCOL.md, "Deletion Vectors", allows new ones where they are enabled.
+A file of vectors may hold vectors of several partitions. A replaced vector stays in it as unused bytes. Only vectors
+that are kept are read. New vectors are allowed only where the table enables them (PROTOCOL.md, "Deletion Vectors").
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from nightkeep.protocol import Work
 from nightkeep.storage import Storage
 
 _AROUND: int = 8
-"""Bytes of a stored vector beside its payload: size and checksum."""
+"""Bytes that a stored vector takes besides its payload: size and checksum."""
 
 Files = tuple[DeltaDataFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class VectorTask:
-    """Of the unit's files `gone` have no rows and are removed, `empty` lose a vector of no rows, `packed` get a copy
-    of theirs in a new file."""
+    """One task on a unit's files.
+
+    `gone` have no live rows and are removed. `empty` have a vector of no rows and lose it. The vectors of `packed` are
+    copied to a new file.
+    """
 
     unit: DeltaUnit
     gone: Files
@@ -43,10 +46,10 @@ class VectorTask:
 
 
 def prune_vectors(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[VectorTask] | None:
-    """Files without rows go, vectors without rows go, and scattered vectors of a partition go to one file.
+    """Work that removes files without live rows, drops vectors of no rows, and packs scattered vectors into one file.
 
-    The last where they lie in PACKED_VECTOR_FILES files, or where less than LIVE_VECTOR_SHARE of a file is in use;
-    wherever there are two files of them if `request.full`.
+    Vectors are packed if the partition's vectors lie in PACKED_VECTOR_FILES files or more (two with `request.full`), or
+    if less than LIVE_VECTOR_SHARE of a file is in use.
     """
     gone = tuple(file for file in unit.files if is_gone(file))
     empty = tuple(file for file in unit.files if file.vector and not file.vector.rows and not is_gone(file))
@@ -66,7 +69,7 @@ def prune_vectors(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) ->
 
 
 def refuse_new_vectors(snapshot: DeltaSnapshot, request: Request) -> None:
-    """Raises RefusedTable where vectors are scattered, nothing can be pruned, and the table allows no new ones."""
+    """Raises RefusedTable if vectors are scattered, nothing can be pruned, and the table does not allow new vectors."""
     if snapshot.schema.writes_vectors:
         return
     pruned = any(prune_vectors(snapshot, unit, request) for unit in snapshot.units)
@@ -76,7 +79,7 @@ def refuse_new_vectors(snapshot: DeltaSnapshot, request: Request) -> None:
 
 
 def persist(storage: Storage, task: VectorTask, run: Run) -> tuple[DeltaEdit, tuple[str, ...]]:
-    """The edit, and the names of the files of vectors written for it."""
+    """The edit, and the names of the new files of vectors."""
     writer = DeltaVectorWriter(storage, vector_folder(run))
     moved = [_with_vector(file, writer.add(read_vector(storage, file))) for file in task.packed]
     added = (*(_with_vector(file, None) for file in task.empty), *moved)
@@ -92,7 +95,7 @@ def _to_pack(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> File
 
 
 def _kept(unit: DeltaUnit) -> Files:
-    """Files with a vector of their own in a file of vectors, which hides some of their rows."""
+    """Files with live rows whose vector hides some rows and is stored in a file, not inline."""
     return tuple(file for file in unit.files if _place(file) and file.deleted_rows and not is_gone(file))
 
 
@@ -101,7 +104,7 @@ def _are_scattered(kept: Files, request: Request) -> bool:
 
 
 def _used(snapshot: DeltaSnapshot) -> Mapping[str, float]:
-    """The share of each file of vectors that live ones take, of what must come before the end of the last of them."""
+    """The share in use of each file of vectors: bytes of live vectors, divided by the end of the last of them."""
     live: dict[str, dict[int, int]] = {}
     for file in (file for unit in snapshot.units for file in unit.files):
         if file.vector is not None and file.vector.offset is not None:
@@ -111,12 +114,12 @@ def _used(snapshot: DeltaSnapshot) -> Mapping[str, float]:
 
 
 def _place(file: DeltaDataFile) -> str | None:
-    """What names the file that its vector is in; None for no vector, or one in the log itself."""
+    """The place of the file that holds the vector. None without a vector, or for an inline one."""
     return None if file.vector is None or file.vector.kind is VectorStorage.INLINE else file.vector.place
 
 
 def _with_vector(file: DeltaDataFile, vector: Vector | None) -> Mapping[str, object]:
-    """The file's add action as it is, but for the vector: its rows, statistics and row ids stay."""
+    """The file's add action with this vector, or none. Rows, statistics and row ids stay."""
     kept = {key: value for key, value in file.raw.items() if key != "deletionVector"} | {"dataChange": False}
     if vector is None:
         return kept
@@ -131,17 +134,17 @@ def _with_vector(file: DeltaDataFile, vector: Vector | None) -> Mapping[str, obj
 
 
 def _reason(task: VectorTask, places: int) -> str:
-    said = [
+    sentences = [
         (task.packed, f"{len(task.packed)} deletion vectors scattered over {places} files"),
         (task.empty, f"{len(task.empty)} of no rows"),
         (task.gone, f"{len(task.gone)} that hide every row of their file"),
     ]
-    return "; ".join(sentence for held, sentence in said if held)
+    return "; ".join(sentence for held, sentence in sentences if held)
 
 
 def _benefit(task: VectorTask, places: int) -> str:
-    said = [
+    sentences = [
         (task.packed, f"readers open 1 file of vectors for {places}"),
         (task.empty or task.gone, f"{len(task.empty) + len(task.gone)} vectors fewer"),
     ]
-    return ", ".join(sentence for held, sentence in said if held)
+    return ", ".join(sentence for held, sentence in sentences if held)

@@ -1,4 +1,4 @@
-"""Task -> new files of one partition, referenced by nothing: packed, clustered, or vectors alone."""
+"""Task -> new files of one partition: packed, clustered, or vectors alone. No version references them yet."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nightkeep.model import Rewrite, Run
 from nightkeep.storage import Storage
 
 DeltaTask = DeltaPack | DeltaCluster | VectorTask | DeleteTask
-"""What the rules of Delta ask for."""
+"""The tasks that Delta's rules make."""
 
 
 def rewrite(storage: Storage, task: DeltaTask, run: Run) -> Rewrite[DeltaEdit]:
-    """Do one task; every file it replaces, and every one without rows, is in its edit."""
+    """Do one task. The edit names every file that it replaces, and every input without rows."""
     match task:
         case PackTask():
             return pack(storage, task, run)

@@ -1,4 +1,4 @@
-"""What a request means by small and by worn in a Delta table."""
+"""A request and the table's properties -> the sizes at which files are small or worn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNITS: Final = {letter: 1 << 10 * power for power, letter in enumerate(("", "k"
 
 
 def sizes_of(snapshot: DeltaSnapshot, request: Request) -> Sizes:
-    """Raises RefusedTable for a target in the table's properties that is no size."""
+    """The sizes for a request. Raises RefusedTable if the table's properties hold a target that is not a size."""
     target = request.target_bytes or _property(snapshot) or TARGET_BYTES
     return Sizes.of(request, target, small_share=SMALL_SHARE)
 

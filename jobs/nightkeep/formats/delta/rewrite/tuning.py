@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 TARGET_BYTES: Final = 256 << 20
-"""A file's size where neither the request nor `delta.targetFileSize` says. Databricks tunes tables below 2.5 TB to
-this; delta-rs takes 100 MiB, delta-spark 1 GiB, of which few make a partition, and skipping needs files to skip."""
+"""Target size if neither the request nor `delta.targetFileSize` gives one. Databricks tunes tables below 2.5 TB to
+this. delta-rs takes 100 MiB. delta-spark takes 1 GiB: that leaves few files in a partition, and skipping needs several.
+"""
 SMALL_SHARE: Final = 0.5
-"""Below this share of the target a file is small: two of them fit one file, so that merging makes fewer files."""
+"""A file below this share of the target is small: two of them fit one file, so merging makes fewer files."""
 
 PACKED_VECTOR_FILES: Final = 4
-"""Vectors of a partition in this many files or more are packed into one: each is opened for a few hundred bytes."""
+"""Vectors of a partition in this many files or more are packed into one: each file is opened for a few hundred bytes.
+"""
 LIVE_VECTOR_SHARE: Final = 0.5
-"""A file of vectors is worth replacing once less than this share of it is in use."""
+"""A file of vectors is replaced once less than this share of it is in use."""

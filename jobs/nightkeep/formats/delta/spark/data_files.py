@@ -1,6 +1,6 @@
-"""Data files -> a DataFrame of every row they store, by Spark's own Parquet reader.
+"""Data files -> a DataFrame of every row they store. Read by Spark's own Parquet reader.
 
-Partition values, the file's number and what row tracking needs come from a small frame, joined by the file's path.
+Partition values, the file's number and the values for row tracking are in a small frame, joined by the file's path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
-"""What delta-spark calls the two columns of row tracking."""
+"""delta-spark's names of the two columns of row tracking."""
 _KEPT = "nightkeep-kept"
 
 
@@ -33,10 +33,10 @@ class Compared:
 
     @property
     def schema(self) -> T.StructType:
-        """A nested column is text here; a void one too, and null throughout."""
-        found = [T.StructField(f.name, self._type(f.dataType)) for f in self.columns.table.fields]
+        """The schema of the comparison. Nested columns are text; void columns are text too, and null."""
+        table_fields = [T.StructField(f.name, self._type(f.dataType)) for f in self.columns.table.fields]
         ids = [T.StructField(name, T.LongType()) for name in (ROW_ID, COMMIT_VERSION) if self.tracks]
-        return T.StructType([*found, *ids])
+        return T.StructType([*table_fields, *ids])
 
     def _type(self, kind: T.DataType) -> T.DataType:
         return T.StringType() if is_nested(kind) or isinstance(kind, T.NullType) else kind
@@ -44,10 +44,10 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class DeltaStoredRows:
-    """Every row that some files of one version hold, those that vectors hide included.
+    """Every stored row of some files of one version, rows hidden by vectors included.
 
-    `frame` has `unit`, `file_number`, `position` (file and row as one long) and columns of our own names, which
-    `values` gives by physical name: a table's own may be called anything.
+    `frame` has `unit`, `file_number`, `position` (file and row as one long), and the table's columns under generated
+    names, because theirs may clash. `values` maps physical names to generated ones.
     """
 
     columns: DeltaColumns
@@ -55,7 +55,7 @@ class DeltaStoredRows:
     values: Mapping[str, str]
 
     def value(self, field: T.StructField) -> Column:
-        """A column of this version as stored, so that a nested one has physical names inside; null if void."""
+        """A column as stored in this version: a nested one has physical names inside, a void one is null."""
         if isinstance(field.dataType, T.NullType):
             return F.lit(None).cast("string")
         return F.col(self.values[self.columns.physical(field)])
@@ -70,10 +70,10 @@ class DeltaStoredRows:
         return self.frame.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
 
     def compared(self, wanted: Compared) -> list[Column]:
-        """Every column of `wanted` as column(i), whatever this version calls it or stores it as."""
+        """Every column of `wanted` as column(i), whatever its name or type in this version."""
         own = {self.columns.physical(field): field for field in self.columns.table.fields}
-        found = [own.get(wanted.columns.physical(field)) for field in wanted.columns.table.fields]
-        values = [self._cast(field, kind.dataType) for field, kind in zip(found, wanted.schema.fields, strict=False)]
+        fields = [own.get(wanted.columns.physical(field)) for field in wanted.columns.table.fields]
+        values = [self._cast(field, kind.dataType) for field, kind in zip(fields, wanted.schema.fields, strict=False)]
         tracked = self._tracked() if wanted.tracks else []
         return [value.alias(column(i)) for i, value in enumerate([*values, *tracked])]
 
@@ -95,11 +95,11 @@ class DeltaStoredRows:
 def stored_rows(
     spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> DeltaStoredRows:
-    """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
+    """The stored rows of `files`, at least one. Spark reads only the columns that the query selects."""
     schema = columns.stored()
     read = spark.read.schema(schema).parquet(*(location(storage.root, f.file.name) for f in files))
     values = {field.name: f"stored_{i}" for i, field in enumerate(schema.fields)}
-    # Not by name: a table may have a column called _metadata.
+    # Not selected by name, because a table may have a column called _metadata.
     metadata = read.metadataColumn("_metadata")
     placed = read.select(
         metadata["file_path"].alias("file_path"),
@@ -116,7 +116,7 @@ def stored_rows(
 def _described(
     spark: SparkSession, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]], paths: Sequence[str]
 ) -> tuple[DataFrame, Mapping[str, str]]:
-    """A row per file, with partition values typed by Spark's casts of text, and these columns by physical name."""
+    """A frame with a row per file, and its partition columns by physical name. Spark's casts type the values."""
     fields = [field for field in columns.table.fields if field.name in columns.partition]
     names = {columns.physical(field): f"partition_{i}" for i, field in enumerate(fields)}
     table = pa.table({

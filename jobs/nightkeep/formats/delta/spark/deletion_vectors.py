@@ -1,6 +1,6 @@
-"""Deletion vectors -> a DataFrame of the positions they delete, decoded in tasks.
+"""Deletion vectors -> a DataFrame of the positions they delete. Decoded in tasks.
 
-The codec is the one thing the second opinion shares with the first: a vector's bytes mean one set of positions.
+The vector codec is the only code that the check shares with the rewrite.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nightkeep.storage import Storage
 def without_deleted(
     spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> DataFrame:
-    """`rows` of `files` whose `position` no vector deletes."""
+    """The live rows: those of `rows` whose `position` no vector deletes. `files` are their files."""
     vectored = [file for file in files if file.file.vector is not None]
     if not vectored:
         return rows

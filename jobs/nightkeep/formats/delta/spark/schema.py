@@ -1,6 +1,6 @@
 """A version's schema string -> what Spark reads from data files, and each column as the check compares it.
 
-The schema string is Spark's own JSON, so Spark's own parser reads it: our mapping to Arrow has no part in this.
+The schema string is in Spark's JSON format, so Spark parses it. Our mapping to Arrow is not used.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _JSON: Mapping[str, str] = {"ignoreNullFields": "false"}
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumns:
-    """The columns of one version, `partition` by logical name among them."""
+    """The columns of one version. `partition` has the partition columns by logical name."""
 
     table: T.StructType
     mapping: ColumnMapping
     partition: frozenset[str]
     tracking: tuple[str, ...]
-    """Names in data files of the materialised row id and row commit version, or none."""
+    """Names in data files of the stored row id and row commit version; empty without row tracking."""
 
     @staticmethod
     def of(snapshot: DeltaSnapshot) -> DeltaColumns:
@@ -43,13 +43,13 @@ class DeltaColumns:
         )
 
     def physical(self, field: T.StructField) -> str:
-        """A column's name in data files, statistics and partition values, nested or not."""
+        """The physical name of a field: its name in data files, statistics and partition values."""
         return field.name if self.mapping is ColumnMapping.NONE else str((field.metadata or {})[_PHYSICAL])
 
     def stored(self) -> T.StructType:
-        """What to read of data files: physical names, with field ids where columns are found by them.
+        """The schema to read data files with: physical names, with field ids if columns are matched by id.
 
-        Partition columns may be in the files too and are not to be believed there; void ones never are.
+        Left out are partition columns, whose values in files do not count, and void columns, which files never have.
         """
         held = [field for field in self.table.fields if field.name not in self.partition]
         tracked = [T.StructField(name, T.LongType()) for name in self.tracking]
@@ -73,9 +73,9 @@ class DeltaColumns:
         return kind
 
     def text(self, value: Column, kind: T.DataType) -> Column:
-        """A nested value as JSON of everything in it, in the table's names: Spark cannot hash or group maps.
+        """A nested value as JSON with the table's names, because Spark cannot hash or group maps.
 
-        A map is its entries in stored order; floats, times, decimals and bytes are text that loses nothing.
+        A map is its entries in stored order. Floats, times, decimals and bytes become text without loss.
         """
         if isinstance(kind, T.VariantType):
             return F.to_json(value)
@@ -112,7 +112,7 @@ def is_nested(kind: T.DataType) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A column's name where Spark would take dots for nesting."""
+    """A column's name in backticks, so that Spark does not take dots for nesting."""
     return f"`{name.replace('`', '``')}`"
 
 

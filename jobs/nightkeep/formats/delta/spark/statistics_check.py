@@ -1,6 +1,6 @@
-"""Files of a version -> how many of the numbers that readers with filters trust do not hold, counted by Spark.
+"""Files of a version -> the number of wrong statistics that readers with filters rely on. Counted by Spark.
 
-The statistics are parsed by Spark's JSON reader too, as delta-spark parses them to skip files.
+Spark's JSON reader parses the statistics, as it does for delta-spark's file skipping.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TIMES = T.TimestampType | T.TimestampNTZType
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column, or a field within structs, that may have statistics: its value, and its path in them."""
+    """A column or struct field that may have statistics: its value, and its path in the statistics."""
 
     value: Column
     path: tuple[str, ...]
@@ -44,10 +44,10 @@ class _Leaf:
 def misstated(
     spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> Mapping[int, int]:
-    """By place of the unit: columns of `files`, all of which have statistics, for which these do not hold.
+    """The number of columns of `files` with wrong statistics, by index of the unit. All files have statistics.
 
-    Bounds and nulls are of the rows that readers see, the number of rows is of all (PROTOCOL.md, "Per-file
-    Statistics"); a wrong number counts as one column more.
+    Bounds and null counts are of the rows that readers see; the row count is of all rows (PROTOCOL.md, "Per-file
+    Statistics"). A wrong row count counts as one more column.
     """
     stored = stored_rows(spark, storage, columns, files)
     leaves = list(_leaves(stored))
@@ -63,8 +63,8 @@ def misstated(
     wrong = [_is_wrong(leaf, i) for i, leaf in enumerate(leaves)]
     rows = F.col("stated.numRecords") != F.coalesce(F.col("physical"), F.lit(0))
     total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in (rows, *wrong)))
-    found = joined.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
-    return {row["unit"]: row["wrong"] for row in found.collect()}
+    counts = joined.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
+    return {row["unit"]: row["wrong"] for row in counts.collect()}
 
 
 def _leaves(stored: DeltaStoredRows) -> Iterator[_Leaf]:
@@ -92,20 +92,20 @@ def _span(value: Column, place: int, leaf: _Leaf) -> list[Column]:
 
 def _is_wrong(leaf: _Leaf, place: int) -> Column:
     nulls, stated = F.coalesce(F.col("live") - F.col(f"some_{place}"), F.lit(0)), leaf.stated("nullCount")
-    # Of wide bounds only none and all say anything: they are of rows that a vector may hide.
+    # With wide bounds, only the null counts "none" and "all" are exact: others include rows that a vector may hide.
     is_tight = F.coalesce(F.col("stated.tightBounds"), F.lit(True))  # noqa: FBT003
     all_null = (stated == F.col("stated.numRecords")) & (F.col(f"some_{place}") > 0)
     faults = [F.when(is_tight, stated != nulls).otherwise(((stated == 0) & (nulls > 0)) | all_null)]
     if isinstance(leaf.kind, _ORDERED):
         low, high = leaf.stated("minValues"), leaf.stated("maxValues")
-        # Written as milliseconds, rounded down; readers allow for it (DataSkippingReader.scala).
+        # Written as milliseconds, rounded down, so readers add one (DataSkippingReader.scala).
         high = high + F.expr("INTERVAL 1 MILLISECOND") if isinstance(leaf.kind, _TIMES) else high
         faults += [F.col(f"least_{place}") < low, F.col(f"greatest_{place}") > high]
     return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
 
 def _stated(spark: SparkSession, files: Sequence[StoredFile[DeltaDataFile]], leaves: Sequence[_Leaf]) -> DataFrame:
-    """A row per file: its numbers, and `stated`, its statistics."""
+    """A frame with a row per file: its numbers, and `stated`, its parsed statistics."""
     counted = _nested({leaf.path: T.LongType() for leaf in leaves})
     ordered = _nested({leaf.path: leaf.kind for leaf in leaves if isinstance(leaf.kind, _ORDERED)})
     kind = T.StructType([

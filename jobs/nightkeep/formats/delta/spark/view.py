@@ -1,6 +1,6 @@
 """A Delta version -> Spark DataFrames: Spark's Parquet reader, the log's partition values, an anti-join for vectors.
 
-Shares log replay and the vector codec with the rest, but none of the code that rewrites, reads columns or verifies.
+Shares log replay and the vector codec with the other rooms, but no code that rewrites, reads columns or verifies.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from nightkeep.spark.view import Side, TableVersion, UnitState, connect
 from nightkeep.storage import open_storage
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
-"""Off by default in Spark; it changes nothing where the schema to read has no ids."""
+"""Off by default in Spark. It has no effect if the read schema has no ids."""
 
 
 def open_table(address: Address, spark: SparkSession) -> DeltaView:
-    """The table as its latest version has it. Raises RefusedTable for a feature that we do not read."""
+    """The view of the table, with the schema of its latest version. Raises RefusedTable for a feature that we do not
+    read.
+    """
     spark.conf.set(_BY_ID, "true")
     return DeltaView(address, spark)
 
 
 class DeltaView:
-    """A unit is a partition. Versions are read once and kept."""
+    """The check's view of a table. A unit is a partition. Versions are read once and cached."""
 
     published: Final = View.RAW
-    """Merging shows the same: there is nothing to merge, and vectors are part of a version."""
+    """Both views are the same: Delta merges nothing on read, and vectors are part of a version."""
     compares_with_parent: Final = True
-    """What others append is visible at once, so only the version directly before a commit is comparable."""
+    """Appends of others are visible at once, so only the version directly before a commit can be compared with it."""
 
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._address, self._spark = address, spark
@@ -57,7 +59,9 @@ class DeltaView:
 
     @property
     def schema(self) -> T.StructType:
-        """Row ids and row commit versions are columns too, if every version asked for so far keeps them."""
+        """The compared columns. Row ids and row commit versions are included if every version asked for so far has
+        them.
+        """
         return self._compared.schema
 
     @property
@@ -81,7 +85,7 @@ class DeltaView:
         changes_rows = _changes_rows(snapshot, actions)
         listed = _rows([file for unit in snapshot.units for file in unit.files])
         settled = changes_rows is None and _deleted(snapshot) is None
-        told = self._rows_before(number) if settled else None
+        before = self._rows_before(number) if settled else None
         return TableVersion(
             number=number,
             parent=number - 1,
@@ -89,8 +93,9 @@ class DeltaView:
             changes_rows=changes_rows,
             units={unit.key: _state(unit) for unit in snapshot.units},
             touched=_touched(snapshot, actions or ()),
-            # Replay counts what is live now; the parent what was, and this commit may change nothing of it.
-            rows_told=listed or 0 if told is None or listed is None else told,
+            # Rows of the parent: a commit that changes no rows must still have them. Without a parent, what the log
+            # lists now.
+            rows_told=listed or 0 if before is None or listed is None else before,
             rows_listed=listed or 0,
             deletes=_deleted(snapshot),
             identity=snapshot.identity,
@@ -112,12 +117,12 @@ class DeltaView:
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         snapshot = self._snapshots[version]
-        known = {_promises(file) for unit in self._snapshots[since].units for file in unit.files}
-        fresh = [file for file in _numbered(snapshot, units) if _promises(file.file) not in known and file.file.stats]
+        checked = {_promises(file) for unit in self._snapshots[since].units for file in unit.files}
+        fresh = [file for file in _numbered(snapshot, units) if _promises(file.file) not in checked and file.file.stats]
         if not fresh:
             return {}
-        found = misstated(self._spark, self._storage, DeltaColumns.of(snapshot), fresh)
-        return {units[place]: count for place, count in found.items()}
+        wrong = misstated(self._spark, self._storage, DeltaColumns.of(snapshot), fresh)
+        return {units[place]: count for place, count in wrong.items()}
 
     @property
     def _compared(self) -> Compared:
@@ -133,7 +138,7 @@ class DeltaView:
         return tuple(parse_lines(self._storage.read(name), subject=name))
 
     def _rows_before(self, number: int) -> int | None:
-        """Rows of the version before, by what its files are said to hold; None where that cannot be told."""
+        """The rows of the version before, by its files' statistics; None if unknown."""
         try:
             segment(self._storage, number - 1)
         except MissingFile:
@@ -147,26 +152,26 @@ def _author(snapshot: DeltaSnapshot) -> str:
 
 
 def _changes_rows(snapshot: DeltaSnapshot, actions: Sequence[Action] | None) -> str | None:
-    """Why a commit may have changed rows: what its own actions say, not its operation's name."""
+    """Why a commit may have changed rows, by its own actions and not its operation's name. None if it cannot have."""
     if actions is None:
         return "its commit is not in the log any more"
     if any(kind == "metaData" for kind, _ in actions) and snapshot.version > 0:
         return f"its commit, {_operation(snapshot)}, changes the table's metadata"
     if _deleted(snapshot) is not None:
         return None
-    # Without the field a reader must assume the worst.
+    # A missing dataChange counts as true.
     if any(body.get("dataChange") is not False for kind, body in actions if kind in ("add", "remove")):
         return f"its commit, {_operation(snapshot)}, changes data"
     return None
 
 
 def _deleted(snapshot: DeltaSnapshot) -> str | None:
-    """The condition of a DELETE of ours; other engines write theirs as they print their plans."""
+    """The condition of our own DELETE, else None. Other engines write conditions in another syntax."""
     info = snapshot.commit_info
-    told = info.get("operationParameters")
+    parameters = info.get("operationParameters")
     if info.get("operation") != "DELETE" or not str(info.get("engineInfo")).startswith("Nightkeep/"):
         return None
-    conditions = json.loads(str(told.get("predicate"))) if isinstance(told, Mapping) else []
+    conditions = json.loads(str(parameters.get("predicate"))) if isinstance(parameters, Mapping) else []
     return str(conditions[0]) if len(conditions) == 1 else None
 
 
@@ -175,10 +180,12 @@ def _operation(snapshot: DeltaSnapshot) -> str:
 
 
 def _touched(snapshot: DeltaSnapshot, actions: Sequence[Action]) -> frozenset[UnitKey]:
-    """Partitions of the commit's own adds and removes; a remove need not say its own."""
+    """Partitions of the commit's own adds and removes. A remove may lack its partition values."""
     values = (body.get("partitionValues") for kind, body in actions if kind in ("add", "remove"))
     schema = snapshot.schema
-    return frozenset(UnitKey(key_text(schema, typed(schema, found))) for found in values if isinstance(found, Mapping))
+    return frozenset(
+        UnitKey(key_text(schema, typed(schema, partition))) for partition in values if isinstance(partition, Mapping)
+    )
 
 
 def _state(unit: DeltaUnit) -> UnitState:
@@ -191,7 +198,7 @@ def _state(unit: DeltaUnit) -> UnitState:
 
 
 def _identity(file: DeltaDataFile) -> tuple[object, ...]:
-    """What decides which rows a file shows, and with which ids."""
+    """The values of a file that determine which rows it shows, and with which row ids."""
     return (*file.identity, file.raw.get("baseRowId"), file.raw.get("defaultRowCommitVersion"))
 
 
@@ -200,10 +207,10 @@ def _promises(file: DeltaDataFile) -> tuple[object, ...]:
 
 
 def _rows(files: Sequence[DeltaDataFile]) -> int | None:
-    """Rows that no vector deletes, by metadata alone; None if the statistics of a file do not say."""
+    """The live rows of files, by metadata alone. None if a file's statistics lack the row count."""
     counts = [file.rows for file in files]
-    known = [count for count in counts if count is not None]
-    return sum(known) - sum(file.deleted_rows for file in files) if len(known) == len(counts) else None
+    stated = [count for count in counts if count is not None]
+    return sum(stated) - sum(file.deleted_rows for file in files) if len(stated) == len(counts) else None
 
 
 def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[StoredFile[DeltaDataFile]]:
