@@ -1,7 +1,7 @@
-"""Avro container bytes <-> records by the spec's field names: fields are found by id, whatever a writer called them.
+"""Avro container bytes <-> records keyed by the spec's field names. Fields are matched by id, not by a writer's name.
 
-A schema has its fields renamed by their `field-id` before anything is decoded or encoded, as names are no part of the
-bytes. No logical type is applied: values are what Avro stores, decimals and UUIDs bytes, times and dates numbers.
+The fields of a schema are renamed by their `field-id` before decoding or encoding: names are not part of the bytes. No
+logical type is applied: decimals and UUIDs are bytes, times and dates are numbers.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from nightkeep.formats.iceberg.metadata.avro_fixed import fits, sizes_of, with_l
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the fields of a container are called here: by field id, and by a writer's name where it gives no id."""
+    """Our names for the fields of a container: by field id, or by the writer's name for fields without an id."""
 
     by_id: Mapping[int, str]
     by_name: Mapping[str, str]
 
 
 def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]:
-    """Every record of an object container file in order, decoded a block at a time: all of them at once where a type
-    could be written in two ways, of which one must fit.
+    """Yield every record of an object container file in order, decoded a block at a time.
 
-    Raises CorruptMetadata naming `subject` where the bytes are no such file; a file that is cut exactly between two
-    blocks cannot be told from a shorter one.
+    All records are decoded at once if the schema has a type with two encodings (avro_fixed): exactly one must fit.
+    Raises CorruptMetadata naming `subject` for bytes that are no container file. A file truncated between two blocks
+    is not detected.
     """
     with well_formed(subject):
         container = open_container(data, CODECS, subject=subject)
@@ -55,15 +55,16 @@ def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]
 
 
 def read_metadata(data: bytes, *, subject: str) -> Mapping[str, bytes]:
-    """What the header of a container says beside schema and codec. Raises CorruptMetadata as `read_records`."""
+    """The metadata in the header of a container, without schema and codec. Raises CorruptMetadata as `read_records`."""
     with well_formed(subject):
         return open_container(data, CODECS, subject=subject).metadata
 
 
 def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | None:
-    """The same records as columns, by Polars' own reader; None for what it cannot read, which says nothing of the file.
+    """The records of `read_records` as columns, read by Polars; None if Polars cannot read the file.
 
-    Raises CorruptMetadata as `read_records`, but for the content of blocks.
+    None does not mean that the file is damaged. Raises CorruptMetadata as `read_records`, but not for the content of
+    blocks.
     """
     with well_formed(subject):
         container = open_container(data, CODECS, subject=subject)
@@ -80,7 +81,7 @@ def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | Non
 
 @dataclass(frozen=True, slots=True)
 class AvroLayout:
-    """How records are written: the schema that the header shows, the names records have, the rest of the header."""
+    """How records are written: the schema in the header, the keys of records, the codec, the rest of the header."""
 
     schema: Schema
     names: Names
@@ -89,9 +90,9 @@ class AvroLayout:
 
 
 def write_records(records: Iterable[Record], layout: AvroLayout) -> bytes:
-    """A whole container file; records are taken and encoded a block at a time. Equal arguments give equal bytes.
+    """The bytes of a container file. Records are encoded a block at a time. Equal arguments give equal bytes.
 
-    Raises ValueError or TypeError for a record that the schema does not hold.
+    Raises ValueError or TypeError for a record that does not fit the schema.
     """
     items = array_of(renamed(layout.schema, layout.names))
     metadata = {key: value.encode() for key, value in layout.metadata.items()}
@@ -99,10 +100,10 @@ def write_records(records: Iterable[Record], layout: AvroLayout) -> bytes:
 
 
 def codec_of(properties: Mapping[str, str]) -> Codec:
-    """The codec that a table asks for its manifests to be written with; gzip, which is deflate, where it does not.
+    """The codec of new manifests by the table's properties; the default is gzip, which Avro calls deflate.
 
-    Java's manifests follow the first of these properties, pyiceberg's the other. Raises UsageError for a codec that
-    Iceberg does not name.
+    Java reads the first of these properties, pyiceberg the second. Raises UsageError for a codec that Iceberg does
+    not name.
     """
     for key in ("write.manifest.compression-codec", "write.avro.compression-codec"):
         value = properties.get(key)
@@ -117,8 +118,8 @@ def codec_of(properties: Mapping[str, str]) -> Codec:
 def renamed(schema: Schema, names: Names) -> Schema:
     """The schema with our names for its fields and without logical types.
 
-    Raises ValueError for what no writer of manifests does: array items that take no bytes (a few bytes could claim
-    any number of them), a record by reference (it could hold itself), and two fields of one record with one name.
+    Raises ValueError for schemas that no writer of manifests uses: array items of no bytes (a few bytes could claim
+    any number of them), a record by reference (it could contain itself), and two fields of a record with one name.
     """
     return cast("Schema", _Renaming(names, frozenset(_fixed_names(schema))).of(schema))
 
@@ -141,7 +142,7 @@ class _Renaming:
             return self._array(kind)
         if kind["type"] == "fixed":
             return {"type": "fixed", "name": kind["name"], "size": kind["size"]}
-        # {"type": "int", "logicalType": "date"}, and the like. Avro's maps are in no manifest.
+        # Such as {"type": "int", "logicalType": "date"}. Manifests have no Avro maps.
         return self.of(kind["type"])
 
     def _array(self, kind: Schema) -> Schema:
@@ -157,11 +158,11 @@ class _Renaming:
         return {"type": "record", "name": kind["name"], "fields": fields}
 
     def _name(self, field: Schema) -> str:
-        number, found = field.get("field-id"), field["name"]
+        number, name = field.get("field-id"), field["name"]
         if number is None:
-            return self.names.by_name.get(found, f"_{found}")
-        # Java takes an id that is a text for one, too (AvroSchemaUtil.toInt).
-        return self.names.by_id.get(int(number), f"_{found}")
+            return self.names.by_name.get(name, f"_{name}")
+        # Like Java, accept an id that is a string (AvroSchemaUtil.toInt).
+        return self.names.by_id.get(int(number), f"_{name}")
 
 
 def _takes_bytes(kind: Any) -> bool:
@@ -190,8 +191,11 @@ _OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "sna
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """What a block's records are decoded by: `items`, or `lengthened` where `sizes` has types of two ways, of which
-    records are then to fit `record`."""
+    """The schemas to decode a block's records with, as arrays of records.
+
+    `items` is the schema as it stands. `lengthened` has a length before each value of the types in `sizes`, None if
+    there are no such types. `record` is the schema of one record.
+    """
 
     items: Schema
     lengthened: Schema | None
@@ -199,10 +203,10 @@ class _Ways:
     sizes: Mapping[str, int]
 
 
-# The manifests of a table have a schema or two, and reading one takes longer than a small manifest.
+# The manifests of a table share one or two schemas. Parsing a schema takes longer than reading a small manifest.
 @lru_cache(maxsize=64)
 def _ways(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[tuple[str, str]]) -> _Ways | None:
-    """None for a schema of no records."""
+    """The schemas to decode with; None if `schema` is no record."""
     ways = _renamed(schema, by_id, by_name)
     if ways is None:
         return None
@@ -212,11 +216,11 @@ def _ways(schema: bytes, by_id: frozenset[tuple[int, str]], by_name: frozenset[t
 
 
 def _in_one_way(container: StoredContainer, ways: _Ways) -> list[Record]:
-    """Raises CorruptMetadata unless exactly one of both ways fits."""
+    """The records in the one encoding that fits. Raises CorruptMetadata unless exactly one does."""
     assert ways.lengthened is not None
     fitting: list[list[Record]] = []
     for items in (ways.items, ways.lengthened):
-        # The other way reads numbers from the middle of others.
+        # The wrong encoding reads bytes at wrong offsets, which may fail in any way.
         with suppress(CorruptMetadata), well_formed(container.subject):
             records = list(container.records(items))
             if all(fits(ways.record, each, ways.sizes) for each in records):

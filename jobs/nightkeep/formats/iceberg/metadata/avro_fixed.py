@@ -1,5 +1,8 @@
-"""Partition values of type fixed, which writers of manifests put down in two ways under one schema: as Avro has them,
-and, Iceberg's Java, with a length before each (ValueWriters.FixedByteBufferWriter)."""
+"""Avro schema with types `fixed` -> the schema of Iceberg Java's encoding, and a check which of the two fits.
+
+Avro stores a fixed value without a length. Iceberg Java writes a length before each, under the same schema
+(ValueWriters.FixedByteBufferWriter).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from typing import Any, Final
 
 
 def sizes_of(schema: Any) -> Mapping[str, int]:
-    """The named types of a schema that are written in two ways, and their sizes: none of a logical type is."""
+    """The sizes in bytes of the types `fixed`, by type name. Types with a logical type have one encoding only."""
     return dict(_plain(schema))
 
 
 def with_lengths(schema: Any, names: Collection[str]) -> Any:
-    """The schema by which what Java wrote is decoded: these types are bytes."""
+    """The schema that decodes Java's encoding: the types `names` are bytes."""
     if isinstance(schema, list):
         return [with_lengths(each, names) for each in schema]
     if isinstance(schema, str):
@@ -24,7 +27,7 @@ def with_lengths(schema: Any, names: Collection[str]) -> Any:
 
 
 def fits(schema: Any, value: Any, sizes: Mapping[str, int]) -> bool:
-    """Whether every value of these types that was decoded as bytes has its size."""
+    """Whether every value of the types in `sizes` has the size of its type. Values were decoded as bytes."""
     if isinstance(schema, list):
         return value is None or all(fits(each, value, sizes) for each in schema if each != "null")
     if isinstance(schema, dict) and schema["type"] == "record":

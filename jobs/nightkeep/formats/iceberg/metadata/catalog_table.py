@@ -1,4 +1,4 @@
-"""What a snapshot's reader asks of whatever holds the table's newest metadata."""
+"""The interface of a catalog's table that reading a snapshot needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CatalogTable(Protocol):
         """Whether the catalog takes commits of tables of format version 3."""
 
     def load(self) -> tuple[Raw, str]:
-        """The table's metadata as JSON has it, as of now, and its location; "" where the catalog does not say."""
+        """The table's current metadata as raw JSON, and its location; "" if the catalog does not give the location."""
 
     def found(self) -> tuple[Raw | None, str]:
-        """What the catalog itself says: metadata, None where a file has it, and its location."""
+        """The catalog's own answer: metadata (None if only the file has it) and its location."""

@@ -1,4 +1,4 @@
-"""What a snapshot's manifests list: data files, position deletes, deletion vectors, equality deletes; and manifests.
+"""Values of manifests and manifest lists: data files, position deletes, deletion vectors, equality deletes, manifests.
 
 Iceberg table spec, "Manifests", "Manifest Lists"; field numbers are the spec's.
 """
@@ -12,7 +12,7 @@ from enum import IntEnum
 
 
 class FileContent(IntEnum):
-    """What the rows of a file are (spec, data_file field 134)."""
+    """The kind of rows in a file (spec, data_file field 134)."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -20,7 +20,7 @@ class FileContent(IntEnum):
 
 
 class Status(IntEnum):
-    """What a manifest entry says of its file (spec, manifest_entry field 0)."""
+    """The status of a file in a manifest entry (spec, manifest_entry field 0)."""
 
     EXISTING = 0
     ADDED = 1
@@ -36,18 +36,18 @@ class ManifestContent(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContentFile:
-    """A file with everything that is inherited filled in: what a live manifest entry means.
+    """A file of a manifest entry, with all inherited values filled in.
 
-    `path` is exactly the manifest's string, `name` what storage calls it. `format` is in lower case. `partition` has
+    `path` is exactly the manifest's string, `name` is the name in storage. `format` is in lower case. `partition` has
     the values of the spec's fields in their order, as Avro stores them (days and hours as numbers, decimals as
-    Decimal, uuid and fixed as bytes). `rows` is record_count: of a vector, its cardinality. `bytes` is of the whole
-    file, a Puffin file's too. `sequence_number` is the data sequence number, `file_sequence_number` when it was
-    added, `snapshot_id` by whom. `is_dated` is not set where a writer did not keep when it was added: the number is
-    the data sequence number then, which is never higher. `equality_ids` are not empty for equality deletes only.
-    `referenced` is the one data file that position deletes speak of: by field 143, or by equal bounds of file_path;
-    None for several. `content_offset` and `content_bytes` are a vector's place in its Puffin file. `first_row_id` is
-    set for data files of tables with row lineage. `raw` is the whole data_file struct by the spec's names, map fields
-    as dicts by field id: what is carried over.
+    Decimal, uuid and fixed as bytes). `rows` is record_count; for a vector that is its cardinality. `bytes` is the size
+    of the whole file, also of a Puffin file. `sequence_number` is the data sequence number, `file_sequence_number` the
+    number of the commit that added the file, `snapshot_id` its snapshot. `is_dated` is false if a writer lost the file
+    sequence number: it is then set to the data sequence number, which is never higher. `equality_ids` is empty except
+    for equality deletes. `referenced` is the one data file that position deletes apply to, by field 143 or by equal
+    bounds of file_path; None for several. `content_offset` and `content_bytes` locate a vector in its Puffin file.
+    `first_row_id` is set for data files of tables with row lineage. `raw` is the whole data_file struct by the spec's
+    names, with map fields as dicts by field id; it is copied into new manifests.
     """
 
     content: FileContent
@@ -72,7 +72,7 @@ class ContentFile:
 
     @property
     def identity(self) -> tuple[str, int | None]:
-        """Unique among the live files of a snapshot: several vectors share a Puffin file."""
+        """Path and offset: unique among the live files of a snapshot, as several vectors share a Puffin file."""
         return (self.path, self.content_offset)
 
     @property
@@ -82,7 +82,7 @@ class ContentFile:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A manifest entry; `file` has inherited values filled in. Sequence numbers of `file` are the entry's."""
+    """A manifest entry. `file` has the entry's sequence numbers, and inherited values filled in."""
 
     status: Status
     snapshot_id: int
@@ -91,10 +91,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that a commit adds. `raw` is its data_file struct by the spec's names, partition as a tuple.
+    """A file that a commit adds. `raw` is its data_file struct by the spec's names, with the partition as a tuple.
 
-    `sequence_number` None: that of the commit is inherited; else the data sequence number it keeps, as compaction's
-    outputs do.
+    `sequence_number` is its data sequence number, for example of compacted files; None to inherit the commit's.
     """
 
     content: FileContent
@@ -109,9 +108,9 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One line of a manifest list (spec, "Manifest Lists").
+    """One entry of a manifest list (spec, "Manifest Lists").
 
-    Counts are files and rows by status. `partitions` are its field summaries as they are stored, None where missing.
+    Counts are files and rows by status. `partitions` are the field summaries as stored, None if missing.
     `min_sequence_number` is the least data sequence number of live entries. `first_row_id` is None for deletes and
     before format version 3.
     """

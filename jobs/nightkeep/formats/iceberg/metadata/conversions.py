@@ -1,7 +1,8 @@
-"""Single values <-> bytes: bounds of columns and of partitions (Iceberg spec, Appendix D, "Binary single-value").
+"""Single values <-> bytes of column and partition bounds (Iceberg spec, Appendix D, "Binary single-value").
 
-Values are those that manifests hold for partitions: dates as days, times, timestamps as microseconds or nanoseconds
-since the epoch, uuid, fixed and binary as bytes, decimals as Decimal. They order as the spec orders the type.
+Values have the form of partition values in manifests: dates are days, times microseconds, timestamps microseconds or
+nanoseconds since the epoch, uuid, fixed and binary are bytes, decimals are Decimal. They sort as the spec orders the
+type.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Value = bool | int | float | str | bytes | Decimal
 
 
 def to_bytes(kind: IcebergType, value: object) -> bytes:
-    """A value as bounds store it. Raises ValueError for a value that is none of the type's."""
+    """The bytes of a value in a bound. Raises ValueError for a value that is not of the type."""
     form = _FORMS.get(type(kind))
     if form is None:
         raise ValueError(f"bounds of type {kind}: expected a primitive type")
@@ -49,10 +50,10 @@ def to_bytes(kind: IcebergType, value: object) -> bytes:
 
 
 def from_bytes(kind: IcebergType, data: bytes, *, subject: str) -> Value:
-    """The value of a bound of a column that is of type `kind` now.
+    """The value of a bound of a column whose current type is `kind`.
 
-    A column may have been of a narrower type when the bound was written: four bytes are read for a long and for a
-    double. Raises CorruptMetadata naming `subject` for bytes that are no value of the type, or of any.
+    The column's type may have been narrower when the bound was written: four bytes are accepted for a long and a
+    double. Raises CorruptMetadata naming `subject` for bytes that are no value of the type.
     """
     form = _FORMS.get(type(kind))
     try:
@@ -65,14 +66,14 @@ def from_bytes(kind: IcebergType, data: bytes, *, subject: str) -> Value:
 
 
 def decimal_of(unscaled: bytes, scale: int) -> Decimal:
-    """A big-endian two's complement number of any length, exactly. Raises ValueError for more than 38 digits."""
+    """The exact Decimal of a big-endian two's complement number. Raises ValueError for more than 38 digits."""
     if not 0 < len(unscaled) <= _DECIMAL_BYTES:
         raise ValueError(f"a decimal of {len(unscaled)} bytes")
     return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-scale, context=_EXACT)
 
 
 def unscaled_of(value: Decimal, scale: int) -> int:
-    """`value` times ten to the power of `scale`. Raises ValueError where that is no whole number."""
+    """`value` times ten to the power of `scale`. Raises ValueError if that is not an integer."""
     number = value.scaleb(scale, context=_EXACT)
     if number != number.to_integral_value():
         raise ValueError(f"{value}: expected at most {scale} digits after the point")
@@ -87,7 +88,7 @@ class _Form:
 
 _EXACT: Final = Context(prec=80)
 _DECIMAL_BYTES: Final = 17
-"""38 digits take 16; a writer may leave one byte of sign before them."""
+"""38 digits take 16 bytes; a writer may put one sign byte before them."""
 
 
 def _number(code: str, narrow: str | None = None) -> _Form:
@@ -96,7 +97,7 @@ def _number(code: str, narrow: str | None = None) -> _Form:
 
     def unpack(_: IcebergType, data: bytes) -> Value:
         (value,) = (narrower if len(data) == narrower.size else form).unpack(data)
-        return value  # type: ignore[no-any-return]  # what struct gives is by its code
+        return value  # type: ignore[no-any-return]  # the format code decides what struct returns
 
     return _Form(lambda _, value: form.pack(value), unpack)
 
@@ -126,7 +127,7 @@ def _pack_raw(kind: IcebergType, value: object) -> bytes:
 
 def _unpack_raw(kind: IcebergType, data: bytes) -> bytes:
     size = 16 if isinstance(kind, UUIDType) else len(kind) if isinstance(kind, FixedType) else None
-    # A bound of a fixed column may be cut like one of a binary column.
+    # A bound of a fixed column may be truncated, as of a binary column.
     if size is not None and (len(data) > size or (len(data) < size and isinstance(kind, UUIDType))):
         raise ValueError(f"{len(data)} bytes")
     return data
@@ -136,7 +137,7 @@ def _pack_decimal(kind: IcebergType, value: object) -> bytes:
     if not isinstance(value, Decimal) or not isinstance(kind, DecimalType):
         raise TypeError(type(value).__name__)
     number = unscaled_of(value, kind.scale)
-    # As few bytes as hold number and sign, as Java's BigInteger has it.
+    # The fewest bytes that hold number and sign, as Java's BigInteger writes.
     return number.to_bytes(((number if number >= 0 else ~number).bit_length() + 8) // 8, "big", signed=True)
 
 
@@ -154,8 +155,8 @@ _FORMS: Final[Mapping[type[IcebergType], _Form]] = {
     DoubleType: _number("d", "f"),
     DateType: _number("i"),
     TimeType: _LONG,
-    # A date that became a timestamp has days in its old bounds, which no reader tells from microseconds: such a
-    # promotion is not made by any engine yet, and four bytes are no value of these types.
+    # Four bytes, the days of a date before its promotion to a timestamp, are refused: the spec does not say whether
+    # such a bound counts days or microseconds, and no engine makes that promotion yet.
     TimestampType: _number("q"),
     TimestamptzType: _number("q"),
     TimestampNanoType: _number("q"),

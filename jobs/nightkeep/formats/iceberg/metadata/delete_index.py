@@ -1,7 +1,7 @@
-"""Which deletes hold for which data file: by place, partition and sequence number. Pure.
+"""Deletes of a unit -> which of them apply to each data file, by path, partition and sequence number. Pure.
 
-Iceberg table spec, "Scan Planning"; Java's DeleteFileIndex. What no bound of a column rules out holds here: pruning
-is the planner's.
+Iceberg table spec, "Scan Planning"; Java's DeleteFileIndex. Bounds of columns are not considered here: the planner
+prunes by them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 
 @dataclass(frozen=True, slots=True)
 class DeleteIndex:
-    """Deletes of one unit, in order of sequence number; ask it of data files of that unit only.
+    """Deletes of one unit, ordered by sequence number. Look up data files of that unit only.
 
-    `equality` are too many to be told file by file: each holds for data files with a smaller sequence number.
+    Each delete in `equality` applies to all data files with a smaller sequence number; there is no index by data file.
     """
 
     vectors: Mapping[str, ContentFile]
@@ -28,7 +28,7 @@ class DeleteIndex:
     equality: tuple[ContentFile, ...]
 
     def vector_of(self, file: ContentFile) -> ContentFile | None:
-        """The vector of a data file. Raises CorruptMetadata for one older than the file: readers refuse it."""
+        """The vector of a data file, or None. Raises CorruptMetadata if it is older than the file, as readers do."""
         vector = self.vectors.get(file.path)
         if vector is not None and vector.sequence_number < file.sequence_number:
             expected = f"a sequence number from {file.sequence_number} on, as of {file.path}"
@@ -36,11 +36,11 @@ class DeleteIndex:
         return vector
 
     def positions_of(self, files: Iterable[ContentFile]) -> Iterator[tuple[ContentFile, Set[str]]]:
-        """Each position delete file with the data files that it holds for by their paths, not necessarily with a row
-        for each; those with a vector left out.
+        """Yield each position delete file with the paths of the data files that it may apply to.
 
-        Deletes of a data file's sequence number hold as well: they were added in one commit. The paths of one answer
-        are the next one's, too, and grow.
+        It may have no row for some of these data files. Data files with a vector are left out. A delete with the
+        sequence number of the data file applies to it: one commit added both. The yielded set is reused and grows:
+        copy it to keep it.
         """
         bare = sorted((file for file in files if self.vector_of(file) is None), key=_sequence)
         for file in bare:
@@ -55,7 +55,7 @@ class DeleteIndex:
 
 
 def index_deletes(positional: Iterable[ContentFile], equality: Iterable[ContentFile]) -> DeleteIndex:
-    """The index of a unit's deletes, as the unit has them.
+    """The index of a unit's deletes.
 
     Raises CorruptMetadata for two vectors of one data file, or one that names none.
     """
@@ -74,7 +74,7 @@ def index_deletes(positional: Iterable[ContentFile], equality: Iterable[ContentF
 
 
 def vectors_by_target(vectors: Iterable[ContentFile]) -> Mapping[str, ContentFile]:
-    """Raises CorruptMetadata for two vectors of one data file, or one that names none."""
+    """The vectors by path of their data file. Raises CorruptMetadata for two of one file, or one that names none."""
     by_path: dict[str, ContentFile] = {}
     for vector in vectors:
         if vector.referenced is None:
@@ -86,10 +86,10 @@ def vectors_by_target(vectors: Iterable[ContentFile]) -> Mapping[str, ContentFil
 
 
 def require_targets(files: Mapping[str, ContentFile], deletes: Iterable[ContentFile]) -> None:
-    """Raises CorruptMetadata for positional deletes of a live data file of another partition.
+    """Raises CorruptMetadata if a positional delete and its live data file are in different partitions.
 
-    Java refuses to read such a table (DeleteFileIndex.validatePartitionMatch); they would be in no unit's scope.
-    `files` are the table's live data files by path.
+    Java refuses to read such a table (DeleteFileIndex.validatePartitionMatch). Such a delete would be in no unit's
+    scope. `files` are the table's live data files by path.
     """
     for delete in deletes:
         target = files.get(delete.referenced or "")

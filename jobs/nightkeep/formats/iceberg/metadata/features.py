@@ -1,4 +1,4 @@
-"""Every feature of Iceberg's format versions: what we do about it, or why the table is refused, and what proves it.
+"""Table metadata and files -> refusals. Each feature of Iceberg's format versions is handled or refused, with a test.
 
 `python -m nightkeep.formats.iceberg.metadata.features` prints the table of docs/iceberg-features.md.
 """
@@ -23,10 +23,11 @@ NEWEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class IcebergFeature:
-    """Either `handled` says what we do, or `refused` what would work instead. `without` is what is done all the same,
-    planning at least, for a table with a refused one.
+    """A feature is either handled or refused.
 
-    `test`: what holds us to it, if not the test that all handled or all refused ones have.
+    `handled` says what we do with it. `refused` says what the user can do instead. `without` says which operations
+    still work on a table with a refused feature; planning always does. `test` names the test, if not the one that all
+    handled or all refused features share.
     """
 
     handled: str = ""
@@ -42,10 +43,10 @@ class IcebergFeature:
 
 
 def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True) -> None:
-    """Raises RefusedTable for the first feature of the table's metadata that we do not handle, CorruptMetadata.
+    """Raises RefusedTable for the first feature in the table's metadata that we do not handle, CorruptMetadata.
 
-    `schema_id`: the schema that rows are read with, None for the current one. `any_version`: whether the catalog
-    takes commits of tables of format version 3.
+    `schema_id`: the schema to read rows with, None for the current one. `any_version`: whether the catalog accepts
+    commits to tables of format version 3.
     """
     for name, use in _found(table, raw, schema_id, any_version=any_version):
         raise _refusal(table, name, use)
@@ -54,9 +55,9 @@ def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_v
 def unread_feature(
     table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True
 ) -> RefusedTable | None:  # fmt: skip
-    """The refusal of what no run of ours handles, of a table that can be planned all the same; None without any.
+    """The refusal of the first feature that no run handles but that allows planning; None if there is none.
 
-    Raises RefusedTable for a feature with which it cannot, CorruptMetadata. Arguments as of `refuse_features`.
+    Raises RefusedTable for a feature that does not allow planning, CorruptMetadata. Arguments as in `refuse_features`.
     """
     unread: RefusedTable | None = None
     for name, use in _found(table, raw, schema_id, any_version=any_version):
@@ -68,9 +69,9 @@ def unread_feature(
 
 
 def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
-    """The refusal of what we do not change, of a table whose files can be told all the same; None without any.
+    """The refusal of the first feature with which we never change a table but can list its files; None if none.
 
-    Raises RefusedTable for a feature by which they cannot, CorruptMetadata.
+    Raises RefusedTable for a feature with which its files cannot be listed, CorruptMetadata.
     """
     refusals = [(name, _refusal(table, name, use)) for name, use in _structure(table, raw)]
     for name, refusal in refusals:
@@ -80,13 +81,13 @@ def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
 
 
 def refuse_structure(table: str, raw: Raw) -> None:
-    """Raises RefusedTable for the first feature of the table's metadata by which we do not change it."""
+    """Raises RefusedTable for the first feature in the table's metadata with which we never change a table."""
     for name, use in _structure(table, raw):
         raise _refusal(table, name, use)
 
 
 def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
-    """The refusal of the first file that we do not read, if there is any."""
+    """The refusal of the first file that we cannot read; None if we can read all."""
     for file in files:
         name = _FORMATS.get(file.format, "files of other formats")
         if name:
@@ -97,7 +98,7 @@ def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None
 
 
 def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
-    """Raises RefusedTable for a live file that we do not read."""
+    """Raises RefusedTable for a live file that we cannot read."""
     refusal = unread_file(table, files)
     if refusal is not None:
         raise refusal
@@ -111,7 +112,7 @@ def refuse_manifests(table: str, manifests: Iterable[Manifest]) -> None:
 
 
 def manifest_list_of(table: str, snapshot: Raw) -> str:
-    """Where a snapshot's manifest list is. Raises RefusedTable where it is encrypted or there is none."""
+    """The location of a snapshot's manifest list. Raises RefusedTable if it is encrypted or there is none."""
     if snapshot.get("key-id") is not None:
         raise _refusal(table, "encryption", f"snapshot {snapshot.get('snapshot-id')} is encrypted")
     if "manifest-list" not in snapshot and "manifests" in snapshot:
@@ -120,7 +121,7 @@ def manifest_list_of(table: str, snapshot: Raw) -> str:
 
 
 def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
-    """Raises RefusedTable for equality deletes by columns that we do not compare as readers do."""
+    """Raises RefusedTable for equality deletes by columns that we cannot compare in the way readers do."""
     fields = {field_id: file.path for file in deletes for field_id in file.equality_ids}
     for field_id, path in fields.items():
         try:
@@ -135,7 +136,7 @@ def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
 
 def document() -> str:
     """The table of features as Markdown."""
-    rows = (f"| {name} | {_verdict(known)} | `{known.proof(name)}` |" for name, known in FEATURES.items())
+    rows = (f"| {name} | {_verdict(feature)} | `{feature.proof(name)}` |" for name, feature in FEATURES.items())
     return "\n".join((_HEAD, *rows, ""))
 
 
@@ -149,7 +150,7 @@ def _refusal(table: str, name: str, use: str) -> RefusedTable:
 
 
 def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
-    """Refused features of a table's metadata, each with where it is."""
+    """Refused features in a table's metadata: each feature's name, and where the metadata uses it."""
     yield from _structure(table, raw)
     if integer(raw, "format-version", subject=table) == NEWEST and not any_version:
         yield "format version 3 in catalogs other than REST and SQL", "pyiceberg commits no such metadata"
@@ -184,7 +185,7 @@ def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, s
 
 
 def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
-    """What a type's JSON has of primitive types: each field or the like, and the path of its column."""
+    """Yield the fields, elements, keys and values of primitive type in a type's JSON, each with its column path."""
     parts = ({"name": part, "type": kind[part]} for part in ("element", "key", "value") if part in kind)
     for field in (*_fields(kind), *parts):
         column, inner = f"{path}.{field.get('name')}".lstrip("."), field.get("type")

@@ -1,4 +1,4 @@
-"""Partition tuples of a manifest's entries -> its field summaries, by which planners skip it (spec, field 507)."""
+"""Partition values of a manifest's entries -> its field summaries (spec, field 507), by which planners skip it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def _summary(kind: IcebergType, values: Sequence[Any]) -> Summary:
 
 
 def _distinct(values: Iterable[object]) -> list[object]:
-    """Each value once; both zeros and every NaN of floating point are values of their own."""
+    """Each value once. Floating point 0.0 and -0.0 are different values, and so is every NaN."""
     return list({struct.pack("<d", value) if isinstance(value, float) else value: value for value in values}.values())
 
 
 def _signed_zero(value: Any) -> Any:
-    """The lesser zero is the negative one (spec, note 2 of data_file)."""
+    """A sort key by which -0.0 is less than 0.0 (spec, note 2 of data_file)."""
     return (value, math.copysign(1, value)) if isinstance(value, float) else value
 
 
 def _java_uuid(value: bytes) -> tuple[int, ...]:
-    """Java, whose planner reads these bounds, compares the halves of a UUID as signed numbers."""
+    """A sort key in Java's order of UUIDs, whose planner reads these bounds: two signed 64-bit numbers."""
     return struct.unpack(">qq", value)

@@ -1,6 +1,7 @@
-"""data_file structs of manifests <-> content files and `raw`, each value checked once on its way in.
+"""data_file structs of manifests <-> content files and `raw`. Every value is checked once, when it is decoded.
 
-`raw` has the spec's names; its partition is a tuple in the order of the spec's fields; maps are dicts by field id.
+`raw` is keyed by the spec's names. Its partition is a tuple in the order of the spec's fields; maps are dicts by field
+id.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class FileDecoder:
-    """Entries of one manifest. What an entry leaves out, it inherits from the manifest's line in the list."""
+    """Decodes the entries of one manifest. Missing values are inherited from the manifest's entry in the list."""
 
     manifest: Manifest
     partition: tuple[tuple[str, Convert], ...]
@@ -53,18 +54,18 @@ class FileDecoder:
         return self._number(file, "record_count")
 
     def entry(self, status: Status, record: Record) -> Entry:
-        """Raises CorruptMetadata naming the manifest."""
+        """The entry of a decoded record. Raises CorruptMetadata naming the manifest."""
         try:
             return self._entry(status, record)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as failure:
-            found = reason_of(failure)
-            raise CorruptMetadata(self.manifest.path, "manifest entries", found) from failure
+            reason = reason_of(failure)
+            raise CorruptMetadata(self.manifest.path, "manifest entries", reason) from failure
 
     def _entry(self, status: Status, record: Record) -> Entry:
         file = record["data_file"]
         path = _text(file, "file_path")
         raw = self._raw(file)
-        # Manifests of version 1 do not say it.
+        # Manifests of version 1 have no content field: all their files are data files.
         content = FileContent(file.setdefault("content", 0))
         live = status is not Status.DELETED
         if live and (content is FileContent.DATA) != (self.manifest.content is ManifestContent.DATA):
@@ -98,7 +99,7 @@ class FileDecoder:
         return Entry(status, content_file.snapshot_id, content_file)
 
     def _raw(self, file: Record) -> Record:
-        """The record itself, made ours: a copy of each of a hundred thousand would cost as much as decoding them."""
+        """The record itself, converted in place: copying it would take as long as decoding it."""
         for name in MAPS:
             pairs = file.get(name)
             if pairs is not None:
@@ -119,13 +120,13 @@ class FileDecoder:
         value = record.get(name)
         if value is not None:
             return _whole(value, name)
-        # Existing entries must say theirs; in version 1 there were none, and 0 is the manifest's.
+        # EXISTING entries must have their own number. Version 1 has no numbers: the manifest's 0 applies.
         if status is Status.EXISTING and self.manifest.sequence_number:
             raise ValueError(f"an EXISTING entry without {name}")
         return self.manifest.sequence_number
 
     def _added(self, record: Record, status: Status) -> int | None:
-        """None where an entry was carried over by a writer that did not keep it (ContentFile.fileSequenceNumber)."""
+        """The file sequence number; None if a writer lost it on copying the entry (ContentFile.fileSequenceNumber)."""
         if record.get("file_sequence_number") is None and status is not Status.ADDED and self.manifest.sequence_number:
             return None
         return self._inherited(record, "file_sequence_number", status)
@@ -133,7 +134,7 @@ class FileDecoder:
 
 @dataclass(frozen=True, slots=True)
 class FileEncoder:
-    """`raw` -> the record that the schema of the table's format version holds."""
+    """Encodes `raw` as a record of the schema of the table's format version."""
 
     names: tuple[str, ...]
     partition: tuple[tuple[str, Convert], ...]
@@ -145,7 +146,7 @@ class FileEncoder:
         return cls(file_fields(schema.format_version), partition)
 
     def record(self, raw: Mapping[str, Any]) -> Record:
-        """Raises ValueError for a field that files of this format version do not have."""
+        """The Avro record of `raw`. Raises ValueError for a field that this format version does not have."""
         record = {name: raw.get(name) for name in self.names}
         lost = [name for name in _LATER if name not in record and raw.get(name) is not None]
         if lost:
@@ -153,7 +154,7 @@ class FileEncoder:
         for name in MAPS:
             pairs = record[name]
             if pairs is not None:
-                # With the branch's name fastavro does not try every pair against it.
+                # Naming the union's branch keeps fastavro from testing every pair against each branch.
                 record[name] = ("array", [{"key": key, "value": value} for key, value in pairs.items()])
         values: Sequence[object] = raw["partition"]
         pairs = zip(self.partition, values, strict=True)
@@ -162,7 +163,7 @@ class FileEncoder:
 
 
 _FORGOTTEN: Final = {f"_{name}" for name in ("block_size_in_bytes", "file_ordinal", "sort_columns", "distinct_counts")}
-"""Fields of version 1 that later ones must not write; the underscore is of names we do not know."""
+"""Fields of version 1 that later versions must not write. Avro names without a known field id get an underscore."""
 _LATER: Final = ("first_row_id", "content_offset", "content_size_in_bytes")
 
 
@@ -214,7 +215,10 @@ def _equality_ids(file: Record, content: FileContent) -> tuple[int, ...]:
 
 
 def _referenced(file: Record) -> str | None:
-    """As ContentFileUtil.referencedDataFileLocation has it: bounds of file_path are never cut."""
+    """The one data file that deletes apply to, or None (ContentFileUtil.referencedDataFileLocation).
+
+    Equal bounds of file_path name it: these bounds are never truncated.
+    """
     named = file.get("referenced_data_file")
     if named is not None:
         return _text(file, "referenced_data_file")

@@ -1,4 +1,4 @@
-"""A schema -> its leaf columns, and how much the statistics of each tell: MetricsConfig.java, ParquetMetrics.java."""
+"""Schema -> leaf columns, and the statistics mode of each (MetricsConfig.java, ParquetMetrics.java)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PREFIX: Final = "write.metadata.metrics."
 
 @dataclass(frozen=True, slots=True)
 class IcebergLeaf:
-    """A column that is no struct, at its `path` of names; lists and maps are leaves, too, of no order."""
+    """A column or field that is not a struct, with its `path` of names. Lists and maps are leaves without bounds."""
 
     path: tuple[str, ...]
     field: NestedField
@@ -44,7 +44,7 @@ def leaves(schema: IcebergSchema) -> tuple[IcebergLeaf, ...]:
 
 
 def leaves_of(field: NestedField, above: tuple[str, ...] = ()) -> Iterator[IcebergLeaf]:
-    """The leaf that a column is, or those of a struct."""
+    """The column itself as a leaf, or the leaves within a struct. `above` is the path of the enclosing structs."""
     path = (*above, field.name)
     if not isinstance(field.field_type, StructType):
         yield IcebergLeaf(path, field)
@@ -54,7 +54,7 @@ def leaves_of(field: NestedField, above: tuple[str, ...] = ()) -> Iterator[Icebe
 
 
 class StatsModes:
-    """How much is told of each column of a table, by `write.metadata.metrics.*`. What is no mode is as if not set."""
+    """The statistics mode of each column, by the table's `write.metadata.metrics.*`. Invalid modes are ignored."""
 
     def __init__(self, schema: IcebergSchema) -> None:
         stated = schema.properties.get(f"{_PREFIX}default")
@@ -71,7 +71,7 @@ class StatsModes:
                 self._of[key.removeprefix(columns)] = _mode(text, self._default)
 
     def of(self, name: str) -> StatsMode:
-        """Of a column by its full name: `a.b`, `list.element`, `map.key`."""
+        """The mode of a column by its full name: `a.b`, `list.element`, `map.key`."""
         return self._of.get(name, self._default)
 
 
@@ -88,7 +88,7 @@ def _most(properties: Mapping[str, str]) -> int:
 
 
 def _names(schema: Schema) -> Iterator[str]:
-    """Of the primitive columns: those of a struct before any that are deeper (MetricsConfig.limitFieldIds)."""
+    """Names of the primitive columns: those of a struct before deeper ones (MetricsConfig.limitFieldIds)."""
     return (schema.find_column_name(number) or "" for number in _ids(schema.as_struct()))
 
 
@@ -108,6 +108,6 @@ def _fields(kind: IcebergType) -> tuple[NestedField, ...]:
 
 
 def indexed_leaves(schema: IcebergSchema) -> tuple[IcebergLeaf, ...]:
-    """Those for which new files get bounds, in schema order."""
+    """The leaves for which new files get bounds, in schema order."""
     modes, bounded = StatsModes(schema), (Detail.TRUNCATE, Detail.FULL)
     return tuple(leaf for leaf in leaves(schema) if leaf.ordered and modes.of(".".join(leaf.path)).detail in bounded)

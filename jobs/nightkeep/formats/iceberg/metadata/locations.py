@@ -1,5 +1,4 @@
-"""Locations in metadata <-> names in storage, whose root is this machine's or a bucket's: one spelling in, nothing
-decoded."""
+"""Locations in metadata -> names in storage, below the root of this machine or of a bucket. Nothing is URL-decoded."""
 
 from __future__ import annotations
 
@@ -19,18 +18,18 @@ ADVICE: Final = {
     "files in several stores": "keep them in one place",
     "keys with empty parts": "rewrite the table's files with locations without // in their paths",
 }
-"""Places that are refused, and what would work instead."""
+"""Refused kinds of locations, each with what works instead."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OBJECT: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]+)(/|$)")
 _FILE: Final = "file:"
 
 
 def storage_name(location: str) -> str:
-    """What storage calls the file at a location that metadata names: its absolute path without the first slash.
+    """The name in storage of the file at a location: its absolute path without the first slash, or its key.
 
-    `/a b`, `file:/a b` and `file:///a b` are one file; of `s3://bucket/a b` it is the key. Percent signs are characters
-    like any other, as they are to Java's HadoopFileIO and S3FileIO and to pyiceberg. Raises RefusedTable for another
-    scheme or a host, CorruptMetadata for what is no absolute path of a file.
+    `/a b`, `file:/a b` and `file:///a b` are the same file; the key of `s3://bucket/a b` is `a b`. Percent signs are
+    ordinary characters, as in Java's HadoopFileIO and S3FileIO and in pyiceberg. Raises RefusedTable for another
+    scheme or a host, CorruptMetadata for anything but an absolute path of a file.
     """
     match = _OBJECT.match(location)
     path = location[match.start(3) :] if match else location.removeprefix(_FILE)
@@ -43,25 +42,25 @@ def storage_name(location: str) -> str:
         path = "/" + path.lstrip("/")
     _require_path(location, path)
     if match and "//" in path:
-        # The client that we read with takes several slashes for one; to S3 they are another key.
+        # Our client reads several slashes as one; in S3 they make a different key.
         raise _refusal(location, "keys with empty parts", f"{path[1:]} is not handled")
     return path[1:]
 
 
 def root_of(location: str) -> str:
-    """The root of the storage that has the file at a location: `/`, or a bucket as `s3://bucket`, never `s3a`."""
+    """The root of the storage of the file at a location: `/`, or `s3://bucket`, whatever S3 scheme the location has."""
     match = _OBJECT.match(location)
     return f"{SCHEMES[match[1]]}://{match[2]}" if match else MACHINE
 
 
 def name_in(storage: Storage, location: str) -> str:
-    """As `storage_name`. Raises RefusedTable for a file that is not in `storage`, which is the table's."""
+    """As `storage_name`. Also raises RefusedTable for a file outside `storage`, the table's storage."""
     require_in(storage, location)
     return storage_name(location)
 
 
 def require_in(storage: Storage, location: str) -> None:
-    """Raises RefusedTable for a file or folder that is not in `storage`, which is the table's."""
+    """Raises RefusedTable for a file or folder outside `storage`, the table's storage."""
     root = root_of(location)
     if root != storage.root:
         raise _refusal(location, "files in several stores", f"those in both {storage.root} and {root} are not handled")
@@ -78,9 +77,9 @@ def _require_path(location: str, path: str) -> None:
 
 
 def stored_name(location: str) -> str:
-    """What a listing calls the file at a location that metadata names. Raises as storage_name does.
+    """The name of the file at a location as a listing gives it. Raises as `storage_name`.
 
-    Folders of this machine are separated by any number of slashes; keys of an object store are what they are.
+    Repeated slashes become one on this machine. Keys of an object store stay unchanged.
     """
     name = storage_name(location)
     return re.sub("/{2,}", "/", name) if location.startswith(("/", "file:")) else name

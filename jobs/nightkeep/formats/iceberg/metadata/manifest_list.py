@@ -17,16 +17,17 @@ from nightkeep.storage import Storage
 
 
 def read_manifest_list(storage: Storage, location: str) -> tuple[Manifest, ...]:
-    """The manifests of a snapshot. Lists of format version 1 say no content and no sequence numbers: data, 0.
+    """The manifests of a snapshot.
 
-    Where such a list has no counts of files and rows, they are taken from the manifests. Raises CorruptMetadata
-    naming the list for what is no list, MissingFile, RefusedTable for manifests of another scheme.
+    Lists of format version 1 have no content and no sequence numbers: they default to data and 0. Counts of files and
+    rows that the list lacks are taken from the manifests. Raises MissingFile, CorruptMetadata naming the list if it
+    cannot be parsed, RefusedTable for manifests of another scheme.
     """
     return parse_manifest_list(storage, location, storage.read(name_in(storage, location)))
 
 
 def parse_manifest_list(storage: Storage, location: str, data: bytes) -> tuple[Manifest, ...]:
-    """The manifests of the list at `location`, of which these are the bytes. Raises as `read_manifest_list`."""
+    """The manifests of the list at `location`, whose bytes are `data`. Raises as `read_manifest_list`."""
     records = read_records(data, list_names(), subject=location)
     manifests = tuple(_manifest(record, location) for record in records)
     for manifest in manifests:
@@ -38,7 +39,7 @@ def parse_manifest_list(storage: Storage, location: str, data: bytes) -> tuple[M
 
 @dataclass(frozen=True, slots=True)
 class WrittenManifestList:
-    """`manifests` as the list has them, with the row ids they were given; `next_row_id` is the first one left."""
+    """A written list. `manifests` have the row ids that the list assigned; `next_row_id` is the first unused id."""
 
     manifests: tuple[Manifest, ...]
     next_row_id: int | None
@@ -55,17 +56,17 @@ def write_manifest_list(
     sequence_number: int,
     next_row_id: int | None,
 ) -> WrittenManifestList:
-    """Write the list of a snapshot's manifests. `next_row_id` is the table's as it is, None before version 3.
+    """Write the list of a snapshot's manifests. `next_row_id` is the table's current one, None before version 3.
 
     In version 3 a data manifest without row ids gets the next ones, as many as it has added and existing rows; others
-    keep theirs (spec, "First Row ID Assignment"). Raises ValueError for a version and row ids that do not go together,
-    OSError where the file exists.
+    keep theirs (spec, "First Row ID Assignment"). Raises ValueError for a version and row ids that do not match,
+    OSError if the file exists.
     """
     if (format_version >= _LINEAGE) != (next_row_id is not None):
         raise ValueError(f"{location}: expected row ids from version {_LINEAGE} on, found {next_row_id}")
     metadata = {
         "snapshot-id": str(snapshot_id),
-        # As Java spells a snapshot without a parent.
+        # Java writes "null" for a snapshot without a parent.
         "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
         "sequence-number": str(sequence_number),
         **({} if next_row_id is None else {"first-row-id": str(next_row_id)}),
@@ -111,7 +112,7 @@ def _manifest(record: Record, location: str) -> Manifest:
     content, first_row_id = number("content", 0), record.get("first_row_id")
     if content not in (0, 1):
         raise CorruptMetadata(location, "content 0 or 1 in every line", str(content))
-    known = all(record.get(name) is not None for name in _COUNTS.values())
+    counted = all(record.get(name) is not None for name in _COUNTS.values())
     return Manifest(
         path=path,
         name=storage_name(path),
@@ -121,7 +122,7 @@ def _manifest(record: Record, location: str) -> Manifest:
         sequence_number=number("sequence_number", 0),
         min_sequence_number=number("min_sequence_number", 0),
         snapshot_id=number("added_snapshot_id"),
-        **{name: number(stored) if known else _UNCOUNTED for name, stored in _COUNTS.items()},
+        **{name: number(stored) if counted else _UNCOUNTED for name, stored in _COUNTS.items()},
         partitions=_summaries(record.get("partitions"), location),
         key_metadata=record.get("key_metadata"),
         first_row_id=None if first_row_id is None else number("first_row_id"),

@@ -1,6 +1,6 @@
-"""Many small manifests -> few, with the files of a partition beside each other: what a reader plans with.
+"""Snapshot -> which small manifests to merge, and the order of their entries. Readers plan faster with few manifests.
 
-As Java's rewrite_manifests: entries keep their sequence numbers and row ids, and what is deleted is dropped.
+As in Java's rewrite_manifests, entries keep their sequence numbers and row ids, and DELETED entries are dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Group = tuple[ManifestContent, int]
 
 
 def worth_merging(snapshot: IcebergSnapshot) -> str | None:
-    """Why the table's manifests should be written anew, None where they are few or large."""
+    """The reason to merge the table's manifests; None if they are few or large."""
     properties = snapshot.schema.properties
     picked = to_merge(snapshot.manifests, snapshot.schema)
     if not picked:
@@ -33,7 +33,7 @@ def worth_merging(snapshot: IcebergSnapshot) -> str | None:
 
 
 def to_merge(manifests: Sequence[Manifest], schema: IcebergSchema) -> tuple[Manifest, ...]:
-    """Manifests below half the target, of each kind and spec that has enough of them, and that we write."""
+    """Manifests below half the target size, of each content and spec that has enough of them and that we can write."""
     properties = schema.properties
     small: dict[Group, list[Manifest]] = {}
     for manifest in manifests:
@@ -49,7 +49,7 @@ def target_bytes(properties: Mapping[str, str]) -> int:
 
 
 def clustered(entries: Iterable[Entry | NewFile]) -> list[Entry | NewFile]:
-    """In the order of their partitions, nulls first; within one as they came."""
+    """The entries ordered by partition, nulls first. Entries of one partition keep their order."""
     return sorted(entries, key=_place)
 
 
@@ -59,7 +59,7 @@ def _place(entry: Entry | NewFile) -> tuple[tuple[bool, Any], ...]:
 
 
 def _number(properties: Mapping[str, str], wanted: tuple[str, int]) -> int:
-    """A property that is no number is as good as none: Java fails on it, and we only tidy."""
+    """A property as a number, or its default. Java fails on an invalid number; a merge is optional, so we ignore it."""
     name, default = wanted
     text = properties.get(name, "").strip()
     return int(text) if text.isdecimal() else default

@@ -1,7 +1,7 @@
 """The Avro schemas of manifests and manifest lists, with field ids, as Java writes them for format versions 2 and 3.
 
 Iceberg table spec, "Manifests", "Manifest Lists", Appendix A; AvroSchemaUtil.java and TypeToSchema.java for the shapes.
-Field ids are the spec's: never renumber. `equality_ids` are list<int>: with longs, Java's reader dies.
+Field ids are the spec's: never renumber. `equality_ids` are list<int>: Java's reader fails on longs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _optional(field_id: int, name: str, kind: Any) -> Schema:
 
 
 def _map(key_id: int, value_id: int, value: str) -> Schema:
-    """Avro's own maps have text keys: a map by field id is an array of pairs."""
+    """The type of a map by field id: an array of pairs, as keys of Avro's own maps are strings."""
     fields = [
         _Field(key_id, "key", "int", _Need.REQUIRED).avro(),
         _Field(value_id, "value", value, _Need.REQUIRED).avro(),
@@ -86,7 +86,7 @@ MAPS: Final[Mapping[str, str]] = {
     "lower_bounds": "bytes",
     "upper_bounds": "bytes",
 }
-"""Fields of data_file that are maps by field id, and what their values are."""
+"""Fields of data_file that are maps by field id, with the type of their values."""
 
 _PARTITION_ID: Final = 102
 _FILE: Final = (
@@ -150,12 +150,12 @@ _PAIRS: Final = {
 
 
 def file_fields(format_version: int) -> tuple[str, ...]:
-    """Names of the fields of data_file, but for the partition."""
+    """Names of the fields of data_file, without the partition."""
     return tuple(f.name for f in _FILE if format_version in f.versions and f.id != _PARTITION_ID)
 
 
 def entry_schema(schema: IcebergSchema, spec_id: int) -> Schema:
-    """manifest_entry for manifests of this partition spec. Raises CorruptMetadata, RefusedTable."""
+    """The schema of manifest_entry for this partition spec. Raises CorruptMetadata, RefusedTable."""
     partition = {"type": "record", "name": "r102", "fields": _partition_fields(schema, spec_id)}
     within = [f for f in _FILE if schema.format_version in f.versions]
     of_file = [
@@ -167,7 +167,7 @@ def entry_schema(schema: IcebergSchema, spec_id: int) -> Schema:
 
 
 def entry_names(schema: IcebergSchema, spec_id: int) -> Names:
-    """What records of manifests are keyed by: the spec's names, and `partition_key` of a partition field's id."""
+    """The keys of manifest records: the spec's names, and for partition fields the `partition_key` of the field id."""
     fields = schema.spec(spec_id).fields
     by_id = {f.id: f.name for f in (*_ENTRY, *_FILE)} | _PAIRS
     by_name = {name: name for name in by_id.values()}
@@ -176,7 +176,7 @@ def entry_names(schema: IcebergSchema, spec_id: int) -> Names:
 
 
 def list_schema(format_version: int) -> Schema:
-    """manifest_file, the record of manifest lists."""
+    """The schema of manifest_file, the record of manifest lists."""
     fields = [f.avro() for f in _LIST if format_version in f.versions]
     return {"type": "record", "name": "manifest_file", "fields": fields}
 
@@ -191,17 +191,18 @@ def partition_key(field_id: int) -> str:
 
 
 def partition_types(schema: IcebergSchema, spec_id: int) -> tuple[IcebergType, ...]:
-    """The types of a spec's partition values, in the order of its fields: what their transforms give.
+    """The types of a spec's partition values, in the order of its fields: the result types of their transforms.
 
-    UnknownType where no schema has the source column any more. Raises CorruptMetadata for a spec that the table does
-    not have.
+    UnknownType if no schema has the source column. Raises CorruptMetadata for a spec that the table does not have.
     """
     return tuple(_result_type(schema, f) for f in schema.spec(spec_id).fields)
 
 
 def unwritten_type(schema: IcebergSchema, spec_id: int) -> RefusedTable | None:
-    """The refusal of a spec with values of type fixed: Iceberg Java writes them with a length, which Avro and others do
-    not (avro_fixed), so that one cannot read the other's manifests."""
+    """The refusal to write manifests of a spec with values of type fixed; None for other specs.
+
+    Iceberg Java and other engines encode these values differently (avro_fixed) and cannot read each other's manifests.
+    """
     for kind in partition_types(schema, spec_id):
         if isinstance(kind, FixedType):
             feature = f"partition values of type {kind}, which engines write in two ways, are not handled"
@@ -211,7 +212,7 @@ def unwritten_type(schema: IcebergSchema, spec_id: int) -> RefusedTable | None:
 
 def sanitized(name: str) -> str:
     """A name that Avro allows, as Java makes it (AvroSchemaUtil.makeCompatibleName)."""
-    # A digit that comes first keeps its looks; what Avro does not know is a UTF-16 unit in hexadecimal.
+    # A leading digit gets an underscore before it; other characters become UTF-16 units in hexadecimal.
     start = "_" if re.match(r"[0-9]", name) else ""
     return start + re.sub(r"[^A-Za-z0-9_]", lambda found: _units(found[0]), name)
 
@@ -231,18 +232,18 @@ def _result_type(schema: IcebergSchema, field: Any) -> IcebergType:
 
 
 def _partition_fields(schema: IcebergSchema, spec_id: int) -> list[Schema]:
-    """Partition fields are optional, all of them. A named type is written out once and then referred to."""
-    fields, known = [], set[str]()
+    """The schemas of a spec's partition fields, all optional. A named type is defined once, then named."""
+    fields, defined = [], set[str]()
     if refusal := unwritten_type(schema, spec_id):
         raise refusal
     types = partition_types(schema, spec_id)
     for field, kind in zip(schema.spec(spec_id).fields, types, strict=True):
         avro = _avro_type(schema, kind)
         if isinstance(avro, dict) and "name" in avro:
-            if avro["name"] in known:
+            if avro["name"] in defined:
                 avro = avro["name"]
             else:
-                known.add(avro["name"])
+                defined.add(avro["name"])
         avro_field = _optional(field.field_id, sanitized(field.name), avro)
         if avro_field["name"] != field.name:
             avro_field["iceberg-field-name"] = field.name

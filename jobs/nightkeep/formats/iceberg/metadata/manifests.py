@@ -1,4 +1,4 @@
-"""Manifest files <-> entries. What is inherited is filled in on the way in, and left to be inherited on the way out.
+"""Manifest files <-> entries. Reading fills in inherited values; writing leaves them out, to be inherited.
 
 Iceberg table spec, "Manifests", "Sequence Number Inheritance", "First Row ID Inheritance"; ManifestReader.java,
 ManifestWriter.java, InheritableMetadataFactory.java.
@@ -31,12 +31,11 @@ from nightkeep.storage import Storage
 
 
 def read_manifest(storage: Storage, manifest: Manifest, schema: IcebergSchema) -> list[Entry]:
-    """Every entry of a manifest in its order, DELETED ones too, as a snapshot whose list names it sees them.
+    """Every entry of a manifest in order, DELETED ones too, with values inherited from `manifest`.
 
-    Fields are found by id, so files of any writer and of format versions 1 to 3 are read. `raw` of a data file has
-    its first_row_id as it was assigned. Raises CorruptMetadata naming the manifest for bytes and values that are none
-    of a manifest's and for other numbers of entries than the list counts, MissingFile, RefusedTable for files of
-    another scheme.
+    Fields are matched by id: manifests of any writer and of format versions 1 to 3 can be read. `raw` of a data file
+    has the assigned first_row_id. Raises MissingFile, RefusedTable for files of another scheme, and CorruptMetadata
+    naming the manifest for bytes or values that are invalid and for entry counts other than the list's.
     """
     names = entry_names(schema, manifest.spec_id)
     decoder = FileDecoder.of(manifest, schema)
@@ -46,7 +45,8 @@ def read_manifest(storage: Storage, manifest: Manifest, schema: IcebergSchema) -
         if not isinstance(file, dict):
             raise CorruptMetadata(manifest.path, "a data_file in every entry", kind_of(file))
         if next_row_id is None:
-            # Ids of a manifest that was given none are void (ManifestReader.idAssigner): the table was upgraded.
+            # Without a first row id in the list, ids in the manifest do not count (ManifestReader.idAssigner): the
+            # table was upgraded.
             file["first_row_id"] = None
         elif file.get("first_row_id") is None and status is not Status.DELETED:
             file["first_row_id"] = next_row_id
@@ -68,15 +68,15 @@ def write_manifest(
     snapshot_id: int,
     sequence_number: int,
 ) -> Manifest:
-    """Write a manifest of the commit with this snapshot id and sequence number; what its list will say of it.
+    """Write a manifest of the commit with this snapshot id and sequence number. Returns its entry for the list.
 
-    New files are ADDED and inherit the commit's file sequence number, and its data sequence number unless they name
-    one. An entry that was read is written as EXISTING with its own snapshot id and numbers, or, where its status is
-    DELETED, as deleted by this commit. Files keep every field of `raw`. The returned manifest has no first_row_id:
-    the list assigns it.
+    New files are ADDED. They inherit the commit's file sequence number, and its data sequence number unless they have
+    one. An entry that was read is written as EXISTING with its own snapshot id and numbers. If its status is DELETED,
+    it is written as deleted by this commit. Files keep every field of `raw`. The returned manifest has no
+    first_row_id: the list assigns it.
 
-    Raises ValueError for no entries, a file of another spec or kind of content, an entry that an earlier snapshot
-    deleted (those are dropped) and values that Avro cannot hold; OSError where the file exists.
+    Raises ValueError for no entries, a file of another spec or content, an entry deleted by an earlier snapshot
+    (callers drop those) and values that Avro cannot store; OSError if the file exists.
     """
     if not entries:
         raise ValueError(f"{location}: expected entries, found none")
@@ -107,7 +107,7 @@ _METADATA_CONTENT: Final = {ManifestContent.DATA: "data", ManifestContent.DELETE
 
 
 def _require_counts(manifest: Manifest, entries: Sequence[Entry]) -> None:
-    """A file that was cut between two blocks is a valid one."""
+    """Raises CorruptMetadata for other counts than the list's: a file truncated between two blocks is valid Avro."""
     statuses = Counter(entry.status for entry in entries)
     found = {name: statuses[status] for status, name in _COUNTED.items()}
     expected = {name: getattr(manifest, f"{name}_files") for name in found}
@@ -148,7 +148,7 @@ def _record(entry: Entry | NewFile, encoder: FileEncoder, snapshot_id: int) -> R
         "status": (Status.DELETED if deleted else Status.EXISTING).value,
         "snapshot_id": entry.snapshot_id,
         "sequence_number": entry.file.sequence_number,
-        # What nobody knows stays unsaid, as it does in Java.
+        # A lost file sequence number stays null, as in Java.
         "file_sequence_number": entry.file.file_sequence_number if entry.file.is_dated else None,
         "data_file": encoder.record(entry.file.raw),
     }
@@ -162,7 +162,7 @@ def _partition(entry: Entry | NewFile) -> tuple[object, ...]:
 
 
 def _live_sequence(entry: Entry | NewFile, commit: int) -> int:
-    """The data sequence number of a live entry; of a deleted one that of the commit, which is the highest."""
+    """The data sequence number of a live entry. For a deleted one the commit's: the minimum then ignores it."""
     if isinstance(entry, NewFile):
         return commit if entry.sequence_number is None else entry.sequence_number
     return commit if entry.status is Status.DELETED else entry.file.sequence_number

@@ -1,4 +1,4 @@
-"""The beginning of a metadata file -> the table's UUID and location; only what begins otherwise is read whole."""
+"""First bytes of a metadata file -> the table's UUID and location. Reads the whole file only if they are not there."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def location_in(storage: Storage, metadata: str) -> str:
 
 
 _WHOLE_BYTES: Final = 64 * 1024
-"""What is not much longer than its beginning is read in one request."""
+"""Files up to this size are read whole, in one request."""
 
 
 _BEGINNING_BYTES: Final = 4096
-"""Java's, pyiceberg's and ours have the UUID in the first few hundred."""
+"""In files of Java, pyiceberg and Nightkeep the UUID is within the first few hundred bytes."""
 
 
 _REMEMBERED: Final = 1 << 17
 
 
 _LOCATIONS: Final[dict[str, str]] = {}
-"""By metadata file, none of which is ever written twice."""
+"""Location by metadata file. A metadata file never changes."""
 
 
 _TABLE_IDS: Final[dict[tuple[str, ListedFile], str | None]] = {}
-"""What was read, by store: a file of the same name, size and time is not asked twice."""
+"""UUIDs already read, by root of the storage and by file: a file of the same name, size and time is not read again."""
 
 
 def table_id(storage: Storage, file: ListedFile) -> str | None:
-    """None for a file that ends before it says."""
+    """The table's UUID; None for a truncated file that ends before it."""
     try:
         return _TABLE_IDS[storage.root, file]
     except KeyError:
@@ -83,11 +83,11 @@ _UUID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"table-uuid"\s*
 
 
 _LOCATION_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb')*?"location"\s*:\s*("(?:[^"\\]|\\.)*")')
-"""A UUID, or a location, that stands before anything nested: what is further inside may be a property of that name."""
+"""Match a UUID or a location before any nested value: further inside, a property may have the same name."""
 
 
 def _unpacked(data: bytes) -> bytes:
-    """As much as there is of a text that gzip may have compressed; nothing where it is neither."""
+    """The data, decompressed as far as possible if it begins as gzip does; empty if gzip's bytes are invalid."""
     if data[:2] != b"\x1f\x8b":
         return data
     try:
@@ -97,8 +97,10 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _is_torn(data: bytes) -> bool:
-    """Whether this is the beginning of a JSON object alone, be it compressed, or nothing: blocks that were never
-    written read as zeros."""
+    """Whether the data is a truncated JSON object, compressed or not, or empty.
+
+    Zeros at the end do not count: blocks that were never written read as zeros.
+    """
     if data[:2] == b"\x1f\x8b":
         return _is_cut(data)
     written = data.rstrip(b"\0").decode(errors="replace").strip()
@@ -107,7 +109,7 @@ def _is_torn(data: bytes) -> bool:
     try:
         json.loads(written)
     except json.JSONDecodeError as failure:
-        # A string without an end goes on to that of the text; another word or escape has at most six letters.
+        # A truncated string is unterminated. Any other truncated token has at most six characters.
         return failure.msg.startswith("Unterminated string") or failure.pos >= len(written) - _LONGEST_WORD
     except (ValueError, RecursionError):
         return False
@@ -118,7 +120,7 @@ _LONGEST_WORD: Final = 6
 
 
 def _is_cut(packed: bytes) -> bool:
-    """Whether a compressed text has no end."""
+    """Whether compressed data is truncated and began as a JSON object."""
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         text = unpacking.decompress(packed, DOCUMENT.value)

@@ -1,5 +1,7 @@
-"""Fields of a data file -> the same with ids: its own, or those that the table's name mapping gives (spec, "Column
-Projection", "Name Mapping Serialization")."""
+"""Fields of a data file -> the same fields with ids: the file's own, or those of the table's name mapping.
+
+Spec, "Column Projection", "Name Mapping Serialization".
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,16 @@ PROPERTY: Final = "schema.name-mapping.default"
 
 
 def field_id(field: ArrowField) -> int | None:
-    """What Arrow keeps a Parquet field id as; None where the file has none."""
+    """The Parquet field id of an Arrow field; None if the file has none."""
     text = (field.metadata or {}).get(FIELD_ID)
     return None if text is None else int(text)
 
 
 def with_ids(fields: Sequence[ArrowField], schema: IcebergSchema, *, subject: str) -> list[ArrowField]:
-    """The fields with their ids; a file that has one anywhere is never mapped, as in Java (ParquetSchemaUtil.hasIds).
+    """The fields with their ids. The mapping is not used if any field has an id, as in Java (ParquetSchemaUtil.hasIds).
 
-    Raises RefusedTable where neither file nor table tells ids: by place, as Java then reads, is a guess.
+    Raises RefusedTable if neither the file nor a mapping gives ids. Java then matches columns by position, which is a
+    guess.
     """
     if any(map(_has_id, fields)):
         return list(fields)
@@ -55,7 +58,7 @@ def _by_name(fields: Iterable[MappedField]) -> dict[str, MappedField]:
 
 
 def _mapped(field: ArrowField, name: str, known: Mapping[str, MappedField]) -> ArrowField:
-    """A field that the mapping does not know, or gives no id, has none: its values are nobody's column."""
+    """The field with its mapped id. Without one it gets no id, and readers ignore its values."""
     mapped = known.get(name)
     below = _by_name(mapped.fields) if mapped else {}
     plain = pa.field(field.name, _type(field.type, below), field.nullable)
@@ -65,7 +68,7 @@ def _mapped(field: ArrowField, name: str, known: Mapping[str, MappedField]) -> A
 
 
 def _type(kind: pa.DataType, known: Mapping[str, MappedField]) -> pa.DataType:
-    """Elements, keys and values are known by these names, whatever a writer called them (ApplyNameMapping.java)."""
+    """The type with mapped ids. Mappings call list and map fields element, key and value (ApplyNameMapping.java)."""
     if isinstance(kind, pa.StructType):
         return pa.struct([_mapped(child, child.name, known) for child in kind])
     if isinstance(kind, pa.MapType):

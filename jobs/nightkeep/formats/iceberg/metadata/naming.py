@@ -1,4 +1,4 @@
-"""Names of the files we create: each carries its run's token, so that every leftover tells whose it is."""
+"""Run and unit -> names of new files. Every name contains the run's token, which identifies leftovers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ OPERATION_PROPERTY: Final = "nightkeep.operation"
 
 
 class IcebergNaming:
-    """Fresh names for one attempt at one unit, or of one writer of changes; no two calls give the same name."""
+    """Names for one attempt at one unit, or for one writer of changes. No two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
-        """`mark`, without a dash, ends the names: what they tell besides of how the files were written (marks)."""
-        # Tasks of one unit run side by side and know nothing of each other.
+        """`mark` ends the names and says how the files were written (marks). It has no dash."""
+        # Tasks of one unit run in parallel: a random part keeps their names apart.
         self._before, self._after = "", f"-{file_stem(run, key)}-{uuid.uuid4().hex[:8]}"
         self._after += f"-{mark}" if mark else ""
         self._numbers = count()
@@ -52,10 +52,10 @@ def manifest_name(run: Run, snapshot_id: int, number: int) -> str:
 
 
 def manifest_list_name(run: Run, snapshot_id: int) -> str:
-    """As the engines call theirs, snapshot id first: tools look for it there."""
+    """The snapshot id comes first, as in names of the engines: tools look for it there."""
     return f"snap-{snapshot_id}-{MARK}-{run.token}-{run.attempt}.avro"
 
 
 def staged_name(run: Run, snapshot_id: int) -> str:
-    """The snapshot as the catalog will be asked to add it; not `.metadata.json`, so nobody takes it for a version."""
+    """The name of the staged snapshot. It does not end in `.metadata.json`, so no tool reads it as a version."""
     return f"{MARK}-{run.token}-{run.attempt}-{snapshot_id}.snapshot.json"

@@ -1,7 +1,7 @@
-"""A new file's name -> its location: where the table's own properties put data, deletes and metadata.
+"""Name of a new file -> its location, by the table's properties for data, deletes and metadata.
 
-pyiceberg's layouts, which are Java's (LocationProviders.java). A provider class that the table names is not loaded:
-metadata does not choose the code we run, and a file may lie anywhere.
+The layouts are those of pyiceberg and Java (LocationProviders.java). A location provider class that the table names is
+not loaded: metadata must not choose the code that runs. The spec allows any location for a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARTITIONED_PATHS: Final = "write.object-storage.partitioned-paths"
 
 
 def data_location(schema: IcebergSchema, spec_id: int, values: Sequence[object], file_name: str) -> str:
-    """Where a data or delete file of this partition goes; `values` as manifests hold them. Nothing is created.
+    """The location of a new data or delete file of this partition. `values` have the form of manifests.
 
     Raises CorruptMetadata for a spec that the table does not have.
     """
@@ -33,12 +33,12 @@ def data_location(schema: IcebergSchema, spec_id: int, values: Sequence[object],
 
 
 def metadata_location(schema: IcebergSchema, file_name: str) -> str:
-    """Where a manifest, manifest list or table metadata file goes."""
+    """The location of a new manifest, manifest list or table metadata file."""
     return _provider(schema).new_metadata_location(file_name)
 
 
 def _partition_path(schema: IcebergSchema, spec_id: int, values: Sequence[object]) -> str:
-    """`day=2026-11-01/name=a%2Fb`, names and values escaped as Java's URLEncoder does; empty without fields."""
+    """The folder of a partition: `day=2026-11-01/name=a%2Fb`, escaped as by Java's URLEncoder; empty without fields."""
     parts = []
     fields = zip(schema.spec(spec_id).fields, partition_types(schema, spec_id), values, strict=True)
     for field, kind, value in fields:
@@ -49,8 +49,8 @@ def _partition_path(schema: IcebergSchema, spec_id: int, values: Sequence[object
 
 
 def escaped(text: str) -> str:
-    """A name or a value as it is in a path: as Java's URLEncoder writes it."""
-    # What URLEncoder leaves as it is besides letters, digits and -_. is the star; Python leaves the tilde.
+    """A name or a value escaped for a path as by Java's URLEncoder."""
+    # Besides letters, digits and -_. URLEncoder keeps the star; Python keeps the tilde instead.
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 

@@ -1,4 +1,4 @@
-"""Partition values as manifests have them -> typed values for filters, a unit's name, what tells partitions apart.
+"""Partition values in manifests -> typed values for filters, the unit's key, and an identity to compare partitions.
 
 Iceberg table spec, "Partitioning" and "Partition Transforms".
 """
@@ -40,13 +40,13 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.model import UnitKey
 
 Values = tuple[object, ...]
-"""A partition as manifests have it: values of the spec's fields in their order."""
+"""A partition in the form of manifests: the values of the spec's fields in their order."""
 
 
 def unit_key(schema: IcebergSchema, spec_id: int, values: Values) -> UnitKey:
-    """`day=2026-11-01/id_bucket=3`, after `spec-2/` where the spec is not spec 0; a name for each partition.
+    """The unique key of a partition: `day=2026-11-01/id_bucket=3`, with `spec-2/` before it for specs other than 0.
 
-    Fields whose transform is void are left out. Raises as `typed`.
+    Fields with the transform void are left out. Raises as `typed`.
     """
     own = _own(schema, spec_id, values)
     text = "/".join(f"{_escaped(name)}={_key_value(value)}" for name, value in own.items())
@@ -56,26 +56,26 @@ def unit_key(schema: IcebergSchema, spec_id: int, values: Values) -> UnitKey:
 
 
 def typed(schema: IcebergSchema, spec_id: int, values: Values) -> Mapping[str, object]:
-    """Values by the names of the partition fields of every spec, None for fields that this spec does not have.
+    """Values by the names of the partition fields of all specs; None for fields that this spec does not have.
 
-    identity: str, int, bool, Decimal, float, bytes, date, time, datetime (of UTC where the column has a zone); a uuid
-    and a moment of nanoseconds are texts, `2026-11-01T06:07:08.000000009`. truncate: like its column. bucket: int.
-    day: date. year, month, hour: texts such as `2026`, `2026-11` and `2026-11-01-06`, which sort as time does.
-    Raises CorruptMetadata for values that are not of their field's type, RefusedTable for a date beyond year 9999.
+    identity: str, int, bool, Decimal, float, bytes, date, time, datetime (UTC if the column has a zone); uuids and
+    timestamps of nanoseconds are strings such as `2026-11-01T06:07:08.000000009`. truncate: as its column. bucket: int.
+    day: date. year, month, hour: strings such as `2026`, `2026-11` and `2026-11-01-06`, which sort by time. Raises
+    CorruptMetadata for values that are not of their field's type, RefusedTable for a date beyond year 9999.
     """
     every = (each for spec in schema.specs.values() for each in spec.fields if not _is_void(each))
     return {**dict.fromkeys((each.name for each in every), None), **_own(schema, spec_id, values)}
 
 
 def identity(spec_id: int, values: Values) -> Hashable:
-    """The same for the same partition, and different for two: as Java compares them, -0.0 is not 0.0."""
+    """A value that is equal for equal partitions only. As in Java, -0.0 and 0.0 differ."""
     if any(isinstance(value, float) for value in values):
         return (spec_id, tuple(_bits(value) if isinstance(value, float) else value for value in values))
     return (spec_id, values)
 
 
 def _bits(value: float) -> bytes:
-    # Whatever its payload, NaN is one value.
+    # All NaN are one value, whatever their payload.
     return b"NaN" if value != value else struct.pack(">d", value)
 
 
@@ -114,7 +114,7 @@ def _value(schema: IcebergSchema, field: PartitionField, kind: IcebergType, valu
 
 def _exactly(*kinds: type) -> Callable[[Any], object]:
     def check(value: Any) -> object:
-        # A bool is an int to Python alone.
+        # isinstance would accept a bool as an int.
         if type(value) not in kinds:
             raise TypeError(type(value).__name__)
         return value
@@ -185,17 +185,17 @@ def _key_value(value: object) -> str:
         return value.hex()
     if isinstance(value, date | time):
         return value.isoformat()
-    # The text null is not the value null.
+    # Escaped: the string "null" must differ from the value null.
     return "%6Eull" if value == "null" else _escaped(str(value))
 
 
 def _escaped(text: str) -> str:
-    """Without what separates fields, and printable: the text is a line of reports."""
+    """Text without the separators of a key and without unprintable characters: keys are printed in reports."""
     return "".join(_hex(char) if char in "/=%" or not char.isprintable() else char for char in text)
 
 
 def _hex(char: str) -> str:
-    # Byte by byte: of code points, one's digits may start another's.
+    # By byte: hexadecimal code points have no fixed length, so one could be read as the start of another.
     return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
 
 
@@ -224,6 +224,6 @@ _OF_TYPE: Final[Mapping[type[IcebergType], Callable[[Any], object]]] = {
     UUIDType: _uuid,
     BinaryType: _bytes,
     FixedType: _bytes,
-    # Of a source column that no schema has any more.
+    # The source column is in no schema any more.
     UnknownType: lambda value: value if isinstance(value, bytes | str) else str(value),
 }

@@ -1,4 +1,4 @@
-"""What a rewrite changes in one unit: files removed, files added, deletes made superfluous."""
+"""The change that a rewrite makes to one unit: files removed, files added, deletes no longer needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nightkeep.model import Intent
 
 @dataclass(frozen=True, slots=True)
 class DeleteTarget:
-    """A data file that new position deletes speak of, and the positional deletes that were folded into them."""
+    """A data file with new positional deletes, and the identities of the old positional deletes merged into them."""
 
     path: str
     folded: frozenset[tuple[str, int | None]]
@@ -18,14 +18,14 @@ class DeleteTarget:
 
 @dataclass(frozen=True, slots=True)
 class IcebergEdit:
-    """One task's change, planned on the snapshot with `planned_sequence`.
+    """One task's change. `planned_sequence` is the sequence number of the planned snapshot.
 
-    `removed` are data files and delete files as they were planned on; `added` are data files, position deletes and
-    vectors. `targets` are the data files that stay and whose positional deletes are replaced by the added ones.
-    `settled` are paths of data files that stay and whose rows no equality delete planned on hides any more that no
-    position hides: an equality delete goes when every older data file in its scope is settled or gone, by all edits
-    of the commit together. `intent` is one for all edits of a commit. With `rewrites_manifests` the table's small
-    manifests become few.
+    `removed` are data files and delete files of the planned snapshot. `added` are data files, position deletes and
+    vectors. `targets` are data files that stay: the added positional deletes replace their old ones. `settled` are
+    paths of data files that stay and need no equality delete of the planned snapshot: positional deletes cover every
+    row that it deletes. The commit removes an equality delete when its edits settle or remove every older data file in
+    its scope. All edits of a commit have the same `intent`. `rewrites_manifests` asks to merge the table's small
+    manifests.
     """
 
     planned_sequence: int

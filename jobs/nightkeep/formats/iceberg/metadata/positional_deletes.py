@@ -1,4 +1,4 @@
-"""Position deletes and vectors of a unit -> which of them hold for each data file (spec, "Scan Planning"). Pure."""
+"""Position deletes and vectors of a unit -> those that apply to each data file (spec, "Scan Planning"). Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PATH_FIELD = 2_147_483_546
 
 
 def positional_of(unit: IcebergUnit) -> Mapping[str, frozenset[Identity]]:
-    """The position deletes or the vector that hold for each data file, by path (spec, "Scan Planning").
+    """The identities of the position delete files or the vector that apply to each data file, by path.
 
-    A vector hides what position delete files say of its data file. One that speaks of several data files counts for
-    those that its bounds do not rule out.
+    A vector replaces all position delete files for its data file. A position delete file for several data files
+    counts for each data file that its bounds do not exclude.
     """
     by_path: dict[str, list[ContentFile]] = {}
     for delete in unit.positional:
@@ -38,37 +38,37 @@ def positional_of(unit: IcebergUnit) -> Mapping[str, frozenset[Identity]]:
 
 
 def _shared(files: Iterable[ContentFile], deletes: Sequence[ContentFile]) -> Mapping[str, frozenset[Identity]]:
-    """Deletes of several data files that may name each of these, by path.
+    """For each data file, by path, the deletes of several data files that may name it.
 
-    Data files are taken in the order of their paths: between two ends of bounds all have the same deletes but for
-    sequence numbers, and what is older than the same of them has one set.
+    Sweeps over the data files in the order of their paths. Between two ends of bounds the candidate deletes stay the
+    same. Data files that compare alike with all sequence numbers of the deletes then share one set.
     """
     ordered = sorted(files, key=_name)
     begun, ended = _turns([_name(file) for file in ordered], deletes)
     numbers = sorted({each.sequence_number for each in deletes})
     file_numbers = sorted({each.file_sequence_number for each in deletes})
     held: dict[int, ContentFile] = {}
-    known: dict[tuple[int, int], frozenset[Identity]] = {}
+    by_age: dict[tuple[int, int], frozenset[Identity]] = {}
     by_file: dict[str, frozenset[Identity]] = {}
     for at, file in enumerate(ordered):
         if at in begun or at in ended:
-            known = {}
+            by_age = {}
             for ordinal in ended.get(at, ()):
                 del held[ordinal]
             held |= {ordinal: deletes[ordinal] for ordinal in begun.get(at, ())}
         age = (bisect_left(numbers, file.sequence_number), bisect_left(file_numbers, file.file_sequence_number))
-        if age not in known:
-            known[age] = frozenset(each.identity for each in held.values() if _may_name(each, file))
-        by_file[file.path] = known[age]
+        if age not in by_age:
+            by_age[age] = frozenset(delete.identity for delete in held.values() if _may_name(delete, file))
+        by_file[file.path] = by_age[age]
     return by_file
 
 
 _Turns = Mapping[int, Sequence[int]]
-"""Ordinals of deletes by the place of a data file."""
+"""Indexes of deletes, by the index of a data file in the order of paths."""
 
 
 def _turns(names: Sequence[bytes], deletes: Sequence[ContentFile]) -> tuple[_Turns, _Turns]:
-    """At which of these sorted names each delete's bounds begin, and the first name that they end before."""
+    """For the sorted `names`: the deletes whose bounds begin at each index, and those whose bounds ended before it."""
     begun: dict[int, list[int]] = {}
     ended: dict[int, list[int]] = {}
     for ordinal, delete in enumerate(deletes):
@@ -85,13 +85,13 @@ def _name(file: ContentFile) -> bytes:
 
 
 def _may_name(delete: ContentFile, file: ContentFile) -> bool:
-    """Deletes name files that were there when they were written, and hold for those no newer than they are."""
+    """Whether a delete may name a data file: by both sequence numbers, the data file is not newer than the delete."""
     older = file.sequence_number <= delete.sequence_number
     return older and file.file_sequence_number <= delete.file_sequence_number
 
 
 def _path_bounds(delete: ContentFile) -> tuple[bytes, bytes | None]:
-    """Between which paths a position delete file's lie, as UTF-8; the upper one may be None, for any."""
+    """The lower and upper bound of a position delete file's paths, as UTF-8; an upper bound of None means no limit."""
     ends: list[bytes | None] = []
     for bound in ("lower_bounds", "upper_bounds"):
         bounds = delete.raw.get(bound)

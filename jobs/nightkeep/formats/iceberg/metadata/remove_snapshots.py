@@ -1,6 +1,6 @@
-"""Table metadata -> the metadata of the version without some snapshots, branches and tags.
+"""Table metadata -> the metadata of a version without some snapshots, branches and tags.
 
-As TableMetadata.Builder of Iceberg's Java does it; whatever else a version says is kept as it is.
+Follows TableMetadata.Builder of Iceberg Java. All other fields are kept unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import Raw, head, integer
 
 @dataclass(frozen=True, slots=True)
 class RemovedSnapshots:
-    """What a version no longer has: snapshots by id, and branches and tags, each with the snapshot it points to."""
+    """What to remove: ids of snapshots, and branches and tags, each with the id of the snapshot it points to."""
 
     snapshots: frozenset[int]
     refs: frozenset[tuple[str, int]]
@@ -22,8 +22,10 @@ class RemovedSnapshots:
 
 
 def without(raw: Raw, gone: RemovedSnapshots, *, location: str, subject: str) -> Raw:
-    """The metadata that `raw`, found at `location`, becomes. Raises CorruptMetadata where a branch or tag that stays
-    points to a snapshot that goes: readers would refuse such a version."""
+    """The metadata that follows `raw`, which is at `location`.
+
+    Raises CorruptMetadata if a branch or tag that stays points to a removed snapshot: readers refuse such a version.
+    """
     names = {name for name, _ in gone.refs}
     left = {name: ref for name, ref in refs(raw, subject=subject).items() if name not in names}
     before = head(raw, subject=subject)
@@ -53,7 +55,7 @@ def _others(raw: Raw, name: str, gone: Collection[int], *, subject: str) -> Sequ
 
 
 def _history(raw: Raw, gone: Collection[int], *, subject: str) -> Sequence[Raw]:
-    """What is before a snapshot that went goes as well: another would seem to have been current in its time."""
+    """The snapshot log after the last removed snapshot. A gap would suggest that another snapshot was current then."""
     log: list[Raw] = []
     for entry in objects(raw, "snapshot-log", subject=subject):
         if integer(entry, "snapshot-id", subject=subject) in gone:

@@ -1,4 +1,4 @@
-"""A table's schemas, partition specs and properties, as data files are to be read and written by them."""
+"""Table metadata -> the schemas, partition specs and properties that data files are read and written with."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nightkeep.formats.iceberg.metadata.table_metadata import integer, objects, 
 
 @dataclass(frozen=True, slots=True)
 class IcebergSchema:
-    """`current` are the columns rows are handed out with. `schemas` are all the table ever had, by id.
+    """The columns, schemas and partition specs of a table. Picklable: tasks carry it to executors.
 
-    `specs` are all partition specs, by id; new files are of `default_spec_id`, rewritten ones stay in theirs.
-    `location` and `properties` are the table's. Picklable: tasks carry it to executors.
+    `current` is the schema that rows are read with. `schemas` are all schemas of the table, by id. `specs` are all
+    partition specs, by id: new files get `default_spec_id`, rewritten files keep their spec.
     """
 
     table: str
@@ -35,11 +35,11 @@ class IcebergSchema:
 
     @property
     def has_row_lineage(self) -> bool:
-        """Every row has an id and the sequence number of its last change (spec, "Row Lineage")."""
+        """Whether every row has an id and the sequence number of its last change (spec, "Row Lineage")."""
         return self.format_version >= 3
 
     def spec(self, spec_id: int) -> PartitionSpec:
-        """Raises CorruptMetadata."""
+        """A partition spec by id. Raises CorruptMetadata if the table does not have it."""
         if spec_id not in self.specs:
             raise CorruptMetadata(f"{self.table}: partition spec {spec_id}", f"one of {sorted(self.specs)}", "none")
         return self.specs[spec_id]
@@ -49,9 +49,9 @@ class IcebergSchema:
         return all(str(field.transform) == "void" for field in self.spec(spec_id).fields)
 
     def field(self, field_id: int) -> NestedField:
-        """A field by id, top-level or nested: as the current schema has it, else as the newest one that had it.
+        """A field by id, top-level or nested, from the current schema or else from the newest schema that has it.
 
-        An equality delete may speak of a column that is dropped by now. Raises CorruptMetadata.
+        Equality deletes may use a column that was dropped since. Raises CorruptMetadata if no schema has the field.
         """
         for schema in (self.current, *(self.schemas[key] for key in sorted(self.schemas, reverse=True))):
             if schema.find_column_name(field_id) is not None:
@@ -60,11 +60,11 @@ class IcebergSchema:
 
 
 def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> IcebergSchema:
-    """What table metadata says of columns, partitions and properties; `schema_id` None: the current schema.
+    """The columns, partition specs and properties in table metadata. `schema_id` None: the current schema.
 
-    Names and ids only: what of it we do not handle, features say. A type we do not know becomes `unknown`: columns that
-    are gone are never read, nor is a row of a table that has one. Raises CorruptMetadata, and RefusedTable for defaults
-    that are not understood.
+    Refuses no feature: see the module features. An unsupported type becomes `unknown`: a dropped column is never read,
+    and a table with such a column is refused before its rows are read. Raises CorruptMetadata, and RefusedTable for
+    column defaults that pyiceberg cannot parse.
     """
     current = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
     schemas = {
@@ -99,7 +99,7 @@ def _schema(raw: Mapping[str, Any], table: str) -> Schema:
 
 
 def _known(kind: Any) -> Any:
-    """A type's JSON with `unknown` for what pyiceberg has no class for."""
+    """A type's JSON with `unknown` in place of types that pyiceberg has no class for."""
     if isinstance(kind, dict):
         return {key: _known(each) if key in _TYPED else each for key, each in kind.items()}
     if isinstance(kind, list):
@@ -119,7 +119,7 @@ def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
 _MALFORMED: Final = (
     ValueError, ValidationError, LookupError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
 )  # fmt: skip
-"""What pyiceberg raises of objects that are no schema; of a default that it does not understand a TypeError."""
+"""What pyiceberg raises for objects that are no schema. For a default that it cannot parse it raises TypeError."""
 _TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
 _PRIMITIVE: Final = re.compile(
     r"(struct|list|map|boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"

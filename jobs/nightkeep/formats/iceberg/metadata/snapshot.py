@@ -1,4 +1,4 @@
-"""One snapshot of an Iceberg table as values: the live files of each partition, and the deletes that hold for them."""
+"""Table metadata and manifests -> snapshot: the live files of each partition, and the deletes in scope."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from nightkeep.storage import Storage, spelled
 
 __all__ = ["NO_SNAPSHOT", "IcebergSnapshot", "IcebergUnit", "load", "load_staged"]
 _MOVED_ON = 20
-"""Newest snapshots in a row that may be expired while they are read."""
+"""Attempts to read the newest snapshot while other processes expire it."""
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergUnit:
-    """The data files of one partition of one spec, by path, and every live delete file in whose scope they are.
+    """The data files of one partition of one spec, ordered by path, and every live delete file in their scope.
 
-    `values` are the partition as manifests have it; `partition` the same by the names of partition fields, typed for
-    filters, with None for fields that only other specs have. `positional` are position delete files and vectors of
-    this very spec and partition, `equality` its own equality deletes and the global ones. Which of them hold for
-    which file, sequence numbers decide (delete_index). A partition without data files is a unit while it has deletes
-    of its own, or where this very snapshot removed its last file. `left_out` says why no operation of ours reads it.
+    `values` is the partition in the form of manifests. `partition` has the same values by the names of partition
+    fields, typed for filters, and None for fields that only other specs have. `positional` are position delete files
+    and vectors of the same spec and partition. `equality` are its own equality deletes and the global ones. Sequence
+    numbers decide which of them apply to which file (delete_index). A partition without data files is a unit if it
+    has deletes of its own, or if this snapshot removed its last file. `left_out` says why no operation reads it.
     """
 
     key: UnitKey
@@ -64,12 +64,12 @@ class IcebergUnit:
 
 @dataclass(frozen=True)
 class IcebergSnapshot:
-    """`version` is the snapshot id, NO_SNAPSHOT for a table without one. `operation` and `summary` are the snapshot's.
+    """One snapshot of a table. `version` is the snapshot id, NO_SNAPSHOT for a table without snapshots.
 
-    `manifests` are those of its list, in order; `raw` is the snapshot as table metadata has it; `metadata` the whole
-    table metadata it was found in (raw JSON), `metadata_location` where that is. `next_row_id` is the table's, None
-    without row lineage. `stray` are live deletes whose partition has no unit: global ones of an empty table. `unread`
-    says why no run of ours goes on from here, of an outline.
+    `manifests` are in the order of the manifest list. `raw` is the snapshot's JSON in table metadata, `metadata` the
+    JSON of the whole table metadata, `metadata_location` its location. `next_row_id` is the table's, None without row
+    lineage. `stray` are live deletes of no unit: global ones of an empty table. `unread` is set in an outline only: it
+    says why no run can go on from this snapshot.
     """
 
     table: Address
@@ -91,8 +91,10 @@ class IcebergSnapshot:
 
     @cached_property
     def identity(self) -> VersionIdentity:
-        """By the table's id, its own, and its manifest list, as it is decoded. Not by the location of table metadata,
-        which changes with everything that others commit."""
+        """The snapshot id, and a digest of table UUID, snapshot id and location of the manifest list.
+
+        The location of table metadata is no part of it: it changes with every commit.
+        """
         content = digest_of(*(repr(manifest).encode() for manifest in self.manifests))
         return VersionIdentity(self.version, commit_digest(self.metadata, self.raw), content)
 
@@ -111,12 +113,15 @@ class IcebergSnapshot:
 
     @property
     def changes_rows(self) -> bool:
-        """By what the snapshot says of itself. Deletes that only take another form are committed as `delete`, too."""
+        """Whether the snapshot changed rows, by its operation and summary.
+
+        A commit that only stores deletes in another form also has the operation `delete`.
+        """
         return self.operation != "replace" and OPERATION_PROPERTY not in self.summary
 
     @cached_property
     def lightest(self) -> IcebergUnit | None:
-        """The unit with the fewest bytes of data: the cheapest one to prove, where a change is of no unit."""
+        """The unit with the fewest bytes of data: the cheapest to prove if a change belongs to no unit."""
         read = (unit for unit in self.units if unit.left_out is None)
         return min(read, key=lambda unit: (sum(file.bytes for file in unit.files), unit.key), default=None)
 
@@ -127,7 +132,7 @@ class IcebergSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Where a snapshot is found: all of a table that is the same for each of its snapshots."""
+    """Everything needed to read a snapshot that is the same for all snapshots of the table."""
 
     address: Address
     storage: Storage
@@ -140,11 +145,11 @@ class _Table:
 def load(
     address: Address, handle: CatalogTable, version: int | None = None, *, read_as: IcebergSchema | None = None
 ) -> IcebergSnapshot:
-    """A snapshot by id; None: the current one of main, with the table's current schema.
+    """A snapshot by id; None: the current snapshot of main, with the table's current schema.
 
-    One that is asked for by id has the schema it was written with, as `VERSION AS OF` shows it, or that of `read_as`:
-    columns change without a new snapshot. Raises AddressError, Unreachable, MissingFile where the table does not
-    keep that snapshot any more, RefusedTable for what we do not handle, CorruptMetadata.
+    A snapshot by id has the schema it was written with, as `VERSION AS OF` shows it, or the schema `read_as`: columns
+    may change without a new snapshot. Raises AddressError, Unreachable, MissingFile if the table no longer has the
+    snapshot, RefusedTable for a feature that we do not handle, CorruptMetadata.
     """
     return _followed(address, handle, lambda table: _load(table, version, read_as))
 
@@ -152,7 +157,7 @@ def load(
 def _followed(
     address: Address, handle: CatalogTable, read: Callable[[_Table], IcebergSnapshot]
 ) -> IcebergSnapshot:  # fmt: skip
-    """What is read of the table, however often it changes meanwhile."""
+    """The result of `read`. Reads again if the table changed meanwhile and files of the old version are gone."""
     seen: str | None = None
     for _ in range(_MOVED_ON):
         try:
@@ -160,7 +165,7 @@ def _followed(
             seen = table.location
             return read(table)
         except MissingFile:
-            # A snapshot that is expired while it is read, or metadata that is deleted after a commit.
+            # Another process expired the snapshot, or deleted old metadata after a commit, while we read it.
             now = handle.found()[1]
             if now == seen:
                 raise
@@ -182,7 +187,7 @@ def _load(table: _Table, version: int | None, read_as: IcebergSchema | None) -> 
 
 
 def outline(address: Address, handle: CatalogTable) -> IcebergSnapshot:
-    """The newest snapshot as far as it can be planned. Raises as `load`, but for what only runs do not handle."""
+    """The newest snapshot for planning only. Raises as `load`, but not for features that only runs cannot handle."""
 
     def read(table: _Table) -> IcebergSnapshot:
         unread = unread_feature(address.name, table.metadata, any_version=table.any_version)
@@ -192,7 +197,7 @@ def outline(address: Address, handle: CatalogTable) -> IcebergSnapshot:
 
 
 def load_staged(address: Address, handle: CatalogTable, name: str) -> IcebergSnapshot:
-    """The snapshot that readers will see once the staged one, the file `name`, is published. Raises as `load`."""
+    """The staged snapshot in the file `name`, as readers will see it once it is published. Raises as `load`."""
     table = _table(address, handle)
     raw = decode(handle.storage.read(name), subject=spelled(handle.storage, name))
     return _snapshot(table, raw, _schema_of(table, raw))
@@ -204,7 +209,7 @@ def _table(address: Address, handle: CatalogTable) -> _Table:
 
 
 def _schema_of(table: _Table, snapshot: Raw) -> IcebergSchema:
-    # Snapshots of format version 1 do not tell.
+    # Snapshots of format version 1 may have no schema id.
     number = snapshot.get("schema-id")
     if table.unread is None:
         refuse_features(table.address.name, table.metadata, schema_id=number, any_version=table.any_version)
@@ -253,7 +258,7 @@ def _unit(schema: IcebergSchema, place: PartitionFiles, everywhere: tuple[Conten
         values=place.values,
         files=tuple(sorted(place.files, key=_by_path)),
         positional=tuple(sorted(place.positional, key=_by_path)),
-        # Shared by all units where there are no others: global deletes may be many.
+        # Units without equality deletes of their own share one tuple: there may be many global deletes.
         equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
         schema=schema,
     )
@@ -279,12 +284,12 @@ def _parent(snapshot: Raw, subject: str) -> int | None:
 
 
 def _next_row_id(table: _Table, snapshot: Raw) -> int | None:
-    """Of a snapshot that is not the table's yet: what the table's will be."""
+    """The table's next row id; for a staged snapshot the one after its commit."""
     current = head(table.metadata, subject=table.address.name)
     if current.next_row_id is None or not snapshot.get("snapshot-id") or snapshot["snapshot-id"] in current.snapshots:
         return current.next_row_id
     if "first-row-id" not in snapshot:
-        # Staged before the table got row lineage: a conflict, which is not for here to find.
+        # Staged before the table got row lineage. That is a conflict, which publishing detects.
         return current.next_row_id
     first = integer(snapshot, "first-row-id", subject=table.address.name)
     return first + integer(snapshot, "added-rows", subject=table.address.name)

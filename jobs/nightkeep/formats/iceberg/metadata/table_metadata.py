@@ -1,6 +1,6 @@
-"""Table metadata: the JSON of one version -> checked values; and the JSON of the version with one more snapshot.
+"""JSON of table metadata -> checked values, and the JSON of the next version with one more snapshot.
 
-Iceberg table spec, "Table Metadata Fields". Whatever a version says that we do not know is kept as it is.
+Iceberg table spec, "Table Metadata Fields". Fields that we do not know are kept unchanged.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from nightkeep.model import digest_of
 
 MAIN: Final = "main"
 NO_SNAPSHOT: Final = -1
-"""The version of a table that nothing was ever written to (Java's value for no snapshot)."""
+"""The version of a table without snapshots (Java's value for no snapshot)."""
 _CLOCK_SKEW_MS: Final = 60_000
-"""How far back in time an entry of a log may go; Java's readers refuse more (TableMetadata.java, ONE_MINUTE)."""
+"""How much older than the entry before it a log entry may be. Java refuses more (TableMetadata.java, ONE_MINUTE)."""
 _KEPT_VERSIONS: Final = "write.metadata.previous-versions-max"
 _DEFAULT_KEPT_VERSIONS: Final = 100
 
@@ -27,9 +27,9 @@ Raw = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class MetadataHead:
-    """What a commit builds on. `current` is the snapshot that main points to, None before the first.
+    """The values that a commit builds on. `current` is the snapshot that main points to, None before the first.
 
-    `snapshots` are the objects of all snapshots, by id; `next_row_id` is None before format version 3.
+    `snapshots` are the JSON objects of all snapshots, by id. `next_row_id` is None before format version 3.
     """
 
     format_version: int
@@ -43,12 +43,12 @@ class MetadataHead:
 
 def decode(data: bytes, *, subject: str) -> Raw:
     """The JSON object of a metadata file's bytes, compressed by gzip or not. Raises CorruptMetadata."""
-    # Both `.gz.metadata.json` and `.metadata.json.gz` are in use, and Hadoop tables have either: bytes tell.
+    # Both `.gz.metadata.json` and `.metadata.json.gz` are in use, in Hadoop tables too: check the bytes, not the name.
     return parse_object(gunzip(data, subject=subject) if data[:2] == GZIP else data, subject=subject)
 
 
 def head(raw: Raw, *, subject: str) -> MetadataHead:
-    """Raises CorruptMetadata for what is missing, of another type, or contradicts itself."""
+    """The head of table metadata. Raises CorruptMetadata for values that are missing, mistyped or contradictory."""
     snapshots: dict[int, Raw] = {}
     for each in objects(raw, "snapshots", subject=subject):
         number = integer(each, "snapshot-id", subject=subject)
@@ -71,8 +71,10 @@ def head(raw: Raw, *, subject: str) -> MetadataHead:
 
 
 def content(raw: Raw, *, subject: str) -> frozenset[tuple[str, str, int]]:
-    """The table, its snapshots, branches and tags: for each what it is, its name, and the snapshot. Main is one of them
-    also where only the current snapshot tells of it."""
+    """The table, its snapshots, branches and tags, each as (kind, name, snapshot id).
+
+    Main is included even if metadata has only `current-snapshot-id` for it.
+    """
     current = head(raw, subject=subject)
     pointed = {name: integer(ref, "snapshot-id", subject=subject) for name, ref in refs(raw, subject=subject).items()}
     pointed |= {} if current.current is None else {MAIN: current.current}
@@ -84,13 +86,16 @@ def content(raw: Raw, *, subject: str) -> frozenset[tuple[str, str, int]]:
 
 
 def commit_digest(raw: Raw, snapshot: Raw) -> str:
-    """What tells a snapshot of this table from any other: the table's id, its own, and its manifest list's place."""
+    """A digest that identifies a snapshot: of table UUID, snapshot id and location of the manifest list."""
     parts = (str(raw.get("table-uuid")).lower(), str(snapshot.get("snapshot-id")), str(snapshot.get("manifest-list")))
     return digest_of(*(each.encode(errors="surrogatepass") for each in parts))
 
 
 def digest_on_main(raw: Raw, version: int, *, subject: str) -> str | None:
-    """`commit_digest` of a snapshot that main is at or built on; None where it is not. Raises CorruptMetadata."""
+    """`commit_digest` of the snapshot `version` if it is main's or an ancestor of it, else None.
+
+    Raises CorruptMetadata.
+    """
     table = head(raw, subject=subject)
     if version == NO_SNAPSHOT:
         return commit_digest(raw, {})
@@ -102,23 +107,23 @@ def digest_on_main(raw: Raw, version: int, *, subject: str) -> str | None:
 
 
 def ancestors(raw: Raw, snapshot_id: int | None, *, subject: str) -> Iterator[int]:
-    """A snapshot's id, its parent's and so on, as far as the metadata still knows. Raises CorruptMetadata."""
-    known = head(raw, subject=subject).snapshots
+    """A snapshot's id, its parent's and so on, as far as metadata still has them. Raises CorruptMetadata."""
+    snapshots = head(raw, subject=subject).snapshots
     seen: set[int] = set()
-    while snapshot_id is not None and snapshot_id in known:
+    while snapshot_id is not None and snapshot_id in snapshots:
         if snapshot_id in seen:
             raise CorruptMetadata(subject, "ancestors that end", f"a circle at snapshot {snapshot_id}")
         seen.add(snapshot_id)
         yield snapshot_id
-        parent = _no_snapshot_is_none(known[snapshot_id].get("parent-snapshot-id"))
-        snapshot_id = None if parent is None else integer(known[snapshot_id], "parent-snapshot-id", subject=subject)
+        parent = _no_snapshot_is_none(snapshots[snapshot_id].get("parent-snapshot-id"))
+        snapshot_id = None if parent is None else integer(snapshots[snapshot_id], "parent-snapshot-id", subject=subject)
 
 
 def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Raw | None:
-    """The metadata that `raw`, found at `location`, becomes when `snapshot` is added and main points to it.
+    """The metadata that follows `raw`, which is at `location`, with `snapshot` added and main pointing to it.
 
-    As TableMetadata.Builder of Iceberg's Java does it. None where it cannot follow `raw` any more, as somebody
-    committed in between: main has moved, or sequence numbers or row ids are taken. Raises CorruptMetadata.
+    Follows TableMetadata.Builder of Iceberg Java. Returns None if another commit came first: main has moved, or the
+    sequence number or row ids are used. Raises CorruptMetadata.
     """
     before = head(raw, subject=subject)
     added = _Added.of(snapshot, before, subject)
@@ -131,7 +136,7 @@ def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Ra
         "refs": {**refs(raw, subject=subject), MAIN: reference},
         "last-sequence-number": added.sequence_number,
         "last-updated-ms": max(before.updated_ms, added.timestamp_ms),
-        # Java's reader takes a null for no number.
+        # Leave nulls out: Java's reader does not accept null for a number.
         "snapshots": [
             *objects(raw, "snapshots", subject=subject),
             {key: value for key, value in snapshot.items() if value is not None},
@@ -177,7 +182,7 @@ class _Added:
 
 
 def _no_snapshot_is_none(value: Any) -> Any:
-    """Java writes -1 for no snapshot."""
+    """The value, or None for -1: Java writes -1 for no snapshot."""
     return None if value == -1 else value
 
 
@@ -190,7 +195,7 @@ def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
 
 
 def past_versions(raw: Raw, before: MetadataHead, location: str, *, subject: str) -> list[Raw]:
-    """The log of metadata files once the one at `location` is one of them, as long as the table wants it."""
+    """The metadata log with the file at `location` appended, limited to the length that the table's properties set."""
     entry = {"timestamp-ms": before.updated_ms, "metadata-file": location}
     return [*objects(raw, "metadata-log", subject=subject), entry][-_kept_versions(raw, subject) :]
 
@@ -220,16 +225,16 @@ def properties(raw: Raw, *, subject: str) -> Mapping[str, str]:
 
 
 def summary_of(snapshot: Raw, *, subject: str) -> Mapping[str, str]:
-    """What a snapshot says of itself; empty where it says nothing. Raises CorruptMetadata."""
+    """A snapshot's summary; empty if it has none. Raises CorruptMetadata."""
     fields = {} if snapshot.get("summary") is None else snapshot["summary"]
     if not isinstance(fields, dict):
         raise CorruptMetadata(f"{subject}: summary", "an object of texts", kind_of(fields))
-    # The spec has texts alone; a number of another writer is what it would be as one.
+    # The spec allows only strings; convert the numbers that some writers use.
     return {key: value if isinstance(value, str) else str(value) for key, value in fields.items() if value is not None}
 
 
 def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
-    """A list of objects; empty where it is missing. Raises CorruptMetadata."""
+    """The list of objects `name`; empty if it is missing. Raises CorruptMetadata."""
     items = [] if raw.get(name) is None else raw[name]
     if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
         raise CorruptMetadata(f"{subject}: {name}", "a list of objects", kind_of(items))
@@ -237,7 +242,7 @@ def objects(raw: Raw, name: str, *, subject: str) -> Sequence[Raw]:
 
 
 def integer(raw: Raw, name: str, *, subject: str) -> int:
-    """Raises CorruptMetadata."""
+    """The integer `name`. Raises CorruptMetadata if it is missing or of another type."""
     value = raw.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
         raise CorruptMetadata(f"{subject}: {name}", "a whole number of 64 bits", kind_of(value))
@@ -245,7 +250,7 @@ def integer(raw: Raw, name: str, *, subject: str) -> int:
 
 
 def text(raw: Raw, name: str, *, subject: str) -> str:
-    """Raises CorruptMetadata."""
+    """The string `name`. Raises CorruptMetadata if it is missing or of another type."""
     value = raw.get(name)
     if not isinstance(value, str):
         raise CorruptMetadata(f"{subject}: {name}", "a text", kind_of(value))
@@ -253,7 +258,7 @@ def text(raw: Raw, name: str, *, subject: str) -> str:
 
 
 def _current(raw: Raw, subject: str) -> int | None:
-    """`current-snapshot-id` and main agree (spec, "Snapshot References")."""
+    """The current snapshot's id. Raises CorruptMetadata unless main agrees with it (spec, "Snapshot References")."""
     number = _no_snapshot_is_none(raw.get("current-snapshot-id"))
     current = None if number is None else integer(raw, "current-snapshot-id", subject=subject)
     main = refs(raw, subject=subject).get(MAIN)

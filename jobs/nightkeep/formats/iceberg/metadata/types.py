@@ -1,4 +1,4 @@
-"""Iceberg types -> the Arrow types that rows are handed out with, and those that data files are written with.
+"""Iceberg types -> the Arrow types of rows in memory, and of columns in data files.
 
 Iceberg table spec, "Primitive Types", "Nested Types" and "Parquet" (field ids).
 """
@@ -43,26 +43,26 @@ _Tag = Callable[[int], dict[bytes | str, bytes | str] | None]
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
-    """The type of a column's values. A uuid is 16 bytes, a time of day counts microseconds.
+    """The Arrow type of a column's values. A uuid is 16 bytes, a time of day is in microseconds.
 
-    Everything nested may be null but a map's keys: data files need not repeat what the schema promises. Raises
-    RefusedTable for a type that no data file of ours has.
+    All nested fields but a map's keys are nullable, even required ones. Raises RefusedTable for a type that we do not
+    handle.
     """
     return _type(kind, _untagged)
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The columns of rows, by their current names, in the table's order. Raises RefusedTable as arrow_type."""
+    """The columns of rows, by their current names, in the table's order. Raises as `arrow_type`."""
     return pa.schema([_field(field, _untagged, nullable=True) for field in schema.fields])
 
 
 def parquet_field(field: NestedField) -> pa.Field[Any]:
-    """A column as data files have it: field ids at every level, required ones not null. Raises as arrow_type."""
+    """A column of data files: with field ids at every level, required fields not nullable. Raises as `arrow_type`."""
     return _field(field, _tagged, nullable=not field.required)
 
 
 def parquet_schema(schema: Schema) -> pa.Schema:
-    """All columns as data files have them, in the table's order. Raises RefusedTable as arrow_type."""
+    """All columns of data files, in the table's order. Raises as `arrow_type`."""
     return pa.schema([parquet_field(field) for field in schema.fields])
 
 
@@ -81,7 +81,7 @@ def _type(kind: IcebergType, tag: _Tag) -> pa.DataType:
     try:
         return build(kind, tag)
     except (ValueError, OverflowError, TypeError) as failure:
-        # Arrow's own errors are among these; those within a column come from here already.
+        # Arrow's own errors are subclasses of these; errors of nested types were raised here already.
         raise CorruptMetadata(f"column type {kind}", "a type that Iceberg has", reason_of(failure)) from failure
 
 

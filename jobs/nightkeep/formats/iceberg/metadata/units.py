@@ -1,4 +1,4 @@
-"""Manifest entries -> the live files of each partition, and the deletes of each; global ones apart."""
+"""Manifest entries -> the live data files and deletes of each partition, and the global deletes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """A partition of a spec, and what lies in it; empty where the snapshot took its last file."""
+    """The live files of a partition of a spec; empty if the snapshot removed the last one."""
 
     spec_id: int
     values: Values
@@ -25,17 +25,17 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """`everywhere` are equality deletes that hold for all partitions of all specs; in no order, as `places`."""
+    """`places` are the partitions, `everywhere` the equality deletes of all partitions of all specs. Both unordered."""
 
     places: tuple[PartitionFiles, ...]
     everywhere: tuple[ContentFile, ...]
 
 
 def gather(schema: IcebergSchema, entries: Iterable[Entry], *, snapshot_id: int) -> Gathered:
-    """Live entries of a snapshot's manifests, and the places of what that very snapshot deleted.
+    """The partitions of live files and of files that this snapshot deleted, and the global deletes.
 
     Raises CorruptMetadata for a file that is live twice, two vectors of a data file, and positional deletes of a data
-    file of another partition.
+    file in another partition.
     """
     places: dict[Hashable, PartitionFiles] = {}
     emptied: dict[Hashable, PartitionFiles] = {}
@@ -59,7 +59,7 @@ def gather(schema: IcebergSchema, entries: Iterable[Entry], *, snapshot_id: int)
         if not gone:
             _list_of(place, file).append(file)
     _require_sound(live.values())
-    # What held for everything is of no place, unless it was the last that a table without data had.
+    # Deleted global deletes count as a partition only if the table has no other.
     return Gathered(tuple((places or emptied).values()), tuple(everywhere))
 
 
