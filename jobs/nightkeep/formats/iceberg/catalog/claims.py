@@ -128,7 +128,7 @@ def _of_database(catalog: SqlCatalog) -> Iterator[Claim]:
 
 
 _KNOWN: Final[dict[int, tuple[float, tuple[Claim, ...]]]] = {}
-"""By catalog object, which this process keeps open: asked again after a while."""
+"""Time and claims by the id of the catalog object. Claims are listed again after a while."""
 
 
 def _remembered(catalog: Catalog) -> tuple[Claim, ...]:

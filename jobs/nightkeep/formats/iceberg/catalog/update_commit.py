@@ -43,11 +43,11 @@ from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
 from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, decode, head, refs
 
 SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
-"""Failures that leave open what became of a request: of the server, of a proxy, of the connection."""
+"""Failures of server, proxy or connection after which the outcome of a request is unknown."""
 
 
 PATIENCE: Final = (30, 300)
-"""Seconds to connect, and between two bytes of an answer; pyiceberg waits for a server as long as it lives."""
+"""Time limits in seconds: to connect, and between two bytes of an answer. pyiceberg itself sets no limit."""
 
 
 def limit_waiting(catalog: RestCatalog) -> None:

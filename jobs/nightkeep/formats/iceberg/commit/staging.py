@@ -31,7 +31,7 @@ from nightkeep.model import Run
 from nightkeep.storage import Storage
 
 _ENTRY_BYTES = 1_000
-"""Of a manifest's entry where the table has none to tell: what a dozen columns with bounds take."""
+"""Assumed bytes of a manifest entry if the table has none yet: about that of twelve columns with bounds."""
 
 
 @dataclass(frozen=True, slots=True)

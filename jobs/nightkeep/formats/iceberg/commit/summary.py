@@ -30,9 +30,9 @@ _TOTALS: Final = {
     "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
     "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
 }
-"""Each total, and what of a change raises and lowers it."""
+"""Each total -> the keys of the change that raise it and lower it."""
 _REMOVED: Final = {"data-files": "deleted-data-files", "records": "deleted-records"}
-"""What Java calls removed, it calls deleted where it is data."""
+"""Java's keys say `removed` for deletes, but `deleted` for data files and records."""
 
 
 def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:

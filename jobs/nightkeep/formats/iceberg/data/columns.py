@@ -28,12 +28,12 @@ from nightkeep.storage import Storage
 
 ROW_ID: Final = "_row_id"
 LAST_UPDATED: Final = "_last_updated_sequence_number"
-"""What row lineage keeps of a row, as Iceberg's readers call the columns; of tables that have it only."""
+"""Names of the row lineage columns, as Iceberg's readers call them. Only tables with row lineage have them."""
 LINEAGE: Final[Mapping[str, NestedField]] = {
     ROW_ID: NestedField(2147483540, ROW_ID, LongType()),
     LAST_UPDATED: NestedField(2147483539, LAST_UPDATED, LongType()),
 }
-"""Their reserved fields (spec, "Reserved Field IDs")."""
+"""The row lineage columns by name, with their reserved field ids (spec, "Reserved Field IDs")."""
 
 
 def every_column(schema: IcebergSchema) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def every_column(schema: IcebergSchema) -> tuple[str, ...]:
 
 
 _Held = tuple[tuple[int, ...], range, pa.DataType]
-"""Places that lead to a field of the file, the Parquet columns that hold it, and its type."""
+"""The path of indexes to a field in the file, the indexes of its Parquet columns, and its type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.kernels.int96 import WIDTH, micros, times
 
 Fill = Callable[[NestedField, int], Array]
-"""(a field that the file has not, how many rows) -> its values."""
+"""(a field that the file does not have, number of rows) -> its values."""
 
 
 def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) -> Array:

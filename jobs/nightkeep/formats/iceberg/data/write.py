@@ -28,12 +28,12 @@ from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit,
 from nightkeep.storage import Storage
 
 _DEFAULT_LEVELS: Final = {"zstd": 3}
-"""What Java's zstd takes where no level is set; Arrow would take 1."""
+"""Java's default level of zstd; Arrow's is 1."""
 _LEVELLED: Final = frozenset({"gzip", "zstd", "brotli"})
 N = TypeVar("N", int, float)
 _BLOOM: Final = "write.parquet.bloom-filter-"
 UNSORTED: Final = 0
-"""The sort order id of files in no order that the table declares (spec, "Sorting")."""
+"""The id of the sort order without fields, for files in no declared order (spec, "Sorting")."""
 
 
 class Lineage(Enum):
