@@ -1,1 +1,1 @@
-"""Several tables in one Spark session: each ends with a document of its own, whatever happens to the others."""
+"""Several tables in one Spark session -> a document for each, whatever happens to the others."""

@@ -1,8 +1,8 @@
-"""A function -> what it returns or raises, in a child process that may die of it.
+"""A function -> its result or error, computed in a child process.
 
-Metadata that crashes native code, hangs it or takes all memory ends the child alone: the caller gets an error that
-names the table, and the next call has a new child. Code, environment and settings reach the child as they are here;
-sockets, threads and a JVM of this process do not.
+Metadata that crashes native code, hangs it or takes all memory ends only the child. The caller then gets an error that
+names the table, and the next call starts a new child. The child has the code, environment and settings of this process,
+but not its sockets, threads or JVM.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class ChildProcess:
-    """One child at a time: started by the first call, and again by the next one after a call that ended it."""
+    """At most one child at a time. A call starts it if there is none, or if an earlier call ended it."""
 
     def __init__(self) -> None:
         self._child: _Child | None = None
@@ -43,13 +43,13 @@ class ChildProcess:
         self._end()
 
     def call(self, subject: str, work: Callable[[], T]) -> T:
-        """What `work` returns: both must pickle. `subject` is the table that is read.
+        """Run `work` in the child and return its result; both must pickle. `subject` is the table that is read.
 
-        Raises what `work` raises; RefusedTable where memory ran out; ReaderEnded where the child ended, or had to be
-        ended after READING.
+        Raises what `work` raises, RefusedTable if memory ran out, and ReaderEnded if the child ended, or was ended
+        after READING.
         """
         if self._child is not None and not self._child.process.is_alive():
-            # It ended between two calls: nobody's metadata is to blame.
+            # The child ended between two calls, so no table's metadata is the cause.
             self._end()
         child = self._child = self._child or _start()
         answered = False
@@ -64,7 +64,7 @@ class ChildProcess:
             expected = "its metadata to be read"
             raise ReaderEnded(subject, expected, f"that the process which read it {_how(child.process)}") from failure
         finally:
-            # After a time-out or an interrupt, too: a late answer would be taken for that of the next call.
+            # Also after a time-out or an interrupt: the next call would take a late answer for its own.
             if not answered:
                 self._end()
         remember(answer.secrets)
@@ -90,7 +90,7 @@ class _Child:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """`secrets` are those that the child learnt, of a catalog's settings for instance."""
+    """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings."""
 
     value: Any
     failure: Exception | None
@@ -99,7 +99,7 @@ class _Answer:
 
 
 class _Elsewhere(Exception):
-    """The traceback of another process, as the cause of what it raised."""
+    """The traceback in the child, as the cause of the exception that is raised here."""
 
 
 def _start() -> _Child:
@@ -112,7 +112,7 @@ def _start() -> _Child:
 
 
 def _how(process: BaseProcess) -> str:
-    """How a process ended whose end of the pipe is closed."""
+    """How a process ended that has closed its end of the pipe."""
     process.join()
     status = process.exitcode or 0
     if status >= 0:
@@ -123,7 +123,7 @@ def _how(process: BaseProcess) -> str:
 
 
 def _serve(pipe: Connection, parent: int) -> None:
-    """The child's life: call by call, until the parent closes the pipe or ends."""
+    """The main loop of the child: answers calls until the parent closes the pipe or ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _end_with(parent)
     _be_the_first_to_go()
@@ -134,7 +134,7 @@ def _serve(pipe: Connection, parent: int) -> None:
 
 
 def _answered(subject: str, work: Callable[[], Any]) -> bytes:
-    """A pickled answer: what cannot be pickled is a failure as well."""
+    """The pickled answer to a call. A result that cannot be pickled becomes a failure."""
     try:
         confine_memory()
         return pickle.dumps(_Answer(work(), None, "", learnt()))
@@ -147,7 +147,7 @@ def _answered(subject: str, work: Callable[[], Any]) -> bytes:
 
 
 def _picklable(failure: Exception) -> Exception:
-    """The failure itself, or its words where its class cannot be made anew from what it keeps."""
+    """The failure itself, or an error with its text if the failure does not survive pickling."""
     try:
         pickle.loads(pickle.dumps(failure))
     except Exception:  # noqa: BLE001 -- libraries' own classes fail in any way
@@ -156,7 +156,7 @@ def _picklable(failure: Exception) -> Exception:
 
 
 def _end_with(parent: int) -> None:
-    """Have the kernel end this process with its parent, whatever ends that; on Linux."""
+    """Make the kernel end this process when its parent ends, however that happens. Linux only."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -164,7 +164,7 @@ def _end_with(parent: int) -> None:
 
 
 def _be_the_first_to_go() -> None:
-    """Where memory runs out, the kernel is to end this process, and not the driver or Spark."""
+    """Make the kernel end this process first if memory runs out, not the driver or Spark."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("1000")
 

@@ -1,4 +1,4 @@
-"""The documents of a table whose process died -> how its run ends. The table itself is not read."""
+"""Stored documents of a table whose process died -> the documents that its run ends with. The table is not read."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from nightkeep.reports import RunDocument, document_path, load_document
 DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
 
 _AGAIN: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
-"""Of an earlier try: this one did not come to its end."""
+"""Outcomes that an earlier try may have stored: the present try does not count as done with them."""
 
 
 def end_after_crash(
     table: str, run_id: str, reports: str, operations: Sequence[Operation], *,
     awaits: Callable[[RunDocument], bool], failed: Callable[[Operation, str], RunDocument],
 ) -> Iterator[RunDocument]:  # fmt: skip
-    """What was done, up to the operation that met the death, which is failed; `failed` makes its document.
+    """The documents of the operations that were done, then one for the operation during which the process died.
 
-    `awaits` tells of a document whether somebody is still to look at what it changed: then that is what ended.
+    `failed` makes the document of that operation. `awaits` says whether a document still waits for its check: then the
+    process died during that check.
     """
     for operation in operations:
         document = _stored_document(table, run_id, reports, operation)

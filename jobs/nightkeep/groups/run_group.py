@@ -1,8 +1,8 @@
-"""A group of tables, one after the other in one session; every table gets a document, whatever happens to it.
+"""A group of tables -> a document for each, one table after the other in one session.
 
-What is published is checked at once, in the same session. Its document is stored before the check and again after it:
-if the process dies in between, the stored one says `not_run`, and whoever comes next checks: a retry of the care,
-which finds its commit, or `check_group`. A check that broke is done again in the same way; one that judged is not.
+A published version is checked at once, in the same session. Its document is stored before the check and again after
+it. If the process dies in between, the stored document says `not_run`, and the next process checks: a retry of the run,
+which finds its commit, or `check_group`. A check that failed to run is repeated in the same way; a finished one is not.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 PERMANENT = "permanent"
-"""Key of a document's extras: what ended the work would end the next try as well."""
+"""Key of a document's extras: a retry would fail for the same reason."""
 _DENIED = f"{PermissionError.__name__}: "
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One document and where it is stored, None where it could not be."""
+    """A document and the path where it is stored, None if it could not be stored."""
 
     document: RunDocument
     path: Path | None
@@ -73,9 +73,9 @@ class StoredDocument:
 
 
 def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine) -> Iterator[StoredDocument]:
-    """Each table's operations in turn, checked: these, else what its policy asks for, else what suits its format.
+    """Run and check the operations of each table: `operations`, else those of its policy, else those of its format.
 
-    Raises UsageError, before any table was worked on, for what was said of all of them.
+    Raises UsageError, before work on any table, for options that are wrong for all of them.
     """
     policies = group.policies()
     for policy in policies.values():
@@ -100,9 +100,9 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
 
 
 def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
-    """A second opinion on whatever this run published and no check has judged, per table; every document of the run.
+    """Check every version of this run that no check has judged yet; yields every document of the run, table by table.
 
-    What was published by a process that ended before its document told so is looked for in the table itself.
+    Commits that no document names, because the process died before, are looked up in the table itself.
     """
     with ChildProcess() as apart:
         for table, policy in group.policies().items():
@@ -124,7 +124,7 @@ def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
 
 
 def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
-    """Each table's old versions, where its policy lets them go, then its orphans; what is left is checked each time."""
+    """Expire each table, if its policy says so, then sweep it. The table is checked after each."""
     with ChildProcess() as apart:
         for table, policy in group.policies().items():
             group.take(table)
@@ -175,9 +175,9 @@ def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operati
 
 
 def _unusable(group: TableGroup, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
-    """The document of a table that has no policy: nobody can say more than what was to be done first."""
-    known = {each.name: each.format for each in group.policy.unusable}
-    kind, now = known.get(table, format_of(table)), datetime.now(UTC)
+    """The document of a table without a policy, for the first operation that was asked for."""
+    formats = {entry.name: entry.format for entry in group.policy.unusable}
+    kind, now = formats.get(table, format_of(table)), datetime.now(UTC)
     first = (*operations, *suited(kind))[0]
     return RunDocument(
         run_id=group.run_id(table), table=table, format=kind, operation=first, outcome=Outcome.FAILED, reason=why,
@@ -186,14 +186,14 @@ def _unusable(group: TableGroup, table: str, why: str, operations: Sequence[Oper
 
 
 def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: ChildProcess) -> None:
-    # A table that cannot be read now has its documents all the same.
+    # If the table cannot be read now, its documents are still returned.
     with suppress(NightkeepError, OSError):
         for commits in _away(apart, policy, partial(_commits_of, policy, run_id, reports)):
             _stored(commits, reports)
 
 
 def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunDocument]:
-    """What the run has published already, by the table itself."""
+    """The documents of the commits of this run that the table itself has."""
     documents: list[RunDocument | None] = []
     for operation in Operation:
         with suppress(NightkeepError, OSError):
@@ -209,7 +209,8 @@ def _reader(apart: ChildProcess) -> Reader:
 
 
 def _away(apart: ChildProcess, policy: EffectivePolicy, work: Callable[[], T]) -> T:
-    """`work` on metadata of a table, which may end the process that does it. Raises as `Apart.call`."""
+    """Run `work` in the child process, as the table's metadata may kill its reader. Raises what `ChildProcess.call`
+    raises."""
     here = policy.address.format in OF_ONE_PROCESS
     return work() if here else apart.call(policy.address.name, work)
 
@@ -243,7 +244,7 @@ def _care(policy: EffectivePolicy, order: RunOrder, engine: Engine, reader: Read
 
 
 def run_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reader: Reader = read_table) -> RunDocument:
-    """One operation on one table; nothing is checked or stored. Raises UsageError for what cannot be understood."""
+    """Run one operation on one table. Checks and stores nothing. Raises UsageError for an invalid request."""
     return _no_surprise(
         lambda: run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
         lambda reason: failed_run(policy, order, reason), policy.address.name,
@@ -261,12 +262,12 @@ def _checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, en
 
 
 def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
-    """The document with the second opinion on what it published, also of one that a surprise ended; not stored."""
+    """The document with the check of its versions, or with the unexpected failure of that check. Stores nothing."""
 
     def surprised(reason: str) -> RunDocument:
         return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
 
-    # What an earlier try of the check said is not to outlive it.
+    # Drop the reason that an earlier, unfinished try of the check left.
     reason = None if (document.reason or "").startswith(UNFINISHED) else document.reason
     cared = replace(document, reason=reason)
     return _or_failed(lambda: check_after_commit(cared, policy, reports, engine=engine), surprised, document.table)
@@ -280,7 +281,7 @@ def _or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDo
 
 
 def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
-    """The one place that catches everything: a bug met in one table must not cost the others their night."""
+    """The only place that catches every exception: a bug in the work on one table must not stop the others."""
     try:
         return work()
     except UsageError:

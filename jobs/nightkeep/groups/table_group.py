@@ -1,4 +1,4 @@
-"""The tables of one session: their policies, their run ids, and which of them is at work."""
+"""The tables of one session -> their policies and run ids, and a note of the table at work."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nightkeep.errors import UsageError
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings
 
 UNFINISHED = "published, but its check did not finish: "
-"""What the reason of a document begins with whose check was ended by a surprise."""
+"""How the reason of a document begins if its check ended by an unexpected failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableGroup:
-    """What one session is asked to do. The run id of a table is `prefix:table`, the same in every retry.
+    """The work of one session. The run id of a table is `prefix:table`, the same in every retry.
 
-    `hand` is a file that names the table at work, for whoever finds this process dead. A table of `died` is one at
-    which a process before this one died: it is told of as it is, and not worked on.
+    `hand` is a file with the name of the table at work, for the process that continues after this one died. `died` are
+    tables at which an earlier process died: they are reported from their documents, and not worked on.
     """
 
     policy: PolicyFile
@@ -31,12 +31,12 @@ class TableGroup:
     died: tuple[str, ...] = ()
 
     def effective(self, table: str) -> EffectivePolicy:
-        """The table's policy with what was said on top. Raises UsageError."""
+        """The table's policy, overridden by the caller's options. Raises UsageError."""
         effective = self.policy.effective(table)
         return replace(effective, settings=self.said.over(effective.settings))
 
     def policies(self) -> dict[str, EffectivePolicy | Unusable]:
-        """The policy of each table, or why it has none. Raises UsageError for what was said, whatever the table."""
+        """The policy of each table, or why it has none. Raises UsageError for options that suit no table."""
         self.said.over(Settings())
         return {table: self._policy(table) for table in self.tables}
 
@@ -44,9 +44,9 @@ class TableGroup:
         return f"{self.prefix}:{table}"
 
     def take(self, table: str) -> None:
-        """Leave a note that this table is at work now."""
+        """Record in `hand` that this table is at work now."""
         if self.hand is not None:
-            # Without it a death is the whole group's.
+            # Without this record, a crash counts for the whole group.
             with suppress(OSError):
                 self.hand.write_text(table, encoding="utf-8")
 
@@ -59,6 +59,6 @@ class TableGroup:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Why a table has no policy: it is no longer in the file, say, or its address asks for an unset variable."""
+    """Why a table has no policy: for example, it is no longer in the file, or its address needs an unset variable."""
 
     why: str

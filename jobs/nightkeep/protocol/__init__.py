@@ -1,4 +1,4 @@
-"""What a format must know, and nothing of how."""
+"""The verbs that a format must have, and the values that they take and return. No implementation."""
 
 from nightkeep.protocol.bound import Bound
 from nightkeep.protocol.gate import Gate, Positions

@@ -1,4 +1,4 @@
-"""A function and the arguments that every call of it has in common -> a function of the rest."""
+"""A function and its first argument -> a function of the other arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Bound(Generic[A, P, R]):
-    """`function` with its first argument. It pickles, compares by value, and mypy checks what else is passed."""
+    """`function` with its first argument. Pickles and compares by value; mypy checks the other arguments."""
 
     function: Callable[Concatenate[A, P], R]
     first: A

@@ -1,4 +1,4 @@
-"""What tells that a folder is another table's, of whatever format: one list, for every format that sweeps."""
+"""File names -> whether a folder belongs to another table, of any format. One list for all formats that sweep."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nightkeep.storage import ListedFile, Storage, spelled
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Files that tables of a format have: in `folder` of the table's, those whose names match `pattern` as a whole.
+    """Files by which a table of a format is recognized: those in its `folder` whose whole name matches `pattern`.
 
-    `whole`: any file below the folder, at any depth, is a sign as well; no other program gives a folder its name.
-    Patterns are such as RE2 and Rust's regex read alike.
+    `whole`: any file below the folder, at any depth, is a sign too, as no other program uses that folder name.
+    Patterns must mean the same to RE2 and to Rust's regex.
     """
 
     format: str
@@ -31,24 +31,24 @@ SIGNS: Final = (
     Sign("Iceberg", "metadata", r"[^/]+\.metadata\.json(?:\.gz)?"),
     Sign("Paimon", "schema", "schema-[0-9]+"),
 )
-"""Every table of the format has one of each of its signs."""
+"""Every table of a format has each of the format's signs."""
 _TRACES: Final = (Sign("Iceberg", "metadata", r"version-hint\.text"), Sign("Paimon", "snapshot", "snapshot-[0-9]+"))
-"""Most tables of the format have these, and what lost its signs may still have them."""
+"""Most tables of the format have these too. A table that lost its signs may still have them."""
 
 
 def foreign_patterns(folder: str = r"[^\x00]+") -> Iterator[str]:
-    """Patterns of names of files that make a deeper folder another table's; their only group is that folder.
+    """Patterns of file names which show that a deeper folder is another table's. The only group is that folder.
 
-    `folder` is a pattern of the folders that are looked at.
+    `folder` is a pattern of the folders to consider.
     """
     for sign in (*SIGNS, *_TRACES):
         yield f"({folder})/{re.escape(sign.folder)}/{sign.pattern}"
 
 
 def require_one_format(table: str, storage: Storage, home: str, *, own: Collection[str]) -> None:
-    """Raises RefusedTable where the folder `home` of a table is that of a table of another format as well.
+    """Raises RefusedTable if the table's folder `home` also has metadata of another format.
 
-    Nothing here knows which files the other one needs. `own` are formats whose signs are of this table.
+    The files that the other table needs are unknown. `own` are formats whose signs belong to this table.
     """
     for sign in SIGNS:
         folder = f"{home}/{sign.folder}" if home else sign.folder
@@ -66,7 +66,7 @@ def _first(storage: Storage, sign: Sign, folder: str) -> ListedFile | None:
 
 
 def _whose_folder(format: str, location: str) -> str:
-    """What to do about the metadata of a table of another format. Which of two tables is in use, nobody here knows."""
+    """The advice for a folder with metadata of another format. Which of the two tables is in use is unknown."""
     addresses = {"Delta": f"delta:{location}", "Paimon": f"paimon:{location}"}
     meant = addresses.get(format, "iceberg:CATALOG/NAMESPACE.TABLE" if format == "Iceberg" else None)
     first = f"if that is the table you mean, its address is {meant}" if meant else f"{format} tables are not handled"

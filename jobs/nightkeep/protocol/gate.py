@@ -1,4 +1,4 @@
-"""What a format gives the gate: how the rows of a unit are read, and what is looked for in a candidate."""
+"""What a format provides for the gate: how to read the rows of a unit, and which faults to look for."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Positions = Mapping[str, BitMap64]
 
 @dataclass(frozen=True, slots=True)
 class Gate(Generic[S, U]):
-    """Functions of a format's room `gate`, which reaches no rewrite and no commit. It pickles: proofs are tasks."""
+    """Functions of a format's room `gate`, which imports no rewrite or commit code. Pickles, as proofs are tasks."""
 
     survivors: Callable[[U, View], Positions]
-    """The rows a reader with this view sees, as positions in the unit's data files. Reads key columns at most."""
+    """The rows that a reader with this view sees, as positions in the unit's data files. Reads at most key columns."""
     rows: Callable[[U, Positions], Iterator[pa.RecordBatch]]
     """The rows at these positions, every column, cast to the table's logical types; order does not matter."""
     pieces: Callable[[U, U], Sequence[tuple[U, U]]]
-    """A unit of the base and of the candidate in parts that can be proven side by side: what both hold alike is in the
-    same part on both sides. The rows of a side are those of its parts, each once; a pair that must be read as one is
-    its only part."""
+    """Divides a unit of the base and of the candidate into pairs of parts that can be proven independently.
+
+    Files that both sides share are in the same pair. Each row of a side is in exactly one part. A unit that must be
+    read as a whole is the only pair."""
     unit_faults: Callable[[U, U], tuple[str, ...]]
-    """Broken promises of the files of the second unit, the candidate's: statistics, ranges, levels, vectors. Reads
-    bytes, not memory."""
+    """Faults in the files of the second unit, the candidate's: statistics, ranges, levels, vectors. Reads the staged
+    bytes."""
     faults: Callable[[S, S, Sequence[UnitKey]], tuple[str, ...]]
-    """Disagreements between independent counts of the second version as a whole, whose parent is the first, and changes
-    outside of the touched units."""
+    """Faults of the second version as a whole, whose parent is the first: counts that disagree, and changes outside of
+    the touched units."""
     shown: Callable[[U], frozenset[Hashable]]
-    """What a raw reader sees of a unit, piece by piece: files with their levels, vectors by name and range."""
+    """The pieces of a unit that a raw reader sees: files with their levels, vectors by name and range."""

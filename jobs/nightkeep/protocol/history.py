@@ -1,4 +1,4 @@
-"""What a format finds when it looks back: commits of other writers that undo what the version before them hides."""
+"""The findings in a table's history: commits of other writers that show deleted rows again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A version that was looked at: its number, and a digest of its bytes, as numbers are used again.
+    """A version that was examined: its number, and a digest of its bytes, as numbers are used again.
 
-    The digest is not that of VersionIdentity: looks that are stored hold this one."""
+    The digest is not that of VersionIdentity: stored marks contain this one, so it must not change."""
 
     version: int
     identity: str
@@ -17,7 +17,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A commit of another writer that shows rows which the version directly before it hides."""
+    """A commit of another writer that shows rows which the version directly before it has deleted."""
 
     commit: Seen
     author: str
@@ -26,7 +26,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What was found in the history up to `head`, oldest first."""
+    """The findings in the history up to `head`, oldest first."""
 
     head: Seen
     undone: tuple[Undone, ...]

@@ -1,7 +1,8 @@
-"""What a format must know, and nothing of how: the stages call these verbs and no format's name.
+"""The verbs of a format. The stages call only these and name no format.
 
-A table is opened once per run. `S` is the format's snapshot, `U` its unit (a bucket, a partition's files), decoded from
-metadata; `T` are its tasks, `E` the edits of metadata that tasks end with. Tables, units, tasks and edits pickle.
+A table is opened once per run. `S` is the format's snapshot. `U` is its unit (a bucket, a partition's files), decoded
+from metadata. `T` is its task, and `E` the edit of metadata that a task results in. Tables, units, tasks and edits
+pickle.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ class Reads(Protocol[S, U, T]):
     def operations(self) -> Mapping[Operation, OperationRules[S, U, T]]: ...
 
     def snapshot(self, version: int | None = None, *, read_as: S | None = None) -> S:
-        """One version, the latest by default. Raises RefusedTable for a feature no operation of ours handles.
+        """One version, the latest by default. Raises RefusedTable for a feature that no operation handles.
 
-        `read_as`: with the columns of that version, where a format's schema can change without a new version.
+        `read_as`: read with the columns of that version, for formats whose schema can change without a new version.
         """
 
     def units(self, snapshot: S) -> Sequence[U]:
-        """Every unit with a file, and those whose last file this very version removed: they are to be proven too."""
+        """Every unit with a file, and every unit whose last file this version removed: those must be proven too."""
 
     def digest(self, version: int) -> str | None:
-        """`identity.commit` of what has this number now; None where the newest version is not it or built on it.
+        """`identity.commit` of the version that has this number now; None if it is neither the newest version nor one
+        that the newest is built on.
 
-        Reads little: what makes the version, not what that refers to.
+        Reads only the file that makes the version, not the files that it refers to.
         """
 
     @property
@@ -52,55 +54,57 @@ class Reads(Protocol[S, U, T]):
 
 @runtime_checkable
 class Outlines(Protocol[S_co]):
-    """A table that may be planned though no run of ours handles it."""
+    """A table that can be planned although no run handles it."""
 
     def outline(self) -> S_co:
-        """The newest version, of which no row can be asked for; else as `snapshot`."""
+        """The newest version, for planning only: its rows cannot be read. Otherwise as `snapshot`."""
 
 
 class Writes(Protocol[S, T_contra, E]):
-    """Verbs that write new files; only `commit` can make them visible. A unit has a rewrite for each of its tasks."""
+    """Verbs that write new files. Only `commit` makes them visible. A unit has one rewrite for each of its tasks."""
 
     def rewrite(self, task: T_contra, run: Run) -> Rewrite[E]:
-        """Do one task: write data and vectors, reference them nowhere."""
+        """Do one task: write data files and vectors that no metadata references yet."""
 
     def stage(self, parent: S, rewrites: Sequence[Rewrite[E]], run: Run) -> Candidate:
-        """Write every byte of a new version on top of `parent`, except the one that makes it visible.
+        """Write all files of a new version on top of `parent`, except the one that makes it visible.
 
-        Where the rewrites change nothing of `parent`, nothing is written, and the candidate has no units.
+        If the rewrites change nothing in `parent`, nothing is written, and the candidate has no units.
         """
 
     def staged(self, candidate: Candidate) -> S:
         """The candidate decoded from its staged bytes, as a reader would decode a published version."""
 
     def conflicts(self, planned: S, head: S, rewrites: Sequence[Rewrite[E]]) -> tuple[tuple[UnitKey, str], ...]:
-        """Units whose inputs are no longer what was planned on, each with the reason."""
+        """Units whose inputs in `head` are no longer those of `planned`, each with the reason."""
 
     def commit(self, candidate: Candidate) -> bool:
-        """Make the candidate visible, atomically; False where its version exists already, or its parent is gone."""
+        """Make the candidate visible, atomically. False if its version already exists, or if its parent is gone."""
 
     def visible(self, candidate: Candidate) -> bool:
-        """Whether the candidate's version exists and is this very candidate, byte for byte."""
+        """Whether the candidate's version exists and is this candidate, byte for byte."""
 
     def undermined(self, candidate: Candidate) -> str | None:
-        """Of a candidate that was just committed: why its parent is not the version below it. None where it is, where
-        either is gone by now as versions go, and where a commit cannot succeed on another parent.
+        """Why the version below a candidate that was just committed is not its parent.
+
+        None if it is, if either version has expired or been removed since, and for formats whose commit cannot succeed
+        on another parent.
         """
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
-        """This run's own commits that readers can see, oldest first, whichever attempt made them."""
+        """The run's commits that readers can see, of all its attempts, oldest first."""
 
     def figures(self, before: S, after: S, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-        """What reports of this format tell beyond sizes, as JSON has it: skipping, overlap; from metadata only."""
+        """Figures for the report beyond sizes, as JSON values: skipping, overlap. Reads metadata only."""
 
     def commit_user(self, token: str) -> str:
-        """Who a commit says it is by; `token` is its run's (model.run_token)."""
+        """The name of the committer in a commit; `token` is the run's (model.run_token)."""
 
     def go_back(self, version: int) -> str:
-        """The engine's own statement that makes `version` the table's content again."""
+        """The engine's own statement that makes `version` the current one again."""
 
     def discard(self, names: Sequence[str]) -> None:
-        """Remove staged files that nothing references."""
+        """Remove staged files that no metadata references."""
 
 
 class Table(Reads[S, U, T], Writes[S, T, E], Protocol[S, U, T, E]):
@@ -108,62 +112,63 @@ class Table(Reads[S, U, T], Writes[S, T, E], Protocol[S, U, T, E]):
 
 
 OpenTable = Table[Snapshot, Unit, SomeTask, SomeEdit]
-"""A table of whichever format: what it hands out is for itself alone."""
+"""A table of any format. Only the table itself may look into its snapshots, units, tasks and edits."""
 OpenPlan = Plan[SomeTask | Wide]
 """A plan of such a table."""
 
 
 @runtime_checkable
 class ChangesRows(Protocol[S, U, T]):
-    """A table that can do what changes rows: only on request, never as part of a night."""
+    """A table with operations that change rows. They run only on request, never in a nightly run."""
 
     @property
     def row_operations(self) -> Mapping[Operation, OperationRules[S, U, T]]:
         """Operations that need `Request.rows`."""
 
     def columns(self, snapshot: S) -> pa.Schema:
-        """The columns that a condition on rows may name, by their logical names, as rows are handed out."""
+        """The columns that a condition on rows may name, with the names and types that `gate.rows` returns."""
 
     def count_matching(self, task: T) -> int:
-        """How many rows that readers see a task of such an operation would change. Writes nothing."""
+        """How many visible rows the task would change. Writes nothing."""
 
 
 @runtime_checkable
 class MayBeNew(Protocol):
-    """A table of a format whose tables have no version until somebody writes."""
+    """A table of a format in which a new table has no version until its first write."""
 
     def never_written(self) -> bool:
-        """Whether the table was created, and nothing more. False for one that lost its versions."""
+        """Whether the table was created and never written. False for a table that lost its versions."""
 
 
 @runtime_checkable
 class Watched(Protocol[S_contra]):
-    """A table of a format whose committers accept a rewrite that was prepared before deletes it should have applied."""
+    """A table of a format whose writers may commit a rewrite that was prepared before, and so lacks, newer deletes."""
 
     def watch(self, head: S_contra, since: Seen | None, *, now_ms: int) -> Watch | None:
-        """Look at the commits after `since`, up to the snapshot `head`, as far as they still exist.
+        """Examine the commits after `since`, up to the snapshot `head`, as far as they still exist.
 
-        Without `since`, or if that is no version of this history, a week back. None where `head` itself is gone.
+        Without `since`, or if it is not in this history, examines the last week. None if `head` no longer exists.
         """
 
 
 @runtime_checkable
 class WideWrites(Protocol[E_co]):
-    """Verbs of a table whose rules ask for Wide tasks. Sources, surveys and what is ranged must pickle."""
+    """Verbs of a table whose rules make Wide tasks. Sources, surveys and ranged tasks must pickle."""
 
     def survey(self, task: Wide, source: object) -> object:
-        """What `ranged` must know of one source: a sample."""
+        """A sample of one source, for `ranged`."""
 
     def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
         """The task with its ranges: which rows go to which part. `surveys` are in the order of the sources."""
 
     def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """A source's rows as (part, place, rows): part k + 1's rows come after part k's, likewise places within one.
+        """A source's rows as (part, place, rows). Rows of part k + 1 sort after those of part k, and within a part rows
+        sort by place.
 
-        Called again for the same source it yields the same rows.
+        A second call for the same source yields the same rows.
         """
 
     def gather(
         self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
     ) -> Rewrite[E_co]:
-        """Write one part: all its rows, by ascending place. References them nowhere."""
+        """Write all rows of one part, by ascending place, to files that no metadata references yet."""

@@ -1,7 +1,7 @@
-"""What a format tells about a table whose files are to be swept or expired: where they may be, and what needs them.
+"""The verbs and values of a format for sweep and expiry: where a table's files may be, and what needs them.
 
-A file is live as long as a root reaches it: a snapshot, tag, branch or changelog, a retained version, a metadata file.
-Names are relative to the store's root, as the store spells them: decoded, without scheme and authority.
+A file is live while a root reaches it: a snapshot, tag, branch or changelog, a retained version, a metadata file.
+Names are relative to the store's root and spelled as the store does: decoded, without scheme and authority.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field("needed", pa.bool_(), nullable=False),
 )
 FILES = pa.schema(_FIELDS)
-"""Live files. `bytes` as metadata says, null where it does not; `needed`: a reader of the root opens it, so that it
-must be there. Others are only protected, such as what a retained commit removed. A name may come repeatedly."""
+"""Live files. `bytes`: the size by metadata, null if not stated there. `needed`: a reader of the root opens the file,
+so it must exist; other files are only protected, such as those that a retained commit removed. Names may repeat."""
 
 DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """Files of one kind, such as `data` or `manifest`: those whose name below their place `pattern` matches as a whole.
+    """Files of one kind, such as `data` or `manifest`. `pattern` must match the whole name below the place.
 
-    `pattern` is a regular expression that RE2 and Rust's regex read alike: no look-around, no back-references.
+    `pattern` must mean the same to RE2 and to Rust's regex: no look-around, no back-references.
     """
 
     name: str
@@ -41,10 +41,10 @@ class FileKind:
 
 @dataclass(frozen=True, slots=True)
 class TableFolder:
-    """A folder of the table's own, with all below it; the first of `kinds` that matches a file is its kind.
+    """A folder of the table, with all below it. The first of `kinds` that matches a file is the file's kind.
 
-    A file of no kind is never touched. `folder` is empty for the store's root. `shared`: files of another table may be
-    there that nothing tells from this one's, so that only what the table itself names is known to be its own.
+    A file of no kind is never removed. `folder` is empty for the store's root. `shared`: files of another table may be
+    there too, with names of the same form, so only files that this table names are known to be its own.
     """
 
     folder: str
@@ -54,13 +54,15 @@ class TableFolder:
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """Where files of one table may be, and nothing of another's.
+    """Where the files of one table may be.
 
-    `home` is the folder that the quarantine is kept in. `foreign`: patterns of names below a place which, where they
-    are found in any deeper folder, make that folder another table's, to be left alone with all below it; a pattern's
-    only group is that folder. `by_bare_name`: the format's own cleaning goes by the last part of a name alone, so that
-    a file with the bare name of a live one stays as well. `floor_ms`: no younger file is touched unless told.
-    `dry_only`: why nothing may be changed, of a table whose files can be told all the same.
+    `home`: the folder that contains the quarantine.
+    `foreign`: patterns of names below a place. A match shows that a deeper folder, the pattern's only group, is another
+    table's; nothing in it is removed.
+    `by_bare_name`: the format's own cleaning compares only the last component of names, so a file with the last
+    component of a live file stays too.
+    `floor_ms`: no younger file is removed unless the order allows it.
+    `dry_only`: why no file may be removed from a table whose files can still be listed.
     """
 
     table: Address
@@ -74,16 +76,16 @@ class TableFiles:
 
 
 def refuse_changes(territory: TableFiles) -> None:
-    """Raises RefusedTable for a table of which files can be told and none may be moved or deleted."""
+    """Raises RefusedTable for a table whose files may be listed but not moved or deleted."""
     if territory.dry_only is not None:
         raise territory.dry_only
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is asked of roots: `now_ms`, how old a file must be to go, and versions to keep: what is left of them stays.
+    """What to retain: `now_ms`, how old a file must be to be removed, and versions to keep.
 
-    They wait for a check, and no reader counts on them: files that only they name are not `needed`.
+    The kept versions only wait for a check. Their remaining files stay, but are not `needed`: no reader requires them.
     """
 
     now_ms: int
@@ -93,10 +95,10 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Something that keeps files alive. Equal ids mean equal content; `version` is set where readers can ask for it.
+    """Something that keeps files alive. Equal ids mean equal content. `version` is set if readers can ask for it.
 
-    `task` is the format's own, and pickles. `passing`: every commit puts another one in its place, so that it is no
-    sign of files about to go where it is gone.
+    `task` is the format's own value and pickles. `passing`: every commit replaces this root, so its disappearance does
+    not mean that files are being deleted.
     """
 
     id: str
@@ -107,10 +109,10 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """`subject` could lack entries, and nothing that is told elsewhere would contradict: there is no evidence.
+    """`subject` is a list that is not proven complete: no other metadata would contradict if it lacked entries.
 
-    `why` says what is not told. `kinds` are those of files that only it would name, which are left alone then; empty:
-    files of any kind.
+    `why` names the missing evidence. `kinds` are the kinds of files that only this list names, which are not removed
+    then; empty means files of any kind.
     """
 
     subject: str
@@ -123,11 +125,11 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a root names itself: FILES, and what else is to be read for more; equal sources are read once.
+    """What a root names: its files (schema FILES), and sources that name more files. Equal sources are read once.
 
-    Sources hash and pickle. Files of the sources themselves (manifests, say) are among `files`. `unproven`: what was
-    read and nothing else confirms. `contents`: names and digests of metadata files that were read, of which no two
-    have one content unless one was copied over the other.
+    Sources hash and pickle. The files of the sources themselves, such as manifests, are among `files`. `unproven`:
+    lists that were read and that nothing else confirms. `contents`: names and digests of metadata files that were read;
+    two of them are equal only if one file was copied over the other.
     """
 
     files: pa.Table
@@ -138,27 +140,30 @@ class Reach:
 
 @runtime_checkable
 class Sweeps(Protocol):
-    """A table whose orphans can be told. Pickles. Every verb raises EvidenceError for metadata it cannot read, or that
-    contradicts what is told elsewhere: nothing may be called an orphan then. RefusedTable for features unknown."""
+    """A table whose orphans can be determined. Pickles.
+
+    Every verb raises EvidenceError for metadata that cannot be read or that contradicts other metadata, as no file may
+    be called an orphan then, and RefusedTable for unknown features."""
 
     def territory(self) -> TableFiles: ...
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
-        """All that keeps files alive now, listed afresh by each call. At least one, else CorruptMetadata."""
+        """All roots, read again by each call. Raises CorruptMetadata if there is none."""
 
     def reach(self, root: Root) -> Reach:
-        """Raises MissingFile for what the root must have and has not, be it only because it expired meanwhile.
+        """The files and sources of a root. Raises MissingFile for a missing file of the root, also if the root has just
+        expired.
 
-        What is read has been compared with all that the root tells of it; what it does not tell is `unproven`."""
+        Every list is compared with all that the root states of it. What the root does not state is `unproven`."""
 
     def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        """FILES that one source of a Reach keeps alive."""
+        """The files (schema FILES) that one source of a Reach keeps alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Files about to go, or gone: `failed` could not be removed. `older_than_ms` is the age that was asked for, None:
-    as the table says."""
+    """The totals of a removal, before or after it. `failed`: files that could not be removed. `older_than_ms`: the age
+    that was asked for, None for the table's own."""
 
     files: int
     bytes: int
@@ -168,20 +173,20 @@ class Removal:
 
 @runtime_checkable
 class Announces(Protocol):
-    """A table whose history tells of removals; neither entry changes what readers see."""
+    """A table whose history has entries for removals. They do not change what readers see."""
 
     def announce(self, removal: Removal, run: Run) -> None:
-        """Before the first file goes. Raises RefusedTable where the table forbids removals."""
+        """Write the entry before the first file is removed. Raises RefusedTable if the table forbids removals."""
 
     def conclude(self, removal: Removal, run: Run) -> None:
-        """After the last one, also where some failed."""
+        """Write the entry after the last file, also if some could not be removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpireRequest:
-    """What the caller asks beyond the table's own options; the gentler of the two holds.
+    """What the caller asks for, besides the table's own options. Of the two, the one that keeps more applies.
 
-    `keep` are versions that must not go: bases of runs that no check has judged yet.
+    `keep` are versions that must not expire: those of runs that no check has judged yet.
     """
 
     now_ms: int
@@ -192,9 +197,10 @@ class ExpireRequest:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What may go, oldest first, and why the rest stays: (id, reason). `state` is the format's own, for `forget`.
+    """The roots that may expire, oldest first, and why others stay: (id, reason). `state` is the format's own, for
+    `forget`.
 
-    `files_only`: the roots are out of every reader's reach already, so that only their files are left to go, if any.
+    `files_only`: readers can no longer reach the roots, so only their files are left to remove, if any.
     """
 
     roots: tuple[Root, ...]
@@ -206,21 +212,21 @@ class Expiry:
 
 @runtime_checkable
 class Expires(Sweeps, Protocol):
-    """A table whose old versions can be let go."""
+    """A table whose old versions can expire."""
 
     def expiry(self, request: ExpireRequest) -> Expiry:
-        """What would go, from metadata only. An empty one is a reason to change nothing."""
+        """What would expire, from metadata only. If it is empty, nothing is to be changed."""
 
     def forget(self, expiry: Expiry, run: Run) -> bool:
-        """Make the roots unreachable, oldest first, and delete no other file: what only they reached is removed later.
+        """Make the roots unreachable, oldest first. Deletes no other file; those are removed later.
 
-        False, and nothing changed, where another writer was first and all is to be planned anew. Killed in the middle
-        it leaves a table whose every remaining version can be read. Safe to call again.
+        False if another writer committed first: nothing has changed then, and the expiry must be planned anew. If the
+        process is killed in between, every remaining version can be read. Safe to call again.
         """
 
 
 def files_table(names: Sequence[str], *, sizes: Sequence[int | None] | None = None, needed: bool = True) -> pa.Table:
-    """FILES of `names`."""
+    """A table with schema FILES for `names`."""
     columns: tuple[pa.Array[Any], ...] = (
         pa.array(names, pa.string()),
         pa.nulls(len(names), pa.int64()) if sizes is None else pa.array(sizes, pa.int64()),

@@ -1,4 +1,4 @@
-"""What a version is made of, and which work an operation finds in it: snapshot -> units -> work -> tasks."""
+"""Snapshot -> units -> work -> tasks: the parts of a version, and the work that an operation finds in them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Snapshot(Protocol):
 
     @property
     def identity(self) -> VersionIdentity:
-        """What tells this version apart from every other one of its number, decoded from the bytes that were read."""
+        """Distinguishes this version from any other with the same number. Computed from the bytes that were read."""
 
     @property
     def sizes(self) -> FileSizes: ...
 
     @property
     def changes_rows(self) -> bool:
-        """Whether its own commit says that it changed rows, not only where they lie."""
+        """Whether its commit says that it changed rows, and not only their layout."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]: ...
@@ -48,14 +48,14 @@ T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E")
 
 SomeTask = NewType("SomeTask", object)
-"""A task of a table that was opened by its address: nobody but its own format looks into it."""
+"""A task of a table of any format. Only that format looks into it."""
 SomeEdit = NewType("SomeEdit", object)
-"""An edit of such a table."""
+"""An edit of such a table's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[T_co]):
-    """What a rule wants done to a unit, in independent tasks; `reason` is the sentence that the dry run prints.
+    """The independent tasks that a rule asks for in a unit. `reason` is the sentence that the dry run prints.
 
     Units with the same `together` are committed together, whatever their size.
     """
@@ -70,9 +70,10 @@ class Work(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """A task of Work beyond one task's memory, for a table with WideWrites.
+    """A task of Work that does not fit into one task's memory, for a table with WideWrites.
 
-    Its `sources` are read side by side, and their rows exchanged by range to `parts` writers. `task` is the format's.
+    Its `sources` are read in parallel, and their rows are exchanged by range between `parts` writers. `task` is the
+    format's own value.
     """
 
     task: object
@@ -82,10 +83,10 @@ class Wide:
 
 @dataclass(frozen=True, slots=True)
 class OperationRules(Generic[S, U, T]):
-    """One operation of one format: what is refused before any work, and which work a unit deserves.
+    """One operation of one format: what it refuses before any work, and which work it finds in a unit.
 
-    `refuse` raises RefusedTable; `rules` are tried in order and the first that answers wins; `notes` are what an
-    operator should know of a table that has work: sentences, or None. `left_out` says which units no rule is asked for.
+    `refuse` raises RefusedTable. `rules` are tried in order; the first that returns work wins. `notes` are sentences
+    for the operator about a table that has work, or None. `left_out` selects units for which no rule is tried.
     """
 
     refuse: tuple[Callable[[S, Request], None], ...]

@@ -1,4 +1,4 @@
-"""The plan of one table and its base version as one value, so that another process can read the table."""
+"""A table -> its plan and base version as one value that pickles, so that another process can read the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nightkeep.sql_text.rows.keys import key_condition
 
 @dataclass(frozen=True, slots=True)
 class PlannedWork:
-    """What is to be done to `base`, and what was found in the history up to it. `seconds` is what that took."""
+    """The plan for `base`, and the findings in the history up to `base`. `seconds`: the time to read and plan."""
 
     base: Snapshot
     request: Request
@@ -28,9 +28,9 @@ class PlannedWork:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An opened table, and what this run has published of it already: then, and where nobody asked, nothing is planned.
+    """An opened table, and the commits that this run has already published.
 
-    Nor is anything of a table that nobody ever wrote to.
+    `planned` is None if there are such commits, if no plan was asked for, or if the table was never written to.
     """
 
     table: OpenTable
@@ -45,16 +45,16 @@ class Reader(Protocol):
 
 
 def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
-    """The policy's settings for one operation. Raises UsageError for keys that are none."""
+    """The policy's settings for one operation. Raises UsageError for an invalid file of keys."""
     settings, rows = policy.settings, order.rows
     if order.keys is not None and isinstance(table, ChangesRows):
         rows = key_condition(order.keys, table.columns(base))
     return Request(
         operation=order.operation, now_ms=run.now_ms, full=settings.full, rows=rows,
-        # The policy's filter is for the night.
+        # The policy's filter is for nightly runs, not for a delete.
         where=settings.where if rows is None else None,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
-        # A policy's clustering is for when files are rewritten.
+        # Only optimize clusters rows.
         clustering=settings.clustering if order.operation is Operation.OPTIMIZE else None,
         min_bytes=settings.min_file_size,
         max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
@@ -63,7 +63,7 @@ def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base:
 
 
 def run_of(order: RunOrder) -> Run:
-    """A new attempt of the run that is ordered."""
+    """A new attempt of the order's run."""
     return Run(order.run_id, run_token(order.run_id, order.operation), new_attempt(), time.time_ns() // 1_000_000)
 
 

@@ -11,11 +11,11 @@ from nightkeep.model import Operation
 from nightkeep.reports import document_path, load_document
 
 ASKED: Final = "asked"
-"""The key of a document that keeps the options."""
+"""The key of the options in a document."""
 
 
 class Asked(Protocol):
-    """What of an order a run id belongs to."""
+    """The part of an order that must be the same whenever its run id is used."""
 
     @property
     def operation(self) -> Operation: ...
@@ -31,9 +31,9 @@ class Asked(Protocol):
 
 
 def require_same(order: Asked, table: str, *, published: bool) -> None:
-    """Raise UsageError where the run's document tells of work that was asked for in other words.
+    """Raise UsageError if the run's document has other options and the run did work with them.
 
-    `published`: the table itself tells of such work. Nothing is known where there is no document that can be read.
+    `published`: the table has commits of this run. Without a readable document there is nothing to compare with.
     """
     path = document_path(order.reports, table, run_id=order.run_id, operation=order.operation)
     with suppress(FileNotFoundError, CorruptMetadata):
@@ -44,7 +44,7 @@ def require_same(order: Asked, table: str, *, published: bool) -> None:
 
 
 def other_options(run_id: str, before: object, now: object) -> str:
-    """The message for a run id that comes again with other options."""
+    """The message for a run id that is used again with other options."""
     return (
         f"run id {run_id!r:.200}: expected the options of its first attempt, {_text(before)}, found {_text(now)}; "
         f"a run id belongs to one operation and its options"

@@ -1,4 +1,4 @@
-"""One run on one table: what was asked, and the document in the making."""
+"""The order for one run on one table, and its document while the run works on it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from nightkeep.running.software_versions import versions
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What a caller asks of one table, beyond its policy. `reports` is where holds are kept.
+    """What a caller asks for, beyond the table's policy. `reports` is the folder of documents and holds.
 
-    `rows`, a condition, or `keys`, a file of keys, tell the rows to delete, without which no row is. `asked` are the
-    options that the run id belongs to, as they were said.
+    The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
+    deleted. `asked` are the caller's options, as given; a repeated run id must have the same ones.
     """
 
     operation: Operation
@@ -36,7 +36,7 @@ class RunOrder:
 
 @dataclass
 class RunLog:
-    """The document in the making; stages add to it in the order they run."""
+    """The document while the run works on it; each stage adds its facts."""
 
     policy: EffectivePolicy
     order: RunOrder

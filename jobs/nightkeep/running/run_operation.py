@@ -1,6 +1,6 @@
-"""One table, one operation: policy -> plan -> rewrite -> gate -> publish -> a document that says how it went.
+"""One operation on one table: policy -> plan -> rewrite -> gate -> publish -> the document of the run.
 
-Expected endings are outcomes in the document. Only what the caller must mend, or must see as evidence, is raised.
+Expected endings are outcomes in the document. Only errors that the caller must correct are raised.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
 __all__ = ["RunOrder", "failed_run", "read_table", "run_operation"]
 UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
-"""What a document says that is stored before anything is staged."""
+"""The reason in the document that is stored before anything is staged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def read_table(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: boo
     Raises what reading and planning raise.
     """
     table = open_table(policy.address)
-    # Before anything may skip the table: what this run published earlier is still to be checked and reported.
+    # Look for this run's commits before anything can skip the table: they still need a check and a report.
     earlier = _own_commits(order, table, run)
     if earlier or not plans:
         return Reading(table, earlier)
@@ -110,12 +110,12 @@ def run_operation(
 
 
 def failed_run(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
-    """The document of an operation that a surprise ended."""
+    """The document of an operation that ended by an unexpected failure."""
     return RunLog(policy, order).document(Outcome.FAILED, reason)
 
 
 def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument | None:
-    """The document of what this run has published already, None where that is nothing. Reads metadata only."""
+    """The document of the commits that this run has already published, or None. Reads metadata only."""
     table = open_table(policy.address)
     done = table.committed(run_of(order))
     return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
@@ -141,18 +141,18 @@ def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDo
         return run_outcomes.published_document(log, reading.table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
-    # A commit of an earlier attempt that was on its way when it was looked for is why there is nothing to do.
+    # A commit of an earlier attempt may have become visible after the first look; then nothing was left to do.
     late = _own_commits(order, reading.table, run)
     return run_outcomes.published_document(log, reading.table, late) if late else document
 
 
 def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Committed]:
-    """What this run has published already; a dry run publishes nothing, and does not look."""
+    """The commits that this run has already published. Empty for a dry run, which does not look for any."""
     return () if order.dry_run else table.committed(run)
 
 
 def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
-    """None where there is nothing to plan for."""
+    """The plan of the table; None if nobody ever wrote to it."""
     if isinstance(table, MayBeNew) and table.never_written():
         return None
     begun = time.perf_counter()
@@ -192,7 +192,7 @@ def _as_planned(
 
 
 def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable[[], _Workers]) -> RunDocument:
-    """The plan. Where rows are to be deleted, how many of them match as well: data is read for that."""
+    """The document of a dry run. For a delete, data files are read to count the rows that match."""
     if planned.rows is None or not isinstance(table, ChangesRows):
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
     tasks = [task for unit in planned.units for task in unit.tasks]
@@ -202,7 +202,7 @@ def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable
 
 
 def _undone(log: RunLog, table: OpenTable, watch: Watch) -> RunDocument | None:
-    """What another writer undid, to be looked at by people before anything else happens to the table."""
+    """The document if another writer undid deletes, else None. Except in a dry run, the table is then put on hold."""
     dry_run = log.order.dry_run
     document = log.document(**undone_facts(table, watch, dry_run=dry_run)) if watch.undone else None
     if not dry_run:
@@ -213,13 +213,13 @@ def _undone(log: RunLog, table: OpenTable, watch: Watch) -> RunDocument | None:
 def _work(
     log: RunLog, table: OpenTable, base: Snapshot, planned: OpenPlan, *, run: Run, workers: _Workers
 ) -> RunDocument:
-    """Batch after batch, each with a commit of its own: what ends one early costs no other its work."""
+    """Run each batch up to its own commit: if one batch ends early, the commits of the others remain."""
     ended: list[Batch] = []
     log.facts["units"] = unfinished(planned, ())
     secure(log.document(Outcome.FAILED, UNFINISHED), log.order.reports)
-    # Rows that are to go go at once.
+    # A delete of rows is one commit: readers never see a part of it.
     for batch in batches(planned, log.policy.settings.commit_size) if planned.rows is None else (planned,):
-        # What the batch before it staged is published: names are taken.
+        # File names derive from the attempt, and the files of the batch before are published under theirs.
         named = replace(run, attempt=new_attempt())
         done = _batch(log, table, base, batch, run=named, workers=workers, earlier=versions_of(ended))
         if done is None:
@@ -230,9 +230,9 @@ def _work(
             "metrics": run_metrics(log.facts["metrics"], ended[-1]),
         }
         if isinstance(ended[-1].checked, Mismatch):
-            # A rewrite that changed rows once may do so again: the rest is left for after someone has looked.
+            # A rewrite that changed rows may do so again, so the other batches wait until a person has looked.
             return run_outcomes.mismatch_document(log, ended)
-        # A later batch may raise: what was published by then is still to be checked and reported.
+        # A later batch may raise. The commits up to now still need a check and a report.
         results = tuple(unit for each in ended for unit in unit_results(each))
         log.facts |= {"units": (*results, *unfinished(planned, results)), **commits(published(ended))}
         if any(each.undermined for each in published(ended)):
@@ -247,7 +247,7 @@ def _batch(
     log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
     run: Run, workers: _Workers, earlier: Collection[int],
 ) -> Batch | None:  # fmt: skip
-    """None where rows were to go and no row was found, or where a commit would change nothing."""
+    """Rewrite, prove and publish one part of the plan; None if no row matches a delete, or if nothing would change."""
     lost, written = replaced(table, part.base), list[str]()
     if lost is not None:
         return _lost(table, part, lost, written)
@@ -255,7 +255,7 @@ def _batch(
         with removing_unpublished(table, run, earlier=earlier, after=Exception):
             proven = _proven(log, table, base, part, run=run, workers=workers, written=written)
     except (EvidenceError, OSError) as failure:
-        # Files of a version that went while it was worked on are no damage of the table.
+        # If the base version was removed meanwhile, its missing files do not mean that the table is damaged.
         lost = replaced(table, part.base)
         if lost is None:
             raise
@@ -276,8 +276,8 @@ def _proven(
     log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
     run: Run, workers: _Workers, written: list[str],
 ) -> tuple[Rewrites, Candidate, Proven | Mismatch | Conflicted] | None:  # fmt: skip
-    """The part rewritten, staged and judged. `written` gets the names of files that nothing refers to, as they are
-    known: what raises may leave them behind."""
+    """Rewrite, stage and verify the part. The names of unreferenced new files are added to `written` as soon as they
+    are known, as an error may leave those files behind."""
     with log.stage("rewrite"):
         rewrites = execute(table, part, run, mapper=workers.mapper, exchange=workers.exchange)
     written += [name for rewrite in rewrites for name in rewrite.outputs]
@@ -293,6 +293,6 @@ def _proven(
 
 
 def _lost(table: OpenTable, part: OpenPlan, reason: str, written: Sequence[str]) -> Batch:
-    """What a part becomes whose version is gone before anything of it was published."""
+    """The batch of a part whose base version disappeared before anything was published."""
     table.discard(written)
     return Batch((), None, Conflicted(tuple((unit.key, reason) for unit in part.units)), tuple(written))

@@ -1,4 +1,4 @@
-"""The batches of a run, or what it published earlier -> the document that the run ends with."""
+"""The batches of a run, or its earlier commits -> the document that the run ends with."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def mismatch_document(log: RunLog, ended: Sequence[Batch]) -> RunDocument:
 def undermined_document(
     log: RunLog, table: OpenTable, done: Sequence[Committed], units: Sequence[UnitResult] = ()
 ) -> RunDocument:
-    """Readers see a version that nobody proved on what lies below it now: a person has to look before the next run."""
-    wrong = next(each for each in done if each.undermined)
+    """The document of a commit whose parent was replaced during the commit. Nobody proved the visible version on its
+    present parent, so the table is put on hold."""
+    wrong = next(commit for commit in done if commit.undermined)
     mine = {(key.partition, key.bucket) for key in wrong.units}
     results = tuple(
         replace(unit, outcome=Outcome.MISMATCH, reason=wrong.undermined)
@@ -58,7 +59,7 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
     lost, done = [unit for unit in units if unit.outcome is Outcome.CONFLICTED], published(ended)
     if not done:
         return log.document(Outcome.CONFLICTED, _why_lost(ended), units=units)
-    # Another attempt of this run may be why units are lost: what it published is to be checked, too.
+    # Units may be lost to another attempt of this run. Its commits must be checked too.
     extra = commits(_with_rivals(done, table.committed(run)) if lost else done)
     outcome = Outcome.worst(unit.outcome for unit in units)
     reason = f"{len(lost)} of {len(units)} units lost a race; the next run plans them again" if lost else None
@@ -76,9 +77,12 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
 
 
 def _with_rivals(done: Sequence[Committed], every: Sequence[Committed]) -> Sequence[Committed]:
-    """All commits of the run, oldest first; those that are gone by now before the others."""
-    mine, there = {each.version: each for each in done}, {each.version for each in every}
-    return [*(each for each in done if each.version not in there), *(mine.get(each.version, each) for each in every)]
+    """All commits of the run: first those that no longer exist, then the others, each oldest first."""
+    mine, there = {commit.version: commit for commit in done}, {commit.version for commit in every}
+    return [
+        *(commit for commit in done if commit.version not in there),
+        *(mine.get(commit.version, commit) for commit in every),
+    ]
 
 
 def _why_lost(ended: Sequence[Batch]) -> str:
@@ -88,19 +92,19 @@ def _why_lost(ended: Sequence[Batch]) -> str:
 
 
 def published_document(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDocument:
-    """A retry after a death between commit and report: what was published had been proven before it was."""
+    """The document of a run whose earlier attempt died between commit and report. What it published was proven."""
     log.facts.clear()
     path = document_path(
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
     )
-    versions = [each.version for each in earlier]
-    # What cannot be read tells nothing; the table itself says what was published.
+    versions = [own.version for own in earlier]
+    # A missing or unreadable document is ignored: the table itself states what was published.
     with suppress(FileNotFoundError, CorruptMetadata):
         document = load_document(path)
         if {*versions} <= {commit.version for commit in document.commits}:
             return document
     base = {"base_version": earlier[0].parent_version, "base_identity": _text(earlier[0].parent)}
-    if any(each.undermined for each in earlier):
+    if any(own.undermined for own in earlier):
         log.facts |= base
         return undermined_document(log, table, earlier)
     after = table.snapshot(versions[-1])

@@ -1,4 +1,4 @@
-"""What the stages returned for a batch of units -> what a document says of it: units, sizes, costs, reasons."""
+"""Results of the stages for a batch of units -> parts of the document: units, sizes, costs, reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Proven = Verified[SomeTask | Wide, SomeEdit]
 class Batch:
     """Units that were rewritten, proven and published together; `published` is None after a mismatch.
 
-    `checked` is None where what they were planned on was gone before anything could be proven.
+    `checked` is None if the base version disappeared before anything could be proven.
     """
 
     rewrites: Rewrites
@@ -48,7 +48,7 @@ def versions_of(ended: Sequence[Batch]) -> tuple[int, ...]:
 
 
 def unit_results(batch: Batch) -> tuple[UnitResult, ...]:
-    """One result for each unit of a batch that was published or lost its race, with its proof if it has one."""
+    """One result for each unit that was published or lost its race, with the unit's proof if there is one."""
     lost: Mapping[UnitKey, str] = {}
     if isinstance(batch.published, Committed):
         lost = dict(batch.published.conflicted)
@@ -66,7 +66,7 @@ def unit_results(batch: Batch) -> tuple[UnitResult, ...]:
 
 
 def commits(done: Sequence[Committed]) -> dict[str, Any]:
-    """What a document says of versions, oldest first; nothing where none was published."""
+    """The document's facts about commits, oldest first; empty if nothing was published."""
     if not done:
         return {}
     return {
@@ -74,10 +74,10 @@ def commits(done: Sequence[Committed]) -> dict[str, Any]:
         "committed_version": done[-1].version,
         "commits": tuple(
             CommitResult(
-                each.version, each.parent_version, each.units, identity=str(each.identity),
-                parent_identity=None if each.parent is None else str(each.parent),
+                commit.version, commit.parent_version, commit.units, identity=str(commit.identity),
+                parent_identity=None if commit.parent is None else str(commit.parent),
             )
-            for each in done
+            for commit in done
         ),
     }  # fmt: skip
 
@@ -96,22 +96,22 @@ def run_metrics(metrics: Metrics, batch: Batch) -> Metrics:
     proofs = batch.proofs
     costs = [*(rewrite.cost for rewrite in batch.rewrites), *(proof.cost for proof in proofs)]
     peaks = [cost.peak_bytes for cost in costs]
-    known: Mapping[str, Any] = metrics.extra
-    cpu = known.get("cpu_seconds", {"rewrite": 0.0, "verify": 0.0})
+    totals: Mapping[str, Any] = metrics.extra
+    cpu = totals.get("cpu_seconds", {"rewrite": 0.0, "verify": 0.0})
     extra = {
-        "rows_written": known.get("rows_written", 0) + sum(rewrite.rows_written for rewrite in batch.rewrites),
+        "rows_written": totals.get("rows_written", 0) + sum(rewrite.rows_written for rewrite in batch.rewrites),
         "cpu_seconds": {
             "rewrite": cpu["rewrite"] + sum(rewrite.cost.cpu_seconds for rewrite in batch.rewrites),
             "verify": cpu["verify"] + sum(proof.cost.cpu_seconds for proof in proofs),
         },
-        "executors": dict(Counter(known.get("executors", {})) + Counter(cost.executor for cost in costs)),
+        "executors": dict(Counter(totals.get("executors", {})) + Counter(cost.executor for cost in costs)),
     }
     return replace(
         metrics,
         rows=(metrics.rows or 0) + sum(proof.base.rows for proof in proofs),
         deleted_rows_marked=(metrics.deleted_rows_marked or 0) + sum(r.rows_marked for r in batch.rewrites),
         peak_task_memory=max([*peaks, metrics.peak_task_memory or 0], default=None) or None,
-        extra={**known, **extra},
+        extra={**totals, **extra},
     )
 
 
@@ -127,7 +127,7 @@ def sizes(sizes: FileSizes, after: Snapshot | None, metrics: Metrics) -> Metrics
 
 
 def unfinished(planned: OpenPlan, done: Sequence[UnitResult]) -> tuple[UnitResult, ...]:
-    """A result for each unit of the plan that `done` does not tell of: what it stays if the run ends here."""
+    """A result for each unit of the plan that is not in `done`; it holds if the run ends here."""
     finished = {UnitKey(unit.partition, unit.bucket) for unit in done}
     return tuple(
         UnitResult(unit.key.partition, unit.key.bucket, Outcome.FAILED, "the run ended before it was published")
@@ -145,7 +145,7 @@ def mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
 
 
 def ending_reason(checked: Mismatch, rewrites: Sequence[Rewrite[SomeEdit]]) -> str:
-    """What an operator should know first: findings of the rewrite explain many a difference."""
+    """The reason for a mismatch. Findings of the rewrite come first: they often explain the difference."""
     findings = [f"{rewrite.key}: {finding}" for rewrite in rewrites for finding in rewrite.findings]
     faults = [f"{proof.key}: {fault}" for proof in checked.proofs for fault in proof.faults]
     unequal = [

@@ -1,4 +1,4 @@
-"""The policy and the hold of a table -> the reason to skip it now, or none."""
+"""The policy and the hold of a table -> the reason to skip it now, or None."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nightkeep.reports import held
 
 
 def skip_reason(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
-    """Why the policy, or a hold, says to leave the table alone."""
+    """Why the policy or a hold says to leave the table alone, or None."""
     settings, name = policy.settings, policy.address.name
     try:
         hold = held(reports, name)
     except CorruptMetadata as failure:
-        # In doubt a table is held; whoever looks into it can lift it all the same.
+        # In doubt the table is on hold. A release lifts an unreadable hold too.
         return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
     if hold is not None:
         return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {shlex.quote(name)} lifts it"

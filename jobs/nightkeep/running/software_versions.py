@@ -1,4 +1,4 @@
-"""Software that takes part in a run, by name and version, for its document."""
+"""Installed packages -> the name and version of each that takes part in a run, for its document."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Commits since the last run -> those that show deleted rows again -> a hold on the table.
 
-What cannot be prevented is noticed. The version that was looked at last is kept beside the holds, so that a commit is
-judged once, and not again after a release.
+Such commits of other writers cannot be prevented, only detected. The version that was examined last is stored beside
+the holds, so that each commit is judged once, and not again after a release.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch, Watched
 from nightkeep.reports import HistoryMark, RunDocument, hold, keep_look, last_look
 
 _TOLD: Final = 100
-"""Commits that are remembered as told: for tables whose last look is no version of theirs any more."""
+"""How many reported commits are remembered, for tables whose last examined version no longer exists."""
 _DETAILS: Final = 20
 
 
 def find_undone_deletes(table: OpenTable, base: Snapshot, reports: str, *, now_ms: int) -> Watch | None:
-    """The commits up to `base` that nobody was told of; None for a format without such commits."""
+    """The commits up to `base` that were not reported yet; None for a format without such commits."""
     if not isinstance(table, Watched):
         return None
     last = last_look(reports, table.address.name)
     watch = table.watch(base, None if last is None else Seen(last.version, last.identity), now_ms=now_ms)
     if watch is None or last is None:
         return watch
-    return replace(watch, undone=tuple(each for each in watch.undone if _name(each.commit) not in last.told))
+    return replace(watch, undone=tuple(undone for undone in watch.undone if _name(undone.commit) not in last.told))
 
 
 def undone_facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, Any]:
-    """What a document says of `watch.undone`: the first of them is the one to go back before."""
+    """The document's facts about `watch.undone`. The way back leads to before the first of these commits."""
     first = watch.undone[0]
     parent = first.commit.version - 1
-    undone = [_undone_fields(each) for each in watch.undone]
+    undone = [_undone_fields(commit) for commit in watch.undone]
     more = "" if len(undone) == 1 else f"; so do {len(undone) - 1} later versions"
     end = "a run puts the table on hold" if dry_run else "on hold"
     return {
@@ -49,11 +49,11 @@ def undone_facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, 
 
 
 def hold_if_undone(watch: Watch, document: RunDocument | None, *, reports: str, table: str) -> None:
-    """Hold the table because of `document`, if there is one, and remember up to where it was looked at."""
+    """Put the table on hold because of `document`, if there is one, and store up to which version it was examined."""
     if document is not None:
         hold(reports, table, document)
     last = last_look(reports, table)
-    names = [*(() if last is None else last.told), *(_name(each.commit) for each in watch.undone)]
+    names = [*(() if last is None else last.told), *(_name(undone.commit) for undone in watch.undone)]
     keep_look(reports, HistoryMark(table=table, version=watch.head.version, identity=watch.head.identity,
                             told=tuple(names[-_TOLD:])))  # fmt: skip
 

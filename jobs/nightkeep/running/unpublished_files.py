@@ -1,7 +1,7 @@
 """A failed attempt that published nothing -> its files removed.
 
-A retry on a full disk would add its own to them. Names tell whose a file is: they carry the run's token and its
-attempt. What tasks write that are still at work is left to a sweep.
+Otherwise each retry would add more files, even on a full disk. A file belongs to an attempt if its name contains the
+run's token and the attempt. Files that tasks are still writing are left to a sweep.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import Sweeps
 
 _LEFT: Final = (CorruptMetadata, RefusedTable, UnknownOutcome, UsageError)
-"""Failures after which nothing goes: files that contradict their metadata are evidence, a commit may have happened,
-or nothing was written."""
+"""Failures after which no file is removed: the files are evidence, a commit may have happened, or nothing was written.
+"""
 
 
 @contextmanager
 def removing_unpublished(
     table: OpenTable, run: Run, *, earlier: Collection[int], after: type[Exception]
 ) -> Iterator[None]:
-    """Where what is done inside raises `after`, what the attempt wrote is removed before that goes on its way.
+    """If the `with` block raises `after`, remove the files of this attempt, then raise it again.
 
-    `after` is what certainly means that nothing of it was published.
+    `after` must be an error that certainly means that nothing was published.
     """
     try:
         yield
@@ -39,15 +39,18 @@ def removing_unpublished(
 
 
 def remove_unpublished(table: OpenTable, run: Run, *, earlier: Collection[int]) -> None:
-    """Remove what this attempt wrote. Nothing goes where the run has published another version than `earlier`, or
-    where it cannot be told; what cannot be removed stays: the failure that led here is what is to be told."""
+    """Remove the files of this attempt.
+
+    Removes nothing if the run has published a version that is not in `earlier`, or if that cannot be determined. Errors
+    of the removal are ignored: the failure that led here is the one to report.
+    """
     if not isinstance(table, Sweeps):
         return
-    # Naming of each format: a unit may stand between token and attempt, a task's own mark follows.
+    # File names of every format: token, then perhaps a unit, then the attempt, then the task's own digits.
     mine = re.compile(rf"\bnk-{run.token}-(?:(?:[0-9a-f]{{8}}|table)-)?{run.attempt}[0-9a-f]*[-./]")
     with suppress(NightkeepError, OSError):
         territory = table.territory()
         batches = (batch for place in territory.places for batch in territory.storage.walk(place.folder))
         names = [file.name for batch in batches for file in batch if mine.search(file.name)]
-        if names and {each.version for each in table.committed(run)} <= set(earlier):
+        if names and {commit.version for commit in table.committed(run)} <= set(earlier):
             territory.storage.delete_all(names)

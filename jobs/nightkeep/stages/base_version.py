@@ -1,6 +1,7 @@
-"""A version that work is based on -> whether the table still has it, or why not.
+"""The identity of a base version -> None if the table still has that version, else the reason.
 
-Numbers come again: after a rollback, in a table that was created anew, in a log that was cut. Identities do not.
+A version number can be used again: after a rollback, in a table that was created anew, in a log that was cut. An
+identity is never used again.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from nightkeep.model import VersionIdentity
 from nightkeep.protocol import Reads, S, T, U
 
 _SHOWN = 12
-"""Digits of a digest that a sentence shows."""
+"""How many digits of a digest a message shows."""
 
 
 def replaced(table: Reads[S, U, T], planned: VersionIdentity) -> str | None:
-    """Why the version that was planned on is none of the table's any more; None while it is. One small read."""
+    """Why the table no longer has the planned version, or None if it still has it. One small read."""
     identity = table.digest(planned.version)
     if identity == planned.commit:
         return None
@@ -23,7 +24,7 @@ def replaced(table: Reads[S, U, T], planned: VersionIdentity) -> str | None:
 
 
 def another(planned: VersionIdentity, identity: VersionIdentity) -> str | None:
-    """Why `found`, a version that was read just now, is not what was planned on; None where it is."""
+    """Why `identity`, of a version that was just read, is not the planned one, or None if it is."""
     if identity == planned:
         return None
     if identity.commit != planned.commit:

@@ -1,4 +1,4 @@
-"""Plan -> Rewrite per task, or several for a wide one. A `Mapper` and an `Exchange` decide where they run."""
+"""Plan -> one Rewrite per task, or several for a wide task. A `Mapper` and an `Exchange` decide where tasks run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nightkeep.tasks import CostMeter, Exchange, Mapper, Piece, inline_exchange
 def execute(
     table: Writes[S, T, E], plan: Plan[T | Wide], run: Run, *, mapper: Mapper, exchange: Exchange = inline_exchange
 ) -> tuple[Rewrite[E], ...]:
-    """The rewrite of every task, and those of every wide task, each in the plan's order.
+    """The rewrites of all plain tasks, then those of all wide tasks, each in the plan's order.
 
-    Outputs are referenced by nothing when this returns. Nothing here touches metadata.
+    No metadata references the new files yet.
     """
     tasks = [task for unit in plan.units for task in unit.tasks]
     wide = [task for task in tasks if isinstance(task, Wide)]
@@ -32,7 +32,7 @@ def execute(
 def _exchanged(
     table: WideWrites[E], task: Wide, run: Run, *, mapper: Mapper, exchange: Exchange
 ) -> Sequence[Rewrite[E]]:
-    """Look at every source, then read them side by side and write range after range, side by side too."""
+    """Survey all sources in parallel, compute the ranges, then read all sources and write all ranges in parallel."""
     surveys = mapper(_SurveyTask(table, task), task.sources, label="survey")
     ranged = table.ranged(task, surveys)
     scatter, gather = _ScatterTask(table, ranged), _GatherTask(table, ranged, run)
@@ -40,8 +40,8 @@ def _exchanged(
 
 
 def _own_attempt(run: Run) -> Run:
-    # Spark may run a task twice (retry, speculation), and tasks of one unit share its names: each try of each must
-    # own its file names.
+    # Spark may run a task twice (retry, speculation), and the file names of a unit's tasks differ only by the attempt.
+    # Each try of each task must have its own file names.
     return replace(run, attempt=f"{run.attempt}{os.urandom(6).hex()}")
 
 

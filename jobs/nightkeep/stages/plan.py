@@ -12,10 +12,10 @@ from nightkeep.sql_text.partition_filter import partition_filter
 
 
 def plan(table: Reads[S, U, T], snapshot: S, request: Request) -> Plan[T | Wide]:
-    """The units of `snapshot` that the format's rules want worked on, largest first.
+    """The units of `snapshot` that the format's rules select, largest first.
 
-    Raises RefusedTable for an operation or a table feature we do not handle, before anything is read,
-    and UsageError for a `where` that is not a filter on partition columns.
+    Raises RefusedTable, before any data is read, for an operation or a table feature that is not handled, and
+    UsageError for a `where` that is not a filter on partition columns.
     """
     rules = _rules(table, request)
     for refuse in rules.refuse:
@@ -35,16 +35,16 @@ def plan(table: Reads[S, U, T], snapshot: S, request: Request) -> Plan[T | Wide]
 
 
 def batches(planned: Plan[T], commit_bytes: int) -> Iterator[Plan[T]]:
-    """The plan in parts, each to be committed by itself: units in order, up to `commit_bytes` of input each.
+    """The plan in parts, each for its own commit: units in order, up to `commit_bytes` of input per part.
 
-    Neither a unit nor units that go together are divided: what is larger than that is a batch of its own.
+    A unit is never divided, nor are units with the same `together`. A larger one is a part of its own.
     """
     blocks: dict[object, list[PlannedUnit[T]]] = {}
     for unit in planned.units:
         blocks.setdefault(unit.key if unit.together is None else unit.together, []).append(unit)
     batch: list[PlannedUnit[T]] = []
     for block in blocks.values():
-        if batch and sum(each.input_bytes for each in (*batch, *block)) > commit_bytes:
+        if batch and sum(unit.input_bytes for unit in (*batch, *block)) > commit_bytes:
             yield replace(planned, units=tuple(batch))
             batch = []
         batch += block
@@ -59,11 +59,11 @@ def _rules(table: Reads[S, U, T], request: Request) -> OperationRules[S, U, T]:
     try:
         return operations[request.operation]
     except KeyError:
-        known = ", ".join(operations)
+        names = ", ".join(operations)
         raise RefusedTable(
             table.address.name,
             f"operation {request.operation} does not exist for {table.address.format} tables",
-            f"operations that do: {known}" if known else "use an engine that writes the table",
+            f"operations that do: {names}" if names else "use an engine that writes the table",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Verified -> Committed | Conflicted. Every step validates against the newest version; in doubt, nothing goes."""
+"""Verified -> Committed | Conflicted. Every step validates against the newest version. In doubt no file is removed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from nightkeep.protocol import E, S, T, Table, U
 from nightkeep.stages.base_version import another, replaced
 
 MAX_ATTEMPTS = 20
-"""Lost races in a row before giving up: each one means that another writer committed in between."""
+"""How many races in a row may be lost. Each one means that another writer committed in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What of a unit readers stop to see, and what they see instead; the rest is as its parent has it."""
+    """The change of one unit: what readers no longer see, and what they see instead. All else is as in the parent."""
 
     removed: frozenset[Hashable]
     added: frozenset[Hashable]
@@ -35,9 +35,9 @@ class _Change:
 
 @dataclass
 class _Attempt(Generic[E]):
-    """What is to be committed now: the candidate, its rewrites, and the units that were dropped on the way.
+    """The candidate to commit now, its rewrites, and the units that were dropped before.
 
-    While `may_be_public`, the candidate may be visible, and nothing of it may go.
+    If `may_be_public`, the candidate may be visible, and none of its files may be removed.
     """
 
     candidate: Candidate
@@ -46,7 +46,7 @@ class _Attempt(Generic[E]):
     may_be_public: bool = False
 
     def given_up(self, table: Table[S, U, T, E], reason: str) -> Conflicted:
-        """Every unit that is left is lost, and nothing of them stays."""
+        """Give up all remaining units and remove their files."""
         _discard(table, self.candidate, ())
         return Conflicted(self.dropped + _all(self.rewrites, reason))
 
@@ -54,17 +54,17 @@ class _Attempt(Generic[E]):
 def publish(
     table: Table[S, U, T, E], verified: Verified[object, E], run: Run, *, earlier: Collection[int] = ()
 ) -> Committed | Conflicted:
-    """Commit the candidate, rebased on whatever others committed meanwhile that does not touch its units.
+    """Commit the candidate. If others have committed meanwhile, it is first staged anew on their version.
 
-    Units whose inputs changed are dropped, and their staged files removed; all of them where the table has another
-    version in place of the planned one, or none. `earlier` are versions that this very attempt committed before.
-    Raises UnknownOutcome when a write failed and our commit may or may not exist.
+    A unit whose inputs have changed is dropped, and its staged files are removed. If the table no longer has the
+    planned version, all units are dropped. `earlier` are versions that this attempt has already committed. Raises
+    UnknownOutcome if a write failed and our commit may or may not exist.
     """
     attempt = _Attempt[E](verified.candidate, verified.rewrites)
     try:
         return _publish(table, verified, attempt, run=run, earlier=earlier)
     except EvidenceError as failure:
-        # What is read on top of a version that is gone contradicts itself.
+        # If the planned version is gone, the contradiction is no damage: the race is lost.
         lost = None if attempt.may_be_public else replaced(table, verified.plan.base)
         if lost is None:
             raise
@@ -84,7 +84,7 @@ def _publish(
     is_stale = False
     for _ in range(MAX_ATTEMPTS):
         head = table.snapshot()
-        # After the head was read: what it is built on cannot change any more, and is looked at again as it commits.
+        # Look after the head was read: the versions below the head are fixed, and the commit checks the head again.
         gone = replaced(table, base)
         if gone is not None:
             return attempt.given_up(table, gone)
@@ -97,7 +97,7 @@ def _publish(
             identity = rebased or identity
         if not is_stale and _commit(table, attempt):
             return _committed(table, attempt, identity)
-        # What others take need not be a version: another branch of the table may have the candidate's numbers.
+        # Stage anew even if the head is the same: another branch of the table may have taken the candidate's names.
         is_stale = True
     return attempt.given_up(table, f"lost {MAX_ATTEMPTS} races in a row")
 
@@ -106,9 +106,10 @@ def _rebased(
     table: Table[S, U, T, E], head: S, attempt: _Attempt[E], lost: Sequence[tuple[UnitKey, str]], *,
     run: Run, proven: Mapping[UnitKey, _Change],
 ) -> VersionIdentity | Conflicted | None:  # fmt: skip
-    """The attempt staged anew on `head`, without what was lost; Conflicted where nothing is left of it.
+    """Stage the attempt anew on `head`, without the lost units, and return its identity.
 
-    None where it was read on top of another version than `head`, as that was replaced. Raises EvidenceError.
+    Returns Conflicted if no unit is left, and None if `head` was replaced meanwhile. Raises EvidenceError if the new
+    candidate is not the proven change.
     """
     attempt.dropped += tuple(lost)
     attempt.rewrites = _without(attempt.rewrites, lost)
@@ -129,7 +130,7 @@ def _rebased(
 def _committed(table: Table[S, U, T, E], attempt: _Attempt[E], identity: VersionIdentity) -> Committed:
     done = attempt.candidate
     undermined = None
-    # It is published whatever this look finds, or fails to: the check looks again.
+    # The version is already published. If this test fails to run, the later check notices a replaced version.
     with suppress(EvidenceError, OSError):
         undermined = table.undermined(done)
     return Committed(
@@ -146,8 +147,8 @@ def _lost(
     run: Run,
     earlier: Collection[int],
 ) -> tuple[tuple[UnitKey, str], ...]:
-    # An attempt that its scheduler took for dead may have been alive: only one of a run's attempts commits.
-    rivals = [str(each.version) for each in table.committed(run) if each.version not in earlier]
+    # An attempt that the scheduler took for dead may still be alive. Only one attempt of a run may commit.
+    rivals = [str(commit.version) for commit in table.committed(run) if commit.version not in earlier]
     if rivals:
         return _all(rewrites, f"another attempt of this run committed version {', '.join(rivals)}")
     return table.conflicts(planned, head, rewrites)
@@ -163,7 +164,7 @@ def _commit(table: Table[S, U, T, E], attempt: _Attempt[E]) -> bool:
     try:
         won = table.commit(candidate)
     except MissingFile:
-        # The staged commit is gone before it could be published, as a table that is dropped takes it along.
+        # The staged commit disappeared before it was published, for example because the table was dropped.
         attempt.may_be_public = table.visible(candidate)
         if attempt.may_be_public:
             return True
@@ -182,8 +183,7 @@ def _commit(table: Table[S, U, T, E], attempt: _Attempt[E]) -> bool:
 def _require(
     table: Table[S, U, T, E], head: S, candidate: Candidate, *, proven: Mapping[UnitKey, _Change]
 ) -> VersionIdentity:
-    """The candidate's identity. Raises EvidenceError unless it, from its own bytes, changes of each unit just what was
-    proven."""
+    """The candidate's identity. Raises EvidenceError unless its staged bytes change each unit exactly as was proven."""
     staged = table.staged(candidate)
     changes = _changes(table, head, staged)
     faults = table.gate.faults(head, staged, candidate.units)

@@ -1,7 +1,7 @@
-"""Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes, and nothing that the rewrite reported.
+"""Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes, never what the rewrite reported.
 
-Metadata, data files and vectors are decoded by the code that a rewrite decodes them with. The architecture test lists
-what else both use, with the reason: the hash of rows, bitmaps, and the parser of conditions.
+The gate decodes metadata, data files and vectors with the same code as a rewrite. The architecture test lists what else
+both share, with the reason: the hash of rows, bitmaps, and the parser of conditions.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def verify(
 ) -> Verified[T | Wide, E] | Mismatch | Conflicted:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
-    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version,
-    raw through its vectors. Conflicted where another version has the planned one's number by now.
+    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the raw data files of
+    the staged version, through its deletion vectors. Conflicted if another version now has the planned one's number.
     """
     try:
         staged = table.staged(candidate)
@@ -65,7 +65,7 @@ def verify(
 
 
 def _identity_faults(plan: Plan[object], candidate: Candidate, staged: Snapshot) -> Iterator[str]:
-    """Rows of another version may well be equal: what is compared must be what is going to be replaced."""
+    """Why the candidate is not the planned change of the planned version. Equal rows alone do not prove that."""
     if candidate.parent_version != plan.version:
         yield f"candidate is on top of version {candidate.parent_version}, expected the planned {plan.version}"
     elif candidate.parent != plan.base:
@@ -86,7 +86,7 @@ def _pairs(base: Sequence[U], staged: Sequence[U], candidate: Candidate) -> list
 
 
 def _joined(parts: Sequence[UnitProof]) -> tuple[UnitProof, ...]:
-    """One proof for each unit: fingerprints of its parts add up."""
+    """One proof per unit: the sum of the proofs of its parts."""
     proofs: dict[UnitKey, UnitProof] = {}
     for part in parts:
         proofs[part.key] = part if part.key not in proofs else _added(proofs[part.key], part)
@@ -111,13 +111,14 @@ class _ProofTask(Generic[S, U]):
     deleted: str | None
 
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
-        # Rows that both sides see at the same place may be rows that had to go.
+        # For a delete, a row that both sides have at the same place may be one that should be gone.
         level = self.level if self.deleted is None else VerifyLevel.FULL
         return prove(self.gate, *pair, level=level, deleted=self.deleted)
 
 
 def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None) -> UnitProof:
-    """Both sides of one unit. `touched` leaves out rows that both sides see at the same place of the same file."""
+    """The proof of one unit. At level `touched`, rows that both sides have at the same place of the same file are
+    counted but not hashed."""
     meter = CostMeter()
     truth = gate.survivors(base, View.MERGED)
     try:
@@ -126,7 +127,7 @@ def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, delete
         fingerprint = _total(gate.rows(candidate, _without(shown, common)))
         faults = gate.unit_faults(base, candidate)
     except EvidenceError as damage:
-        # The base has been read: what contradicts itself now is of our own making.
+        # The base is readable, so the damage is in our own candidate.
         common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
     expected = _total(_staying(gate.rows(base, _without(truth, common)), deleted))
@@ -134,7 +135,7 @@ def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, delete
 
 
 def _staying(batches: Iterable[pa.RecordBatch], deleted: str | None) -> Iterator[pa.RecordBatch]:
-    """All rows but those the condition is true for: it may be unknown."""
+    """The rows for which the condition is not true: false or unknown."""
     for batch in batches:
         yield batch if deleted is None else staying(rows_where(deleted, batch.schema), batch)
 
