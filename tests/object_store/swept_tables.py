@@ -27,7 +27,7 @@ from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
-GOLDEN = Path(__file__).parents[1] / "delta" / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden" / "delta"
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
 OLD_DAYS = 30
 
