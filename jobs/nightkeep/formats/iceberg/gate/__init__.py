@@ -1,1 +1,1 @@
-"""What proves a staged version of Iceberg tables: rows as readers see them, and an audit of its bytes."""
+"""The proof of a staged version of an Iceberg table: rows as readers see them, and an audit of the staged bytes."""

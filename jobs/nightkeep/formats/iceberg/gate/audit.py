@@ -1,7 +1,7 @@
-"""A staged snapshot against its parent and against the bytes it speaks of: files, deletes, numbers, ids, totals.
+"""Parent and staged snapshot -> faults of files, deletes, sequence numbers, row ids and totals.
 
-Nothing here believes what the rewrite or the staging reported: every number is taken again from staged bytes.
-The readers of metadata, data files and vectors are those of the rewrite.
+Every number is computed again from staged bytes: results that the rewrite or the staging reported are not used. The
+readers of metadata, data files and vectors are shared with the rewrite.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOTALS = ("data-files", "delete-files", "records", "files-size", "position-dele
 def version_faults(
     storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]
 ) -> tuple[str, ...]:
-    """What the commit does besides its work in the touched partitions, and numbers that disagree."""
+    """Faults of the version: changes outside the touched partitions, and numbers that disagree."""
     return (
         *_snapshot_faults(parent, candidate),
         *manifest_faults(storage, parent, candidate),
@@ -56,7 +56,7 @@ def _snapshot_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
 
 
 def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    """Every file that both have is the same in every field; outside the touched partitions they have the same ones."""
+    """Faults unless files in both snapshots are equal in every field, and untouched partitions have the same files."""
     before, after = _files(parent), _files(candidate)
     for file in before.keys() & after.keys():
         changed = _changed(before[file], after[file])
@@ -77,7 +77,7 @@ def _files(snapshot: IcebergSnapshot) -> Mapping[tuple[str, int | None], Content
 
 
 def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset[tuple[str, int | None]]:
-    """Without equality deletes that hold everywhere: they go when the last partition is done with them."""
+    """Files of a unit without global equality deletes: a commit removes those when no partition needs them."""
     if unit is None:
         return frozenset()
     own = (file for file in unit.equality if not snapshot.schema.is_global(file.spec_id))
@@ -85,11 +85,11 @@ def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset
 
 
 def _changed(before: ContentFile, after: ContentFile) -> list[str]:
-    """Fields that differ, of the file or of what manifests say of it; what is null is absent."""
+    """Names of fields that differ, of the file or of its `raw`. A null field counts as absent."""
     fields = ContentFile.__dataclass_fields__
     named = [name for name in fields if _told(getattr(before, name)) != _told(getattr(after, name))]
     if before.first_row_id is None and "first_row_id" in named:
-        # Rows from before row lineage get their first ids with the next commit, whoever makes it.
+        # After an upgrade to row lineage, the next commit of any writer assigns ids to old rows.
         named.remove("first_row_id")
     raw = (_present(before.raw), _present(after.raw))
     return sorted(
@@ -98,20 +98,23 @@ def _changed(before: ContentFile, after: ContentFile) -> list[str]:
 
 
 def _present(raw: Mapping[str, object]) -> Mapping[str, object]:
-    # A row id that was inherited is written out where its entry moves to another manifest.
+    # An inherited row id becomes explicit when its entry moves to another manifest.
     fields = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
     return {key: _told(value) for key, value in fields.items()}
 
 
 def _told(value: object) -> object:
-    """A partition as it is told apart from others: NaN equals nothing, not even itself, and zeros have signs."""
+    """A value to compare partitions by: NaN equals NaN, and -0.0 differs from 0.0."""
     return identity(0, value) if isinstance(value, tuple) else value
 
 
 def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    """Data that was rewritten keeps to deletes that are newer than it; deletes hold for what was there."""
-    known, own = _files(parent), candidate.sequence_number
-    for file in (file for file in _files(candidate).values() if file.identity not in known):
+    """Faults in sequence numbers of new files.
+
+    Rewritten data must not be newer than the parent, so that newer deletes still apply. Deletes have the commit's own.
+    """
+    before, own = _files(parent), candidate.sequence_number
+    for file in (file for file in _files(candidate).values() if file.identity not in before):
         if file.snapshot_id != candidate.version or file.file_sequence_number != own:
             yield f"{file.path}: added with {file.file_sequence_number} by {file.snapshot_id}, expected {own} and us"
         if file.content is FileContent.DATA and file.sequence_number > parent.sequence_number:
@@ -121,7 +124,7 @@ def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
 
 
 def _total_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    """Totals move with the live files; a total of the parent's that was wrong before is counted anew or kept wrong."""
+    """Faults in the summary's totals: the parent's total plus the change, or a new count if that is negative."""
     before, after = (_counts(_files(side).values()) for side in (parent, candidate))
     for end in _TOTALS:
         totals = [side.summary.get(f"total-{end}", "") for side in (parent, candidate)]
@@ -134,7 +137,7 @@ def _total_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterat
 def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for file in files:
-        # Java counts of a Puffin file only the vector's bytes.
+        # For a vector Java counts its own bytes, not those of the Puffin file.
         counts["files-size"] += file.content_bytes or 0 if file.is_vector else file.bytes
         if file.content is FileContent.DATA:
             counts.update({"data-files": 1, "records": file.rows})
@@ -145,10 +148,10 @@ def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
 
 
 def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> tuple[str, ...]:
-    """What is wrong with the new files of one touched partition; what was there before is not read again."""
-    known = {file.identity for file in (*base.files, *base.positional)}
-    fresh = [file for file in candidate.files if file.identity not in known]
-    deletes = [file for file in candidate.positional if file.identity not in known]
+    """Faults of the new files of one touched partition. Files of the base are not read again."""
+    before = {file.identity for file in (*base.files, *base.positional)}
+    fresh = [file for file in candidate.files if file.identity not in before]
+    deletes = [file for file in candidate.positional if file.identity not in before]
     with naming(candidate.key, "rows as their schema promises"):
         return (
             *listing_faults(

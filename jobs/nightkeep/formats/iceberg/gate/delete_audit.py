@@ -1,4 +1,4 @@
-"""The deletes of a candidate: each where it holds, none twice, none gone too early, and every new one's own bytes.
+"""Parent and candidate -> faults of deletes: a wrong scope, duplicates, deletes removed too early, invalid bytes.
 
 Spec, "Scan Planning", "Deletion Vectors" and "Position Delete Files".
 """
@@ -18,7 +18,7 @@ from nightkeep.storage import Storage
 
 
 def delete_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    """By metadata alone."""
+    """Faults that metadata shows; no delete file is read."""
     for unit in candidate.units:
         yield from _vector_faults(unit)
     yield from _target_faults(parent, candidate)
@@ -26,29 +26,32 @@ def delete_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: 
 
 
 def _vector_faults(unit: IcebergUnit) -> Iterator[str]:
-    """Spark and DuckDB refuse a table with two vectors for one data file."""
+    """Faults for two vectors of one data file: Spark and DuckDB refuse such a table."""
     times = Counter(file.referenced for file in unit.positional if file.is_vector)
     yield from (f"{path}: {count} deletion vectors, expected one" for path, count in times.items() if count > 1)
 
 
 def _target_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    """New deletes are of the very spec and partition of the data file they speak of; Spark refuses others."""
-    known = {file.identity for unit in parent.units for file in unit.positional}
+    """Faults unless every new delete has the spec and partition of its data file: Spark refuses others."""
+    before = {file.identity for unit in parent.units for file in unit.positional}
     for unit in candidate.units:
         data = {file.path: file for file in unit.files}
-        for delete in (each for each in unit.positional if each.identity not in known):
+        for delete in (each for each in unit.positional if each.identity not in before):
             target = data.get(delete.referenced or "")
             if target is None:
                 yield f"{delete.path}: of {delete.referenced}, which is no live file of {unit.key}"
             elif delete.sequence_number < target.sequence_number:
                 yield f"{delete.path}: sequence number {delete.sequence_number}, older than its data file"
     if candidate.schema.has_row_lineage:
-        news = (each for unit in candidate.units for each in unit.positional if each.identity not in known)
+        news = (each for unit in candidate.units for each in unit.positional if each.identity not in before)
         yield from (f"{each.path}: a position delete file, expected a vector" for each in news if not each.is_vector)
 
 
 def _equality_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    """None comes. One goes only where every older data file in its scope is gone, or in a partition that is proven."""
+    """Faults for new equality deletes, and for deletes removed too early.
+
+    A delete may be removed if every older data file in its scope is gone or in a partition that is proven.
+    """
     before, after = (_equality(side) for side in (parent, candidate))
     yield from (f"{path}: new equality deletes, expected none" for path in sorted(after.keys() - before.keys()))
     proven = set(touched)
@@ -64,7 +67,7 @@ def _equality_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touche
 
 
 def _newer_faults(candidate: IcebergSnapshot, delete: ContentFile, path: str) -> Iterator[str]:
-    """Rows that were written anew are still below deletes that came after their plan."""
+    """Faults for a removed delete that is newer than a rewritten data file in its scope: it must still apply."""
     for unit in _scope(candidate, delete):
         for file in unit.files:
             if file.snapshot_id == candidate.version and file.sequence_number < delete.sequence_number:
@@ -86,7 +89,7 @@ def _scope(snapshot: IcebergSnapshot, delete: ContentFile) -> Iterable[IcebergUn
 
 
 def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[ContentFile]) -> Iterator[str]:
-    """By their bytes: positions that the data file has, as many as the manifest says, of that file alone."""
+    """Faults in the bytes of deletes: positions must exist in the one data file, and match the manifest's count."""
     data = {file.path: file for file in unit.files}
     vectors: list[tuple[ContentFile, int | None]] = []
     for delete in deletes:
@@ -97,7 +100,7 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             vectors.append((delete, target.rows))
         else:
             yield from _position_faults(storage, delete, target)
-    # Their sizes, checksums, cardinalities and positions are read_vectors' to refuse.
+    # read_vectors itself checks sizes, checksums, cardinalities and positions.
     for vector, positions in read_vectors(storage, vectors):
         if not positions:
             yield f"{vector.path}: a vector without positions, expected none"

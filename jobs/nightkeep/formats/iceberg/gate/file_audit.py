@@ -1,6 +1,6 @@
-"""One new data file against what its manifest says of it: every number taken again from its bytes.
+"""New data file and its manifest entry -> faults. Every number is computed again from the file's bytes.
 
-Nothing here believes what the rewrite reported; one batch is in memory at a time.
+Nothing that the rewrite reported is used. One batch is in memory at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
 def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
-    """What is wrong with `file`: its place, its rows, its columns, its statistics."""
+    """Faults in the partition, the row count, the columns and the statistics of `file`."""
     yield from (f"{file.path}: {fault}" for fault in _file_faults(storage, unit, file))
 
 
@@ -60,7 +60,7 @@ def _list(value: object) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A primitive column at its dotted path, through structs alone: what bounds are kept of."""
+    """A column of primitive type, at the top or within structs: manifests have bounds of these only."""
 
     path: tuple[str, ...]
     field: NestedField
@@ -78,7 +78,7 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
 
 
 def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
-    """By id: what readers do not find they take for null, or for a default."""
+    """Faults in columns, matched by id. Readers take a missing column as null or as its default."""
     wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
     by_id = {field_id(field): field for field in stored}
     unknown = sorted(str(number) for number in by_id.keys() - wanted.keys() - _LINEAGE)
@@ -107,7 +107,7 @@ def _ids(field: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    """What a manifest says of a column; None where it says nothing."""
+    """A column's counts and bounds in the manifest, each None if missing."""
 
     values: int | None
     nulls: int | None
@@ -134,7 +134,7 @@ def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any
 
 
 def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int) -> Iterator[str]:
-    """Counts exactly, and no value outside the bounds: readers skip files by them."""
+    """Faults unless counts are exact and all values are within the bounds: readers skip files by them."""
     for what, claimed, counted in (
         ("values", claims.values, rows),
         ("nulls", claims.nulls, seen.nulls),
@@ -150,7 +150,7 @@ def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int) -> Iterator[str
 
 
 def _stored(value: Scalar | None) -> Any:
-    """As bounds have it: dates, times and timestamps as numbers."""
+    """The value in the form of bounds: dates, times and timestamps as numbers."""
     if value is None or not value.is_valid:
         return None
     kind = value.type

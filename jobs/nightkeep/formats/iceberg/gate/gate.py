@@ -1,4 +1,4 @@
-"""The scan and the audits of Iceberg tables, as the gate calls them."""
+"""Storage -> the scan and the audits that the gate calls for Iceberg tables."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def gate_of(storage: Storage) -> Gate[IcebergSnapshot, IcebergUnit]:
 
 
 def shown(unit: IcebergUnit) -> frozenset[Hashable]:
-    """Data files with the position deletes that hold for them, and the number that equality deletes go by.
+    """Data files, each with its sequence number and the positional deletes that apply to it.
 
-    Not the equality deletes: which of them a commit can remove depends on what others committed before it.
+    Equality deletes are left out: which of them a commit removes depends on other commits.
     """
     held = positional_of(unit)
     return frozenset((file.identity, file.bytes, file.sequence_number, held[file.path]) for file in unit.files)

@@ -1,4 +1,4 @@
-"""Row ids of a candidate's files: those that were there stay, new ones are nobody else's.
+"""Parent and candidate -> faults of row ids. Existing ids stay; new ids are unique.
 
 Spec, "Row Lineage", "First Row ID Assignment" and "First Row ID Inheritance".
 """
@@ -13,11 +13,11 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.formats.iceberg.metadata.table_metadata import objects
 
 _Span = tuple[int, int, str]
-"""First id, the one behind the last, and the file."""
+"""First id, last id plus one, and the file's path."""
 
 
 def row_id_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    """Empty for a table without row lineage. What is wrong with ids that were there before is not ours to tell."""
+    """Faults of new row ids; none for a table without row lineage. Ids of the parent are not checked."""
     if not candidate.schema.has_row_lineage:
         return
     first, added = candidate.raw.get("first-row-id"), candidate.raw.get("added-rows")
@@ -27,9 +27,9 @@ def row_id_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterat
     given = _given(parent, candidate.sequence_number)
     if first < given:
         yield f"first-row-id {first}, expected the table's next, {given}"
-    known = {file.path: file for file in _data(parent)}
-    # Files from before row lineage are given ids by the next commit, too (spec, "Row Lineage for Upgraded Tables").
-    fresh = [f for f in _data(candidate) if f.path not in known or known[f.path].first_row_id is None]
+    before = {file.path: file for file in _data(parent)}
+    # After an upgrade the next commit assigns ids to old files too (spec, "Row Lineage for Upgraded Tables").
+    fresh = [f for f in _data(candidate) if f.path not in before or before[f.path].first_row_id is None]
     missing = [file.path for file in fresh if file.first_row_id is None]
     yield from (f"{path}: no first row id" for path in missing)
     spans = [(f.first_row_id, f.first_row_id + f.rows, f.path) for f in fresh if f.first_row_id is not None]
@@ -37,9 +37,9 @@ def row_id_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterat
 
 
 def _given(parent: IcebergSnapshot, sequence_number: int) -> int:
-    """The ids that snapshots of any branch have taken, but for those that came after the candidate was staged.
+    """The first id above those of all snapshots, of any branch, that are older than the candidate.
 
-    Those make it lose the race for its version, which is no fault of its.
+    Snapshots committed after the candidate was staged are a conflict, not a fault of the candidate.
     """
     snapshots = objects(parent.metadata, "snapshots", subject=parent.metadata_location)
     older = (each for each in snapshots if each.get("sequence-number", 0) < sequence_number)
@@ -51,7 +51,7 @@ def _data(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:
 
 
 def _span_faults(spans: Sequence[_Span], first: int, behind: int) -> Iterator[str]:
-    """Within what the snapshot reserves, which is above all ids given away before, and each id once."""
+    """Faults unless all ids are in the range that the snapshot reserves, and no id is used twice."""
     for start, end, path in spans:
         if start < first or end > behind:
             yield f"{path}: row ids {start} to {end}, expected from {first} up to {behind}"

@@ -1,7 +1,6 @@
-"""The manifests of a candidate, entry by entry, against what its manifest list and its parent say of them.
+"""Parent and candidate -> faults of manifests. Every entry is compared with the manifest list and the parent.
 
-Readers plan by the list alone: they skip manifests by sequence number, counts and partition bounds. Spec,
-"Manifest Lists".
+Readers skip manifests by sequence number, counts and partition bounds in the list. Spec, "Manifest Lists".
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _COUNTED = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: 
 
 
 def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    """Manifests that the parent has are listed as it lists them; new ones are read, and every entry of them judged."""
-    known = {manifest.path: manifest for manifest in parent.manifests}
+    """Faults unless the parent's manifests are listed unchanged; new manifests are read and every entry is checked."""
+    listed = {manifest.path: manifest for manifest in parent.manifests}
     live = _live(parent)
     paths = Counter(manifest.path for manifest in candidate.manifests)
     yield from (f"{path}: listed {times} times" for path, times in paths.items() if times > 1)
     for manifest in candidate.manifests:
-        before = known.get(manifest.path)
+        before = listed.get(manifest.path)
         if before is None:
             entries = read_manifest(storage, manifest, candidate.schema)
             faults = (*_list_faults(manifest, entries, candidate), *_entry_faults(entries, live, candidate))
@@ -47,7 +46,7 @@ def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: Iceber
 
 
 def _same_line(before: Manifest, after: Manifest) -> bool:
-    # Row ids are given to manifests from before row lineage as well.
+    # After an upgrade to row lineage the list assigns row ids to old manifests too.
     given = after if before.first_row_id is not None else replace(after, first_row_id=None)
     return given == before and after.partitions == before.partitions
 
@@ -69,7 +68,7 @@ def _list_faults(manifest: Manifest, entries: Sequence[Entry], candidate: Iceber
     live = [entry.file.sequence_number for entry in entries if entry.status is not Status.DELETED]
     least = min(live, default=candidate.sequence_number)
     if manifest.min_sequence_number != least:
-        # Java drops deletes by this number: too high a one loses them.
+        # Java drops deletes by this number: with too high a number it would lose them.
         yield f"least sequence number {manifest.min_sequence_number}, its entries have {least}"
     yield from _partition_faults(manifest, [entry.file for entry in entries], candidate)
 
@@ -92,8 +91,8 @@ def _entry_faults(
 
 
 def _same_numbers(before: ContentFile, after: ContentFile) -> bool:
-    found, expected = _numbers(after), _numbers(before)
-    return found == expected or (before.first_row_id is None and found[:2] == expected[:2])
+    numbers, expected = _numbers(after), _numbers(before)
+    return numbers == expected or (before.first_row_id is None and numbers[:2] == expected[:2])
 
 
 def _numbers(file: ContentFile) -> tuple[int | None, ...]:
@@ -101,7 +100,7 @@ def _numbers(file: ContentFile) -> tuple[int | None, ...]:
 
 
 def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidate: IcebergSnapshot) -> Iterator[str]:
-    """Kind and spec of every entry, and bounds that hold all of their partition values."""
+    """Faults unless every entry has the manifest's content and spec, and its bounds contain all partition values."""
     data = manifest.content is ManifestContent.DATA
     for file in files:
         if file.spec_id != manifest.spec_id or (file.content is FileContent.DATA) is not data:
@@ -140,5 +139,5 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _signed_halves(value: bytes) -> tuple[int, int]:
-    """java.util.UUID.compareTo, by which Java plans: what writes bounds has its own, as this must not believe it."""
+    """A sort key in the order of java.util.UUID.compareTo, by which Java plans. The audited code has its own."""
     return (int.from_bytes(value[:8], "big", signed=True), int.from_bytes(value[8:], "big", signed=True))

@@ -1,4 +1,4 @@
-"""Two versions of a partition -> parts that can be proven side by side. Pure, metadata only."""
+"""Two versions of a partition -> parts that can be proven in parallel. Pure, metadata only."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from nightkeep.gate.proof_parts import PART_BYTES, unit_parts
 def pieces(
     base: IcebergUnit, candidate: IcebergUnit, *, part_bytes: int = PART_BYTES
 ) -> Sequence[tuple[IcebergUnit, IcebergUnit]]:
-    """As `unit_parts`: deletes that speak of one data file go with it, position deletes of several are in every part,
-    and equality deletes where an older data file is.
+    """As `unit_parts`. Returns pairs of base and candidate part.
 
-    A part has `part_bytes` of data, or as much as it has to read of such deletes if these are
-    more: reading them for each part takes no longer than reading the data.
+    A delete of one data file is in the part of that file. Position deletes of several data files are in every part.
+    Equality deletes are in every part with an older data file. A part has `part_bytes` of data, or as many bytes as the
+    deletes that every part must read if those are more: reading them again then takes no longer than reading the data.
     """
     shared = max(_shared_bytes(unit) for unit in (base, candidate))
     return unit_parts(base, candidate, _part, part_bytes=max(part_bytes, shared))
 
 
 def _shared_bytes(unit: IcebergUnit) -> int:
-    """Of deletes that more than one part may need. What a part reads at a time does not grow with them."""
+    """Bytes of deletes that several parts may read. A part's memory does not grow with them."""
     several = (delete for delete in unit.positional if delete.referenced is None)
     return sum(delete.bytes for delete in (*several, *_newer(unit.equality, unit.files)))
 
@@ -36,6 +36,6 @@ def _part(unit: IcebergUnit, paths: frozenset[str]) -> IcebergUnit:
 
 
 def _newer(equality: Iterable[ContentFile], files: Iterable[ContentFile]) -> tuple[ContentFile, ...]:
-    """Those that hold for one of the data files at least, by their numbers (spec, "Scan Planning")."""
+    """Equality deletes that apply to at least one of the data files, by sequence number (spec, "Scan Planning")."""
     oldest = min((file.sequence_number for file in files), default=None)
     return tuple(delete for delete in equality if oldest is not None and oldest < delete.sequence_number)

@@ -1,7 +1,7 @@
-"""Unit -> surviving positions -> logical rows: how the gate reads.
+"""Unit -> surviving positions -> logical rows, for the gate.
 
-Data files, position deletes and vectors are read by the code that a rewrite reads them with. Equality deletes are
-joined by Polars here, where a rewrite finds them by hash and lookup.
+Data files, position deletes and vectors are read by the same code as in a rewrite. Equality deletes are joined by
+Polars here; a rewrite uses hash lookups.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
 KEY_BYTES = 64 << 20
-"""Deleted keys that are joined at a time, in Arrow memory; Polars' hash table of them takes about four times that."""
+"""Bytes of deleted keys in one join, in Arrow memory. Polars' hash table takes about four times that."""
 LEAST_ROWS = 1 << 18
-"""Rows of data files that are joined at a time, more where there are more keys: Polars hashes these for each join."""
+"""Fewest data rows in one join. More with more keys: Polars hashes the keys again for every join."""
 _SEQUENCE, _FILE, _POSITION, _ADDED = "sequence", "file", "position", "added"
-"""Columns beside the keys, which are called by digits."""
+"""Names of further columns in frames of keys. Key columns are named by digits."""
 
 Hidden = dict[str, BitMap64]
 """Positions by a data file's path."""
@@ -39,10 +39,10 @@ PROMISE = "rows as their schema promises"
 
 
 def survivors(storage: Storage, unit: IcebergUnit, view: View = View.RAW) -> Positions:
-    """Positions that every reader shows, by file name (ContentFile.name): vectors, position and equality deletes apply.
+    """Positions of rows that readers see, by file name (ContentFile.name), after all kinds of deletes.
 
-    Raises CorruptMetadata where a footer counts other rows than the manifest, or a delete speaks of rows beyond them.
-    Both views show the same: a reader applies every delete.
+    `view` makes no difference: readers always apply every delete. Raises CorruptMetadata if a footer's row count is not
+    the manifest's, or a delete has positions beyond it.
     """
     with naming(unit.key, PROMISE):
         index = index_deletes(unit.positional, unit.equality)
@@ -58,7 +58,7 @@ def survivors(storage: Storage, unit: IcebergUnit, view: View = View.RAW) -> Pos
 
 
 def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`: every column and what row lineage keeps, file by file, of one Arrow schema."""
+    """The rows at `positions`, file by file, in one Arrow schema: every column, and row lineage columns if any."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
             wanted = positions.get(file.name)
@@ -81,7 +81,7 @@ def _rest(file: ContentFile, counted: int, hidden: BitMap64) -> BitMap64:
 
 
 def _by_vector(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
-    """By path, of files that have a vector; each Puffin file is read once."""
+    """Yield path and deleted positions of data files with a vector. Each Puffin file is read once."""
     vectors = {file.path: (vector, file.rows) for file in files if (vector := index.vector_of(file)) is not None}
     for vector, positions in read_vectors(storage, vectors.values()):
         assert vector.referenced is not None
@@ -89,13 +89,13 @@ def _by_vector(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile
 
 
 def _by_position(storage: Storage, index: DeleteIndex, files: Iterable[ContentFile]) -> Iterator[tuple[str, BitMap64]]:
-    """By path, of position delete files; each is read once, whatever files it holds for."""
+    """Yield path and positions deleted by position delete files. Each delete file is read once."""
     for delete, paths in index.positions_of(files):
         yield from read_positions(storage, delete, paths).items()
 
 
 def _by_equality(storage: Storage, index: DeleteIndex, unit: IcebergUnit) -> Iterator[tuple[str, BitMap64]]:
-    """By path, of equality delete files: for each set of columns, some of its keys after the other."""
+    """Yield path and positions deleted by equality delete files, for each set of key columns in pieces."""
     deletes_of: dict[tuple[int, ...], list[ContentFile]] = {}
     for delete in index.equality:
         deletes_of.setdefault(_columns(delete), []).append(delete)
@@ -111,7 +111,7 @@ def _by_equality(storage: Storage, index: DeleteIndex, unit: IcebergUnit) -> Ite
 
 
 def _columns(delete: ContentFile) -> tuple[int, ...]:
-    """Their order says nothing."""
+    """The field ids of the key columns, sorted: their order in the manifest has no meaning."""
     return tuple(sorted(set(delete.equality_ids)))
 
 
@@ -126,9 +126,9 @@ def _require_keys(schema: IcebergSchema, columns: Sequence[int]) -> None:
 def _deleted_keys(
     storage: Storage, schema: IcebergSchema, deletes: Iterable[ContentFile], columns: Sequence[int]
 ) -> Iterator[pl.DataFrame]:
-    """Every key once a piece, with the greatest sequence number it was deleted at.
+    """Yield pieces of deleted keys. A piece has each key once, with its greatest sequence number.
 
-    For each piece the data files' keys are read again: keys that were deleted many times fill a piece once.
+    Every piece costs another pass over the data files' keys, so repeated keys must not fill it.
     """
     held: list[pl.DataFrame] = []
     size = 0
@@ -166,7 +166,7 @@ def _newest(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def _joined(
     storage: Storage, schema: IcebergSchema, files: Sequence[ContentFile], keys: pl.DataFrame
 ) -> Iterator[tuple[str, BitMap64]]:
-    """By path, positions of the rows whose key was deleted after their file was added; null equals null."""
+    """Yield path and positions of rows whose key was deleted after their file was added. Null equals null."""
     names = [name for name in keys.columns if name != _SEQUENCE]
     newest = keys[_SEQUENCE].max()
     assert isinstance(newest, int)
@@ -181,9 +181,9 @@ def _joined(
 def _keyed_rows(
     storage: Storage, schema: IcebergSchema, files: Sequence[ContentFile], columns: Sequence[int], *, rows: int
 ) -> Iterator[pl.DataFrame]:
-    """Keys of the files' rows, about so many at a time: parts of large files, and many small files together.
+    """Yield the keys of the files' rows, about `rows` at a time. A frame may have rows of several files.
 
-    Beside them the ordinal of the row's file, its position there, and the sequence number that it was added with.
+    Further columns are the index of the row's file, its position, and the file's data sequence number.
     """
     held: list[pl.DataFrame] = []
     count = 0
@@ -205,5 +205,5 @@ def _keyed_rows(
 
 
 def _frame(keys: pa.Table) -> pl.DataFrame:
-    """Polars has times of day in nanoseconds and decimals of its own; equal values stay equal."""
+    """The keys as a Polars frame. Polars converts times of day and decimals; equal values stay equal."""
     return pl.DataFrame(keys)
