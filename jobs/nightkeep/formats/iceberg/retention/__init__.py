@@ -1,1 +1,1 @@
-"""Which files of Iceberg tables are needed, by which versions, and which versions may go."""
+"""The files that versions of Iceberg tables need, and the versions that may expire."""

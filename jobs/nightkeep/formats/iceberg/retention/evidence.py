@@ -1,8 +1,8 @@
-"""What table metadata tells of a snapshot beside its manifest list -> the list is whole, contradicts, or is unproven.
+"""Manifest list and snapshot summary -> the list is complete, contradicts the summary, or cannot be confirmed.
 
-An Avro file that was cut at a block's end is a valid one. Summaries tell how many data and delete files and rows a
-snapshot has (spec, "Optional Snapshot Summary Fields"), headers of lists whose they are, and lists tell the size of
-each manifest and its entries and rows by status.
+An Avro file truncated at the end of a block is still valid, so a list needs other evidence. Summaries count data files,
+delete files and rows of a snapshot (spec, "Optional Snapshot Summary Fields"). Headers of lists name their snapshot.
+Lists give the size of each manifest, and its entries and rows by status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DATA_FILES, DELETE_FILES, RECORDS = "total-data-files", "total-delete-files", "t
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A snapshot's files and rows as its summary tells them, each None where it does not."""
+    """A snapshot's counts of files and rows in its summary, each None if missing."""
 
     data_files: int | None
     delete_files: int | None
@@ -42,14 +42,14 @@ def digest(data: bytes) -> str:
 
 
 def require_owner(data: bytes, snapshot_id: int, *, subject: str) -> None:
-    """Raises CorruptMetadata where the header of a manifest list tells that it is another snapshot's."""
+    """Raises CorruptMetadata if the header of a manifest list names another snapshot."""
     stated = read_metadata(data, subject=subject).get("snapshot-id", b"").decode("ascii", "replace")
     if stated.isdecimal() and stated != str(snapshot_id):
         raise CorruptMetadata(subject, f"the manifest list of snapshot {snapshot_id}", f"that of {stated:.20}")
 
 
 def unproven(manifests: Sequence[Manifest], stated: Totals, *, subject: str) -> tuple[Unproven, ...]:
-    """What of a manifest list the summary does not confirm. Raises CorruptMetadata where it contradicts."""
+    """Counts of a manifest list that the summary does not confirm. Raises CorruptMetadata if it contradicts them."""
     data = [each for each in manifests if each.content is ManifestContent.DATA]
     deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
     totals = (_live(data), _live(deletes), sum(each.added_rows + each.existing_rows for each in data))
@@ -63,13 +63,14 @@ def unproven(manifests: Sequence[Manifest], stated: Totals, *, subject: str) -> 
 
 
 def unproven_version(raw: Raw, location: str) -> tuple[Unproven, ...]:
-    """Whether a metadata file may be an older version in its place: names have numbers, one more with each commit.
+    """Evidence missing that a metadata file has the content of its own version, and not of an older one.
 
-    Raises CorruptMetadata where its log ends with another number than that of the version before.
+    The number in a file's name grows by one with every commit. Raises CorruptMetadata if the last file in its metadata
+    log does not have the number before.
     """
     logged = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
     number = _numbered(location)
-    # Some catalogs give all their metadata files the number 0; Hadoop's begin with 1.
+    # Some catalogs give all metadata files the number 0; Hadoop tables start with 1.
     if not number:
         return ()
     if not logged:

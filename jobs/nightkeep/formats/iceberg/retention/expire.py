@@ -1,7 +1,7 @@
-"""Table metadata -> the snapshots that may go, as Iceberg's own expiry tells them; and the commit that lets them go.
+"""Table metadata -> the snapshots that may expire -> one commit without them.
 
-RemoveSnapshots.java; Iceberg table spec, "Snapshot Retention Policy". Branches keep their last snapshots and young
-ones, tags theirs, main never ends, and a snapshot that no branch or tag has goes by its age alone.
+RemoveSnapshots.java; Iceberg table spec, "Snapshot Retention Policy". A branch keeps its newest snapshots by number and
+by age, a tag its one snapshot. Main never expires. A snapshot in no branch or tag expires by its age alone.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from nightkeep.storage.times import happened_ms
 
 @dataclass(frozen=True, slots=True)
 class PlannedExpiry:
-    """What was asked and what is to go: forgetting plans anew, and goes on if all of it may go still."""
+    """The request, and what it expires. `forget` plans again, and commits only if all of this may still expire."""
 
     request: ExpireRequest
     forgotten: RemovedSnapshots
 
 
 def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, storage: Storage) -> Expiry:
-    """Snapshots that no branch or tag keeps any longer, with branches and tags that are too old themselves.
+    """Snapshots that no branch or tag keeps, and branches and tags past their own maximum age.
 
-    Where only such a branch or tag would go, nothing does. Raises RefusedTable, CorruptMetadata.
+    Nothing expires if no snapshot does. Raises RefusedTable, CorruptMetadata.
     """
     raw, location = loaded
     refuse_upkeep(table, loaded)
     kept, ended = _judged(_Rules(raw, location, request, storage))
     snapshots = head(raw, subject=location).snapshots
     gone = {number for number in snapshots if number not in kept}
-    # Files that they removed are of snapshots that go as well.
+    # Protect no files that expiring snapshots removed: the snapshots that need them expire too.
     expiring = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
     expiring.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
     planned = PlannedExpiry(request, RemovedSnapshots(frozenset(gone), ended, request.now_ms))
@@ -63,10 +63,10 @@ def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, sto
 
 
 def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
-    """One commit without the planned snapshots, branches and tags; True where they are gone already.
+    """Remove the planned snapshots, branches and tags in one commit. Returns True also if they are gone already.
 
-    False, and nothing changed, where any of them has to stay by now, as a new tag keeps it, or where another writer
-    was first. Raises UnknownOutcome where the catalog did not tell what became of the commit.
+    Returns False, and changes nothing, if one of them must stay now (for example for a new tag), or if another writer
+    committed first. Raises UnknownOutcome if the outcome of the commit is unknown.
     """
     planned = expiry.state
     if not isinstance(planned, PlannedExpiry):
@@ -94,7 +94,7 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The table's own options, each made gentler by what is asked."""
+    """The table's own options and those of the request; the one that keeps more counts."""
 
     raw: Raw
     subject: str
@@ -102,7 +102,7 @@ class _Rules:
     storage: Storage
 
     def made_ms(self, snapshot: Raw) -> int:
-        """A time ahead of now is that of a wrong clock: the snapshot's manifest list tells then."""
+        """The snapshot's time in ms. A time in the future is replaced by that of its manifest list's file."""
         now_ms, told_ms = self.request.now_ms, integer(snapshot, "timestamp-ms", subject=self.subject)
         listed = snapshot.get("manifest-list") if told_ms > now_ms else None
         stored = self.storage.stat(name_in(self.storage, listed)) if isinstance(listed, str) else None
@@ -130,7 +130,7 @@ class _Rules:
 
 
 def _judged(rules: _Rules) -> tuple[Mapping[int, str], frozenset[tuple[str, int]]]:
-    """Snapshots that stay, each with a reason, and branches and tags that end, each with its snapshot."""
+    """Snapshots that stay, each with a reason; and branches and tags that expire, each with its snapshot."""
     raw, subject, request = rules.raw, rules.subject, rules.request
     times = {number: rules.made_ms(each) for number, each in head(raw, subject=subject).snapshots.items()}
     staying, ended = _refs(raw, subject, times, rules=rules)
@@ -168,7 +168,7 @@ def _refs(
 
 
 def _line(raw: Raw, ref: Raw, subject: str) -> tuple[int, ...]:
-    """A branch's snapshots, newest first; a tag's one."""
+    """A branch's snapshots, newest first; for a tag its one snapshot."""
     number = integer(ref, "snapshot-id", subject=subject)
     return tuple(ancestors(raw, number, subject=subject)) if ref.get("type") == "branch" else (number,)
 
@@ -176,7 +176,7 @@ def _line(raw: Raw, ref: Raw, subject: str) -> tuple[int, ...]:
 def _kept_of_branch(
     name: str, line: tuple[int, ...], times: Mapping[int, int], *, rules: _Rules, ref: Raw
 ) -> Iterator[tuple[int, str]]:
-    """Newest first, up to the first one that may go: what is behind it goes as well."""
+    """Yield snapshots that the branch keeps, newest first, up to the first that may expire: older ones expire too."""
     least, since_ms = rules.min_kept(ref), rules.request.now_ms - rules.max_age_ms(ref)
     for place, number in enumerate(line):
         if place >= least and times[number] < since_ms:
@@ -185,7 +185,7 @@ def _kept_of_branch(
 
 
 def _every_ref(raw: Raw, subject: str) -> Mapping[str, Raw]:
-    """With main where only the current snapshot tells of it, as before there were branches."""
+    """All branches and tags. Main is included even if old metadata has only the current snapshot's id."""
     named, current = refs(raw, subject=subject), head(raw, subject=subject).current
     if MAIN in named or current is None:
         return named

@@ -1,4 +1,4 @@
-"""Folders of a table -> is anything of another table in them, as its own metadata tells?"""
+"""Folder of a table -> refusal if it has metadata files of another table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _AT_ONCE: Final = 10_000
 
 
 def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, str]) -> None:
-    """Every version in this folder that the current one does not know is of this table as well.
+    """Raises RefusedTable for a metadata file of another table in `folder`, and for one that cannot be read.
 
-    Raises RefusedTable for one of another table, and for one that cannot be read: its data may be anywhere here. What
-    a killed writer left has no end, and is nobody's current version.
+    The data files of such a table may be in the same folders. Only files that the current metadata's log does not name
+    are read. A truncated file is allowed: a killed writer left it, and it is no table's current version.
     """
     raw, location = loaded
     own = text(raw, "table-uuid", subject=location)
     log = objects(raw, "metadata-log", subject=location)
-    known = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
-    others = [file for file in storage.list(folder) if file.name not in known and _VERSION.search(file.name)]
+    in_log = {stored_name(text(entry, "metadata-file", subject=location)) for entry in log} | {stored_name(location)}
+    others = [file for file in storage.list(folder) if file.name not in in_log and _VERSION.search(file.name)]
     for name, owner in _tables(table, storage, others):
         if owner not in (None, own):
             feature = f"{name} in its folder is the metadata of another table, {owner}"
@@ -40,7 +40,7 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
 
 
 def _tables(table: str, storage: Storage, files: Sequence[ListedFile]) -> Iterator[tuple[str, str | None]]:
-    """Each file's name and the table it is of; None for what is gone by now, or was never finished."""
+    """Yield each file's name and its table's UUID; None for a file that is gone or truncated."""
 
     def told(file: ListedFile) -> str | None:
         try:

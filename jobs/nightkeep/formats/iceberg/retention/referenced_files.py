@@ -1,6 +1,6 @@
-"""Table metadata -> all that keeps files of the table alive: its current version, and every snapshot that it has.
+"""Table metadata -> roots, its current version and every snapshot -> the files that each of them needs.
 
-Manifests are read for paths and sizes alone, without any schema: what we do not handle elsewhere is live here.
+Manifests are read for paths and sizes only, without a schema: features that we refuse elsewhere are no obstacle here.
 Iceberg table spec, "Manifests", "Manifest Lists", "Table Metadata Fields".
 """
 
@@ -30,8 +30,10 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Locations of files that table metadata names itself: its own, and others, which readers do without. `unproven` is
-    what nothing confirms of it."""
+    """Locations of metadata files: the current one, and others that readers do not need.
+
+    `unproven` is what no other evidence confirms about the current one.
+    """
 
     current: str
     others: tuple[str, ...]
@@ -40,8 +42,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFiles:
-    """A snapshot by its manifest list; `statistics` are of it alone. `fresh`: what it removed is still protected.
-    `totals` are those of its summary."""
+    """A snapshot's manifest list, its statistics files, and the totals of its summary.
+
+    `fresh`: the files that it removed are still protected.
+    """
 
     table: str
     snapshot_id: int
@@ -53,8 +57,10 @@ class SnapshotFiles:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """A manifest: how large it is and how many files its list says it has, by status, and rows of live ones. `added_by`
-    is the snapshot that wrote it; `removed`: those it removed are protected."""
+    """A manifest with its size, its counts of files by status and its count of live rows, all from the list.
+
+    `added_by` is the snapshot that wrote it. `removed`: files that it lists as deleted are protected.
+    """
 
     path: str
     name: str
@@ -68,11 +74,11 @@ class ManifestFiles:
 
 
 def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Root, ...]:
-    """The metadata as of now, and every snapshot in it, of a branch, of a tag, or of neither.
+    """The current metadata, then every snapshot in it, whether a branch or tag has it or not.
 
-    The first one is new with every commit; snapshots have their id for version. Files that a snapshot younger than
-    the retention asks for has removed are protected, as queries may still read them. Raises CorruptMetadata,
-    RefusedTable for a snapshot that has no manifest list or is encrypted.
+    The first root changes with every commit; the version of the others is the snapshot id. Files removed by a snapshot
+    within the retention are protected, as queries may still read them. Raises CorruptMetadata, RefusedTable for a
+    snapshot that has no manifest list or is encrypted.
     """
     raw, location = loaded
     others = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
@@ -85,7 +91,7 @@ def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Ro
 
 
 def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tuple[Root, ...]:
-    """Every snapshot, in the order of the metadata; what those since then have removed is still protected."""
+    """Every snapshot, in the order of the metadata. Files removed by snapshots since `since_ms` are still protected."""
     raw, location = loaded
     statistics: dict[int, list[str]] = {}
     for snapshot_id, path in _statistics(raw, location):
@@ -100,7 +106,7 @@ def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tup
 
 
 def reach(storage: Storage, root: Root) -> Reach:
-    """Raises MissingFile for a manifest list that is not there, CorruptMetadata, RefusedTable for encrypted ones."""
+    """The files that a root needs. Raises MissingFile, CorruptMetadata, RefusedTable for an encrypted manifest."""
     task = root.task
     if isinstance(task, Known):
         own = () if not task.current else (task.current,)
@@ -121,10 +127,10 @@ def reach(storage: Storage, root: Root) -> Reach:
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
-    """Content files of a manifest: live ones with their sizes, and removed ones if they are protected.
+    """Content files of a manifest: live files with their sizes, and removed files if they are protected.
 
-    Raises CorruptMetadata naming the manifest for what is none, and for other numbers of entries than its list
-    counts: a file that is cut between two blocks is a valid one, which would keep fewer files. MissingFile.
+    Raises MissingFile, and CorruptMetadata naming the manifest if it cannot be parsed or its counts are not those of
+    the list: a file truncated between two blocks is valid Avro, and would protect fewer files.
     """
     if not isinstance(source, ManifestFiles):
         raise TypeError(f"expected a manifest of an Iceberg table, found {kind_of(source)}")
@@ -148,8 +154,7 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
 
 
 def _require_own(entries: pl.DataFrame, source: ManifestFiles) -> None:
-    """Raises CorruptMetadata where entries are of another manifest than its list tells of: of other rows, or added by
-    another snapshot."""
+    """Raises CorruptMetadata if the entries are not those of this manifest: other rows, or another snapshot's."""
     rows = int(entries.filter(pl.col("status") != Status.DELETED)["record_count"].sum())
     if rows != source.rows:
         raise CorruptMetadata(source.path, f"{source.rows} live rows as its list counts", f"{rows}")
@@ -163,11 +168,11 @@ def _entries(data: bytes, subject: str) -> pl.DataFrame:
     """A manifest's entries: status, snapshot, path, size and rows. Raises CorruptMetadata."""
     frame = read_frame(data, _NAMES, subject=subject)
     if frame is not None and frame.schema.get("status") == pl.Int32 and "data_file" in frame.columns:
-        # What is not as it should be is told by the reader that goes entry by entry.
+        # On any fault, fall through to the reader that decodes each entry and names the fault.
         with suppress(pl.exceptions.PolarsError):
-            known = pl.col("snapshot_id") if "snapshot_id" in frame.columns else pl.lit(None).alias("snapshot_id")
+            snapshot = pl.col("snapshot_id") if "snapshot_id" in frame.columns else pl.lit(None).alias("snapshot_id")
             file = pl.col("data_file").struct.field("file_path", "file_size_in_bytes", "record_count")
-            entries = frame.select("status", known.cast(pl.Int64), file)
+            entries = frame.select("status", snapshot.cast(pl.Int64), file)
             if dict(entries.schema) == _ENTRIES and _sound(entries):
                 return entries
     rows = [_entry(record, subject) for record in read_records(data, _NAMES, subject=subject)]
@@ -188,9 +193,9 @@ def _sound(entries: pl.DataFrame) -> bool:
 
 
 def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
-    """Entries with the `name` in `storage`, and whether they are `here` at all, as `_here` tells.
+    """Entries with their `name` in `storage`, and `here`: whether they are in `storage`. See `_here`.
 
-    Of files in one folder only the folder's name is looked into.
+    Each folder is resolved once, not each file.
     """
     parts = pl.col("file_path").str.extract_groups(r"(?s)\A(?<folder>.*/)?(?<base>[^/]*)\z").struct
     split = entries.with_columns(parts.field("folder"), parts.field("base"))
@@ -200,19 +205,22 @@ def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
         & ~pl.col("base").str.contains("\0", literal=True)
     )
     for path in split.filter(~plain)["file_path"]:
-        # It is none, and this says why.
+        # Not a valid location of a file: this raises the error that says why.
         _here(storage, path)
     folders = split["folder"].unique().to_list()
     names = [(folder, name[:-1], here) for folder in folders for name, here in [_here(storage, f"{folder}x")]]
-    known = pl.DataFrame(names, schema={"folder": pl.String, "prefix": pl.String, "here": pl.Boolean}, orient="row")
-    return split.join(known, on="folder", maintain_order="left").with_columns(
+    resolved = pl.DataFrame(names, schema={"folder": pl.String, "prefix": pl.String, "here": pl.Boolean}, orient="row")
+    return split.join(resolved, on="folder", maintain_order="left").with_columns(
         pl.concat_str("prefix", "base").alias("name")
     )
 
 
 def _here(storage: Storage, location: str) -> tuple[str, bool]:
-    """The name of a file, and whether it is in `storage`. What is in another bucket is nobody's candidate here and has
-    its whole location for a name, as no listing tells it: buckets may have aliases, and its last part may tell that."""
+    """The name of a file, and whether it is in `storage`.
+
+    A file in another bucket is named by its whole location, which no listing here contains. Buckets may have aliases,
+    so the last part of the location is still compared.
+    """
     name = stored_name(location)
     return (name, True) if root_of(location) == storage.root else (location, False)
 
@@ -244,7 +252,7 @@ def _own_files(storage: Storage, task: SnapshotFiles, manifests: Iterable[Manife
         [
             (stored_name(task.manifest_list), None, True),
             *((stored_name(manifest.path), manifest.bytes, True) for manifest in manifests),
-            # A reader does without: a table whose statistics are gone can still be swept.
+            # Readers do not need statistics: a table without them can still be swept.
             *((_here(storage, each)[0], None, False) for each in task.statistics),
         ]
     )
@@ -265,7 +273,7 @@ def _source(task: SnapshotFiles, manifest: Manifest) -> ManifestFiles:
 
 
 def _statistics(raw: Raw, subject: str) -> list[tuple[int, str]]:
-    """Snapshots and the files that hold statistics of them, Puffin files and those of partitions."""
+    """Pairs of snapshot id and location of its statistics, Puffin files and partition statistics."""
     files = []
     for name in ("statistics", "partition-statistics"):
         for each in objects(raw, name, subject=subject):

@@ -1,9 +1,9 @@
-"""Table metadata -> where files of the table may be, and which names there are a table's at all.
+"""Table metadata -> the table's folders, and patterns for names of table files in them.
 
-What makes a folder the table's own: it is in the table's location, or its path names the table as its location does.
+A folder is the table's own if it is in the table's location, or if its path names the table as the location does.
 Engines' names: OutputFileFactory.java, SnapshotProducer.java, BaseMetastoreTableOperations.java,
-PartitionStatsHandler.java, ManifestOutputFileFactory.java; Trino, DuckDB, ClickHouse and pyiceberg have a UUID in
-theirs as well.
+PartitionStatsHandler.java, ManifestOutputFileFactory.java. Names of Trino, DuckDB, ClickHouse and pyiceberg also have a
+UUID.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from nightkeep.storage import Storage, is_within
 def territory(
     table: Address, storage: Storage, loaded: tuple[Raw, str], claims: tuple[Claim, ...] = ()
 ) -> TableFiles:  # fmt: skip
-    """The table's own folders, as its metadata `loaded` from a location has them.
+    """The folders of a table, from its metadata and the metadata's location in `loaded`.
 
-    Its own is the folder of the metadata file that the catalog names; what metadata names elsewhere, be it the
-    location, is shared. What other tables' `claims` are below it is left alone.
+    Its own folder is that of the metadata file that the catalog names. Other folders that metadata names are shared,
+    even the location. Folders below it that other tables claim (`claims`) are left alone.
 
-    Raises RefusedTable where nobody may delete its files (gc.enabled), where its folder is another table's as well, of
-    whatever format, and where its catalog does not tell its metadata file. A second catalog's metadata of the same
-    table, committed to there alone, cannot be told from what killed commits left.
+    Raises RefusedTable if deletion is disabled (gc.enabled), if another table of any format uses its folder, or if its
+    catalog does not name the metadata file. If a second catalog has the same table, metadata committed only there looks
+    like leftovers of killed commits.
     """
     raw, location = loaded
     dry_only = unchanged_feature(table.name, raw)
@@ -57,16 +57,18 @@ def territory(
         require_unclaimed(table.name, storage.root, folder, claims)
     for place in versions:
         require_alone(table.name, storage, place.folder, loaded)
-    known = [replace(place, shared=not is_within(own, place.folder)) for place in (*data, *versions)]
+    folders = [replace(place, shared=not is_within(own, place.folder)) for place in (*data, *versions)]
     inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
-    known += [TableFolder(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in known)]
-    places = tuple({place.folder: place for place in known}.values())
+    folders += [
+        TableFolder(folder, ()) for folder in sorted(inside) if any(is_within(p.folder, folder) for p in folders)
+    ]
+    places = tuple({place.folder: place for place in folders}.values())
     kept_in = home if is_within(own, home) else own
     return TableFiles(table, storage, kept_in, places, foreign=tuple(foreign_patterns()), dry_only=dry_only)
 
 
 def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
-    """Raises RefusedTable for a table whose files nobody may delete, or whose metadata we do not write."""
+    """Raises RefusedTable for a table with deletion disabled, or whose metadata we cannot write."""
     refuse_structure(table, loaded[0])
     _refuse_deletion(table, loaded)
 
@@ -85,7 +87,7 @@ _DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.fol
 _METADATA_PATH: Final = "write.metadata.path"
 
 _UUID: Final = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-# Readers of a folder skip what begins so, and so does Java's own sweep (HiddenPathFilter.java).
+# Readers of a folder skip names that begin with these, and so does Java's own sweep (HiddenPathFilter.java).
 _SHOWN: Final = "[^/_.]"
 _NAMED: Final = f"(?:(?:{_SHOWN}[^/]*)?[-_])?{_UUID}(?:[-_][^/]*)?"
 _OURS: Final = "(?:[01]{8}-)?[0-9]{5,}-nk-[0-9a-f]{16}-[^/]+"
@@ -95,7 +97,7 @@ _HASHED: Final = "(?:[01]{4}/){3}[01]{8}/"
 _METADATA: Final = (
     FileKind("manifest-list", f"snap-[0-9]+-{_SHOWN}[^/]*[.]avro"),
     FileKind("manifest", f"(?:{_NAMED}-m[0-9]+|optimized-m-{_UUID}|nk-[0-9a-f]{{16}}-[^/]+-m[0-9]+)[.]avro"),
-    # What a checkpoint of Flink's listed for its commit.
+    # Manifests that a checkpoint of Flink wrote for its commit.
     FileKind("manifest", f"{_SHOWN}[^/]*-[0-9]{{5}}-[0-9]+-[0-9]+-[0-9]{{5}}(?:-[^/]+)?[.]avro"),
     FileKind("metadata", f"[0-9]{{5,}}-{_UUID}(?:[.]gz|[.]zstd)?[.]metadata[.]json(?:[.]gz)?"),
     FileKind("statistics", f"{_NAMED}[.](?:stats|puffin)|stats-[0-9]+[^/]*[.]stats"),
@@ -105,7 +107,7 @@ _METADATA: Final = (
 
 
 def _kinds_in(folders: str) -> tuple[FileKind, ...]:
-    """Files that writers of data make, in folders that match."""
+    """Kinds of data and delete files, in folders that match the pattern `folders`."""
     return (
         FileKind("deletes", f"{folders}(?:{_NAMED}-deletes|{_OURS}-deletes)[.](?:parquet|orc|avro)"),
         FileKind("vectors", f"{folders}(?:{_NAMED}|{_OURS})[.]puffin"),
@@ -116,14 +118,17 @@ def _kinds_in(folders: str) -> tuple[FileKind, ...]:
 
 
 def _any_folders(raw: Raw, subject: str) -> str:
-    """Those of any layout, at any depth: what is below a folder for data is data."""
+    """A pattern for folders of any layout and depth: everything below a folder for data is data."""
     hidden = sorted(f"{_quoted(name)}=[^/]*" for name in _fields(raw, subject) if name[:1] in ("_", "."))
     return f"(?:(?:{'|'.join((f'{_SHOWN}[^/]*', *hidden))})/)*"
 
 
 def _folders_of_home(raw: Raw, subject: str, *, whole: bool) -> str:
-    """Those that writers make in the table's own folder, beside which anybody may keep a copy or an export: `data`,
-    those of partitions, as Hive's tables have them, and of an object store's layout; if `whole`, the folder itself."""
+    """A pattern for folders that writers create in the table's own folder; if `whole`, also that folder itself.
+
+    They are `data`, folders of partitions as in Hive tables, and those of an object store's layout. Other folders may
+    be anybody's copies or exports.
+    """
     partition = "|".join(sorted(map(_quoted, _fields(raw, subject))))
     partitions = f"(?:(?:{partition})=[^/]*/)"
     patterns = [
@@ -135,17 +140,17 @@ def _folders_of_home(raw: Raw, subject: str, *, whole: bool) -> str:
 
 
 def _fields(raw: Raw, subject: str) -> frozenset[str]:
-    """Names of the partition fields of every spec, as they are in folders."""
+    """Names of the partition fields of all specs, as they are spelled in folders."""
     specs = objects(raw, "partition-specs", subject=subject)
     fields = (field for spec in specs for field in objects(spec, "fields", subject=subject))
     return frozenset(escaped(text(field, "name", subject=subject)) for field in fields)
 
 
 def _elsewhere(home: str, folder: str, kinds: tuple[FileKind, ...], *, hashed: str = "") -> Iterator[TableFolder]:
-    """The place at a folder that a property names, unless it is `home`: as a whole where it is the table's own, else,
-    of an object store's layout, what is below a path that names the table; nothing where neither tells.
+    """The place for a folder that a property names; nothing for `home`, or if nothing shows that it is the table's.
 
-    Outside of the table's location such a path may be another catalog's table's as well, by names that are equal.
+    The whole folder if it is the table's own. Otherwise, for an object store's layout, what is below a path that names
+    the table. Outside the table's location a table of the same name in another catalog may use that path too.
     """
     named = "/".join(home.split("/")[-2:])
     if folder == home:
@@ -160,7 +165,7 @@ def _elsewhere(home: str, folder: str, kinds: tuple[FileKind, ...], *, hashed: s
 
 
 def _folders(storage: Storage, stated: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
-    """Those that properties name in this storage; what is in another bucket is not looked into."""
+    """The folders that properties name in this storage; folders in other buckets are ignored."""
     paths = [stated[key] for key in keys if stated.get(key)]
     return tuple(_folder(path) for path in paths if root_of(path) == storage.root)
 
@@ -170,7 +175,7 @@ def _folder(location: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """The name as a pattern. Python's own quotes more than RE2 and Rust take."""
+    """The name as a pattern. re.escape escapes more characters than RE2 and Rust accept."""
     return re.sub(
         r"[][\\^$.|?*+(){}]", lambda found: f"[{found[0]}]" if found[0] not in "[]^\\" else f"\\{found[0]}", name
     )
