@@ -32,7 +32,7 @@ from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retenti
 from nightkeep.storage import Storage, open_storage
 
 _MOVED_ON = 20
-"""Newest snapshots in a row that may expire while they are read."""
+"""How many newest snapshots in a row may expire while they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class PaimonTable:
     def snapshot(self, version: int | None = None, *, read_as: PaimonSnapshot | None = None) -> PaimonSnapshot:
         if version is None:
             return self._newest(read_as)
-        found = self._load(f"snapshot/snapshot-{version}", None if read_as is None else read_as.schema.id)
-        if found.version != version:
-            raise CorruptMetadata(f"{self.address.name}/snapshot/snapshot-{version}", "its own id", str(found.version))
-        return found
+        loaded = self._load(f"snapshot/snapshot-{version}", None if read_as is None else read_as.schema.id)
+        if loaded.version != version:
+            raise CorruptMetadata(f"{self.address.name}/snapshot/snapshot-{version}", "its own id", str(loaded.version))
+        return loaded
 
     def _newest(self, read_as: PaimonSnapshot | None) -> PaimonSnapshot:
-        """One that expires while it is read is not the newest any more."""
+        """The newest snapshot. If it expires while it is read, there is a newer one: read that."""
         for _ in range(_MOVED_ON):
             version = latest_id(self.storage)
             try:
@@ -82,7 +82,9 @@ class PaimonTable:
         return self._load(candidate.metadata, int(str(raw["schemaId"])))
 
     def _load(self, name: str, schema_id: int | None) -> PaimonSnapshot:
-        """A schema changes without a commit: without `schema_id` rows are read as the newest one has them."""
+        """The snapshot stored as `name`. Rows are read with schema `schema_id`, or the newest, as schemas change
+        without commits.
+        """
         schemas = read_schemas(self.storage)
         current = schemas.get(max(schemas) if schema_id is None else schema_id)
         if current is None:
@@ -133,7 +135,7 @@ class PaimonTable:
         return commit_user(token)
 
     def go_back(self, version: int) -> str:
-        # Spark's procedure of Paimon; other engines have a `rollback_to` action of the same arguments.
+        # Paimon's Spark procedure. Other engines have a `rollback_to` action with the same arguments.
         return f"CALL sys.rollback(table => '{self.address.name}', version => '{version}')"
 
     def watch(self, head: PaimonSnapshot, since: Seen | None, *, now_ms: int) -> Watch | None:
@@ -150,7 +152,7 @@ class PaimonTable:
         return table_files.territory(self.address, self.storage)
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
-        """All versions that there are, whatever is asked: nothing but expiry lets one go."""
+        """All versions that exist, whatever `retention` says: only expiry removes a version."""
         return roots.roots(self.storage)
 
     def reach(self, root: Root) -> Reach:

@@ -1,7 +1,8 @@
-"""Bucket edits -> a complete staged snapshot -> a visible one; guards for whatever others commit in between.
+"""Bucket edits -> a complete staged snapshot -> a visible one. A commit of another writer in between is a conflict or
+harmless.
 
-C/operation/FileStoreCommitImpl.tryCommitOnce for a COMPACT commit, with a stricter guard than ConflictDetection:
-Java's own checks accept two compactions of one bucket that together lose deletes.
+C/operation/FileStoreCommitImpl.tryCommitOnce for a COMPACT commit. The conflict check is stricter than
+ConflictDetection: Java accepts two compactions of one bucket that together lose deletes.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ _PER_COMMIT = (
 
 
 def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]], run: Run) -> Candidate:
-    """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`. Raises RefusedTable for a
-    store on which another's commit could be overwritten."""
+    """Write manifest, lists, index manifest and snapshot JSON of the version after `parent`.
+
+    Raises RefusedTable for a store on which a commit could overwrite another's.
+    """
     require_exclusive_create(storage)
     naming, edits = PaimonNaming(run), [rewrite.edit for rewrite in rewrites]
     writer = ManifestWriter(storage, parent, naming)
@@ -67,10 +70,13 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
 
 
 def commit(storage: Storage, candidate: Candidate) -> bool:
-    """Create snapshot-<id> with the staged bytes, if nobody has and the one before it is still the one staged on;
-    then move the LATEST hint, which may lag, and does where that one was replaced in the same moment."""
+    """Create snapshot-<id> with the staged bytes, then move the LATEST hint.
+
+    False if another commit has the id, or the parent was replaced. The hint may be old, and stays so if it was replaced
+    at the same moment.
+    """
     name, temporary = f"snapshot/snapshot-{candidate.version}", f"{candidate.metadata}.tmp"
-    # Not snapshot-<id>.<anything>: Java takes every name that starts with snapshot- for a number when it lists.
+    # Not snapshot-<id>.<anything>: Java's listing parses a number from every name that starts with snapshot-.
     if storage.exists(name):
         return False
     parent = candidate.parent
@@ -78,7 +84,7 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
         name, storage.read(candidate.metadata), temporary=temporary,
         may_go=lambda: digest(storage, parent.version) == parent.commit,
     )  # fmt: skip
-    # The store may have been asked twice, as its first answer was lost.
+    # Our create may have succeeded with its answer lost, so that its retry failed: look whose snapshot it is.
     if not won and not visible(storage, candidate):
         return False
     if undermined(storage, candidate) is None:
@@ -88,9 +94,10 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
 
 
 def undermined(storage: Storage, candidate: Candidate) -> str | None:
-    """Whether a rollback, or a table created anew, took the snapshot below from under a commit.
+    """Why the version is not sound: a rollback or a new table removed its parent during the commit. None if it is
+    sound.
 
-    Expiry removes the oldest first: a snapshot that is gone while older ones are there did not expire.
+    Expiry removes the oldest snapshots first. A parent that is gone while older ones are left did not expire.
     """
     parent = candidate.parent
     identity = digest(storage, parent.version)
@@ -104,9 +111,9 @@ def undermined(storage: Storage, candidate: Candidate) -> str | None:
 
 
 def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity | None, str | None]:
-    """The snapshot below one of our commits, None where it is gone; and, if it is not what ours was staged on, why.
+    """The snapshot below one of our commits, None if it is gone; and why it is not our parent, None if it is.
 
-    By what ours was staged with: its base list names the manifests of its parent, and no others.
+    Our base list names exactly the manifests of our parent.
     """
     number = ours.version - 1
     name, staged = f"snapshot/snapshot-{number}", f"snapshot {number}, which it was staged on"
@@ -124,7 +131,7 @@ def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity |
 
 
 def visible(storage: Storage, candidate: Candidate) -> bool:
-    """Whether snapshot-<id> holds this candidate's own lists, whoever asks and however often."""
+    """Whether snapshot-<id> holds this candidate's own lists. May be asked again at any time."""
     name = f"snapshot/snapshot-{candidate.version}"
     if not storage.exists(name):
         return False
@@ -150,7 +157,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
 def conflicts(
     planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
-    """Units whose bucket is not, apart from more level-0 files, what was planned on."""
+    """Units whose bucket changed since the plan, other than by more level-0 files."""
     schema = _schema_conflict(planned.schema, head.schema)
     if schema:
         return tuple((rewrite.key, schema) for rewrite in rewrites)
@@ -159,7 +166,7 @@ def conflicts(
 
 
 def _schema_conflict(planned: PaimonSchema, head: PaimonSchema) -> str | None:
-    """An added column is the one change that files written before it are known to survive."""
+    """Why the schema change is a conflict. Only an added column is known to be safe for files written before it."""
     if planned == head:
         return None
     kept = {field.id: field for field in head.fields}
@@ -195,7 +202,9 @@ def _places(bucket: Bucket, *, lifted: bool) -> set[tuple[str, int]]:
 
 
 def _entries(edit: BucketEdit) -> Iterable[Record]:
-    """DELETE before ADD: expiry walks a delta in order and removes every path whose last word is DELETE."""
+    """The delta's entries, DELETE before ADD: expiry reads a delta in order and removes each path whose last entry is
+    DELETE.
+    """
     for kind, files in ((DELETE, edit.removed), (ADD, edit.added)):
         for file in files:
             yield {
@@ -209,7 +218,7 @@ def _index_changes(edits: Sequence[BucketEdit]) -> bool:
 
 
 def _index_records(parent: PaimonSnapshot, edits: Sequence[BucketEdit]) -> list[Record]:
-    """The whole index manifest again, with our buckets' vector entries in place of the old ones."""
+    """The whole index manifest, with our buckets' new vector entries in place of the old ones."""
     fresh = {(e.partition_bytes, e.bucket): e.index_record for e in edits if e.index_record is not None}
     kept = [
         record
@@ -238,7 +247,7 @@ def _snapshot_json(
 
 
 def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, object]:
-    """Table statistics stay with the snapshot while the schema they were made for is the latest."""
+    """The parent's table statistics, kept while the schema they were made for is the latest."""
     name = parent.raw.get("statistics")
     if name is None or not storage.exists(f"statistics/{name}"):
         return {}
@@ -247,12 +256,12 @@ def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, o
 
 
 def _sequence_property(parent: PaimonSnapshot, entries: Sequence[Record]) -> dict[str, object]:
-    """With write.sequence-number-init-mode=snapshot, the highest sequence number travels in the snapshot."""
+    """With write.sequence-number-init-mode=snapshot, the snapshot stores the highest sequence number."""
     if parent.schema.options.get("write.sequence-number-init-mode", "").lower() != "snapshot":
         return {}
     properties = parent.raw.get("properties")
-    known = properties.get(MAX_SEQUENCE_PROPERTY) if isinstance(properties, Mapping) else None
+    previous = properties.get(MAX_SEQUENCE_PROPERTY) if isinstance(properties, Mapping) else None
     live = [file.max_sequence for unit in parent.units for file in unit.files]
     added = [entry["_FILE"]["_MAX_SEQUENCE_NUMBER"] for entry in entries if entry["_KIND"] == ADD]
-    numbers = [*([int(known)] if known is not None else live), *added]
+    numbers = [*([int(previous)] if previous is not None else live), *added]
     return {"properties": {MAX_SEQUENCE_PROPERTY: str(max(numbers))}} if numbers else {}

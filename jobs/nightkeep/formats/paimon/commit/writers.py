@@ -1,4 +1,4 @@
-"""Who else commits to a Paimon table, and whether a commit of ours would break theirs, or theirs ours."""
+"""Recent snapshots of a table -> whether we may commit, or would break other writers, or they us."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from nightkeep.model import Request, Writers
 from nightkeep.storage import ObjectStorage, Storage
 
 WRITER_HISTORY = 20
-"""Snapshots that are looked at for a writer that also compacts."""
+"""How many recent snapshots are searched for a writer that also compacts."""
 
 
 def compacting_writers(storage: Storage) -> Callable[[PaimonSnapshot, Request], None]:
-    """A guard against writers that keep a bucket's levels in memory: our commit would break their next one."""
+    """A guard that refuses tables whose writers keep a bucket's levels in memory: our commit would break their next
+    one.
+    """
 
     def refuse(snapshot: PaimonSnapshot, request: Request) -> None:
         if request.allow_compacting_writers:
@@ -37,8 +39,10 @@ def compacting_writers(storage: Storage) -> Callable[[PaimonSnapshot, Request], 
 
 
 def conditional_writers(storage: Storage) -> Callable[[PaimonSnapshot, Request], None]:
-    """A guard against Paimon's own commits on an object store: without a lock of a catalog they look whether a
-    snapshot exists and then write it (SnapshotCommit, RenamingSnapshotCommit)."""
+    """A guard that refuses tables on an object store where Paimon commits without a catalog's lock.
+
+    Such a commit checks that a snapshot does not exist, and then writes it (SnapshotCommit, RenamingSnapshotCommit).
+    """
 
     def refuse(snapshot: PaimonSnapshot, request: Request) -> None:
         if isinstance(storage, ObjectStorage) and request.writers is not Writers.CONDITIONAL:

@@ -1,4 +1,4 @@
-"""Data file bytes -> Arrow columns of the table's logical types, older schemas mapped by field id.
+"""Data file bytes -> Arrow columns of the table's logical types. Older schemas are mapped by field id.
 
 Positions are physical row ordinals of the file. Java class: C/io/KeyValueFileReaderFactory.
 """
@@ -26,14 +26,14 @@ SEQUENCE = "_SEQUENCE_NUMBER"
 KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 RETRACT_KINDS = (1, 3)
-"""-U and -D of RowKind.java."""
+"""Row kinds that delete: -U and -D of RowKind.java."""
 BATCH_ROWS = 1 << 16
 _SYSTEM = {SEQUENCE: pa.int64(), KIND: pa.int8()}
 
 
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """A column to read: `name` as the caller knows it, `stored` as this file calls it (None: filled with nulls)."""
+    """A column to read: `name` is its current name, `stored` its name in this file (None: filled with nulls)."""
 
     name: str
     stored: str | None
@@ -50,7 +50,7 @@ def value_columns(bucket: Bucket) -> tuple[str, ...]:
 
 
 class PaimonFileReader:
-    """One open data file of a bucket; columns are asked for by their current names."""
+    """One open data file of a bucket. Columns are requested by their current names."""
 
     def __init__(self, storage: Storage, bucket: Bucket, file: PaimonDataFile) -> None:
         self.subject = bucket.path(file)
@@ -75,7 +75,7 @@ class PaimonFileReader:
         return self._logical(columns, table)
 
     def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
-        """The same in file order, at most BATCH_ROWS rows at a time."""
+        """As `read`, in file order, at most BATCH_ROWS rows at a time."""
         columns = [self._column(name) for name in names]
         pending = self.parquet.iter_batches(
             BATCH_ROWS, row_groups=list(groups), columns=self._stored(columns), use_threads=False
@@ -91,7 +91,7 @@ class PaimonFileReader:
         self._require_rows(groups, rows)
 
     def stored_name(self, name: str) -> str:
-        """What this file calls a column that every file has."""
+        """This file's name of a column that every file has."""
         return self._column(name).stored or name
 
     def groups_holding(self, positions: npt.NDArray[np.int64]) -> list[int]:
@@ -112,7 +112,7 @@ class PaimonFileReader:
                 start += piece.num_rows
 
     def _stored(self, columns: Sequence[FileColumn]) -> list[str]:
-        """Names of the columns that this file must have; Arrow leaves out those it has not."""
+        """Names of the columns that this file must have. Arrow silently skips missing ones."""
         stored = [column.stored for column in columns if column.stored is not None]
         missing = [name for name in stored if self.parquet.schema_arrow.get_field_index(name) < 0]
         if missing:
@@ -150,7 +150,7 @@ class PaimonFileReader:
             written = array.type if column.written is None else column.written.arrow
             return array.cast(written).cast(column.logical)
         except pa.ArrowInvalid as failure:
-            # Widened times fail for this reason only.
+            # Only casts of wider times can fail here.
             if pa.types.is_timestamp(column.logical):
                 raise self._beyond_nanoseconds(column.name) from failure
             subject = f"{self.subject} column {column.name}"
@@ -190,6 +190,8 @@ class PaimonFileReader:
         try:
             schema = self._bucket.schemas.by_id[self._file.schema_id]
         except KeyError:
-            known = sorted(self._bucket.schemas.by_id)
-            raise CorruptMetadata(self.subject, f"a schema among {known}", f"schema {self._file.schema_id}") from None
+            schema_ids = sorted(self._bucket.schemas.by_id)
+            raise CorruptMetadata(
+                self.subject, f"a schema among {schema_ids}", f"schema {self._file.schema_id}"
+            ) from None
         return next((field for field in schema.fields if field.id == wanted.id), None)

@@ -1,6 +1,7 @@
-"""Chunks of one new file -> the statistics its metadata record keeps, computed from the data itself.
+"""Chunks of one new file -> the statistics in its metadata record. Computed from the data itself.
 
-Modes as StatsCollectorFactories.java: `fields.<column>.stats-mode`, then the level's, then `metadata.stats-mode`.
+The mode of a column is `fields.<column>.stats-mode`, else the level's, else `metadata.stats-mode`
+(StatsCollectorFactories.java).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NOTHING = ColumnStats(None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A column so far. `open_ended` once a chunk had values without bounds (NaN): no range covers it then."""
+    """Running statistics of a column. `open_ended`: a chunk had values without bounds (NaN), so no range covers all."""
 
     stats: ColumnStats
     open_ended: bool = False
@@ -60,7 +61,7 @@ def _spanning(left: ColumnStats, right: ColumnStats) -> ColumnStats:
 
 
 class PaimonFileStats:
-    """Collects what a _FILE record says of one file's rows; every chunk is added once, in file order."""
+    """Collects the statistics of one file's _FILE record. Every chunk is added once, in file order."""
 
     def __init__(self, schema: PaimonSchema, level: int) -> None:
         self._schema, self._level = schema, level
@@ -90,7 +91,7 @@ class PaimonFileStats:
         return _record(stats, [field.type for field in fields])
 
     def values(self) -> tuple[Record, list[str] | None]:
-        """_VALUE_STATS and _VALUE_STATS_COLS: dense leaves columns without any statistics out."""
+        """_VALUE_STATS and _VALUE_STATS_COLS. Dense statistics leave out columns without any."""
         modes = stats_modes(self._schema, self._level)
         stats = [self._seen[f.name].in_mode(mode) for f, mode in zip(self._schema.fields, modes, strict=True)]
         if not option_bool(self._schema, "metadata.stats-dense-store", default=True):

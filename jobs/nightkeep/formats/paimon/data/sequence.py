@@ -1,4 +1,4 @@
-"""A table's options -> how rows of one key are ordered: sequence fields first, then sequence numbers."""
+"""A table's options -> the order of rows of one key: sequence fields first, then sequence numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
 
 
 def sequence_order(schema: PaimonSchema) -> tuple[OrderBy, ...]:
-    """The greatest row by this order is the newest (UserDefinedSeqComparator, then _SEQUENCE_NUMBER)."""
+    """The order whose greatest row is the newest (UserDefinedSeqComparator, then _SEQUENCE_NUMBER)."""
     descending = schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
     direction = Direction.DESCENDING if descending else Direction.ASCENDING
     return (*(OrderBy(name, direction) for name in sequence_fields(schema)), OrderBy(SEQUENCE))

@@ -1,6 +1,6 @@
-"""Rows in key order -> Parquet data files of one level, with the metadata that readers trust.
+"""Rows in key order -> Parquet data files of one level, with their metadata records. Keeps the order of rows.
 
-Layout and metadata as C/io/KeyValueDataFileWriter.java and RollingFileWriter.java.
+Layout and metadata follow C/io/KeyValueDataFileWriter.java and RollingFileWriter.java.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.storage import Storage
 
 ROW_GROUP_ROWS = 1 << 18
-"""Rows of a row group: small enough that a later lookup skips most of a file, large enough to compress well."""
+"""Rows per row group: small enough that lookups skip most of a file, large enough to compress well."""
 FILE_SOURCE_COMPACT = 1
 
 
@@ -37,7 +37,7 @@ class WrittenPaimonFile:
 
 
 class PaimonFileWriter:
-    """Writes one bucket's files for one level. `columns` is what every chunk must hold, in order."""
+    """Writes one bucket's files for one level. Chunks must hold the columns in `columns`, in order."""
 
     def __init__(self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int) -> None:
         self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
@@ -46,13 +46,13 @@ class PaimonFileWriter:
         self._schema = _arrow_schema(bucket)
 
     def chunk_rows(self, target_bytes: int) -> int:
-        """Rows per chunk such that a file ends near `target_bytes`, judged by the bucket's own files."""
+        """Rows per chunk so that a file ends near `target_bytes`, estimated from the bucket's own files."""
         rows = sum(file.rows for file in self._bucket.files)
         average = max(1, sum(file.bytes for file in self._bucket.files) // max(1, rows))
         return max(1, min(ROW_GROUP_ROWS, target_bytes // average))
 
     def write(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenPaimonFile]:
-        """Write all chunks, a new file whenever one has reached `target_bytes`; no rows, no file."""
+        """Write all chunks. A file ends when it has reached `target_bytes`. No rows make no file."""
         pending = iter(chunks)
         files: list[WrittenPaimonFile] = []
         for first in pending:
@@ -76,7 +76,7 @@ class PaimonFileWriter:
     def _settings(self) -> dict[str, Any]:
         schema = self._bucket.schemas.current
         codec, level = compression(schema, self._level)
-        # Keys and sequence numbers of a file are (nearly) unique: a dictionary of them would only be thrown away.
+        # Keys and sequence numbers of a file are nearly unique, so a dictionary of them would be discarded.
         spelled = [f.name for f in schema.fields if f.type.arrow in (pa.string(), pa.binary())]
         return {
             "compression": codec,
@@ -105,13 +105,13 @@ class PaimonFileWriter:
 
 
 def wall_clock_ms(now_ms: int) -> int:
-    """Milliseconds of the local wall clock counted as if it were UTC, as Paimon stores creation times."""
+    """Milliseconds of the local wall clock read as UTC, as Paimon stores creation times."""
     local = datetime.fromtimestamp(now_ms / 1000).replace(tzinfo=UTC)
     return int(local.timestamp() * 1000)
 
 
 def compression(schema: PaimonSchema, level: int) -> tuple[str, int | None]:
-    """Parquet codec of a level and its own level, which only zstd takes."""
+    """The Parquet codec of a level, and its compression level (zstd only)."""
     codec = option_map(schema, "file.compression.per.level").get(
         str(level), schema.options.get("file.compression", "zstd")
     )

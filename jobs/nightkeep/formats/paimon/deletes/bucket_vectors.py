@@ -1,7 +1,7 @@
-"""A bucket's deletion vectors: index file bytes -> positions by data file, and back.
+"""A bucket's deletion vectors: index file bytes <-> positions by data file.
 
-A primary-key bucket has exactly one vector file, rewritten whole whenever a vector changes
-(BucketedDvMaintainer.java); readers take the file that the index manifest names last for the bucket.
+A primary-key bucket has exactly one vector file. It is rewritten whole when any vector changes
+(BucketedDvMaintainer.java). Readers take the last file that the index manifest names for the bucket.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WIDTH = {BitmapKind.BITMAP32: Width.BITS_32, BitmapKind.BITMAP64: Width.BITS_64
 
 
 def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
-    """Deleted positions by data file name, entries of files that are long gone included."""
+    """Deleted positions by data file name, also for files that no longer exist."""
     if not bucket.vectors or bucket.index_file is None:
         return {}
     name = index_path(bucket, bucket.index_file)
@@ -36,8 +36,8 @@ def vector_file(
 ) -> tuple[Record | None, str | None]:
     """Write the bucket's new vector file: (its raw index entry, its path), or (None, None) if nothing changed.
 
-    `gone` are files the rewrite consumed; they and files that no longer exist lose their entry. A bucket whose
-    last vector went still gets a file, of one byte and with empty ranges: only an entry replaces an entry.
+    `gone` are files that the rewrite replaces. They and files that no longer exist lose their entry. A bucket without
+    vectors still gets a file, of one byte and with empty ranges, because only a new entry replaces the old one.
     """
     before = read_vectors(storage, bucket)
     live = {file.name for file in bucket.files} - gone

@@ -1,9 +1,9 @@
-"""Deletion vectors <-> bytes of a DV index file. No vector is handed out whose checksum and size do not hold.
+"""Deletion vectors <-> bytes of a DV index file. A vector is returned only if its checksum and size are right.
 
-A file (DeletionVectorsIndexFile) is the version byte 1, then one record per data file, back to back: size,
-magic, portable bitmap, crc, as big-endian integers, but BITMAP64 has its magic little-endian. size covers
-magic and bitmap, crc is the CRC32 of both. The kind is told by the magic of each record. A file of the
-version byte alone, with no ranges, says that nothing is deleted.
+A file (DeletionVectorsIndexFile) is the version byte 1, then one record per data file: size, magic, portable bitmap,
+crc. Integers are big-endian, except the little-endian magic of BITMAP64. size covers magic and bitmap; crc is the CRC32
+of both. Each record's magic gives its kind. A file of only the version byte, with no ranges, means that nothing is
+deleted.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class BitmapKind(Enum):
 def encode_vectors(vectors: Sequence[tuple[str, Vector]], kind: BitmapKind) -> tuple[bytes, tuple[VectorRange, ...]]:
     """A whole index file of (data file name, deleted positions), and the ranges in the same order.
 
-    Equal sets give equal bytes: those of a Java vector filled row by row, except that Java's BITMAP64 lists
-    an empty bitmap for every high word it skips; the format allows both. The arguments are not changed.
-    Raises ValueError naming the data file for a position that `kind` cannot hold, and for too large a file.
+    Equal sets give equal bytes: those of a Java vector filled row by row, except that Java's BITMAP64 lists an empty
+    bitmap for every high word it skips; the format allows both. The arguments are not changed. Raises ValueError naming
+    the data file for a position that `kind` cannot hold, and for too large a file.
     """
     content = bytearray([_VERSION])
     ranges: list[VectorRange] = []
@@ -58,10 +58,10 @@ def encode_vectors(vectors: Sequence[tuple[str, Vector]], kind: BitmapKind) -> t
 
 
 def decode_vector(data: bytes, where: VectorRange, *, subject: str) -> Vector:
-    """The positions deleted from `where.data_file`; `data` is the whole index file.
+    """The positions deleted from `where.data_file`. `data` is the whole index file.
 
-    Raises CorruptMetadata naming `subject` (the index file), the data file and the offset unless version,
-    size, checksum and, if known, cardinality are what they should be.
+    Raises CorruptMetadata naming `subject` (the index file), the data file and the offset if version, size, checksum or
+    cardinality (if recorded) are wrong.
     """
     subject = f"{subject}: vector of {where.data_file} at {where.offset}"
     if data[:1] != bytes([_VERSION]):
@@ -78,7 +78,7 @@ def decode_vector(data: bytes, where: VectorRange, *, subject: str) -> Vector:
 
 
 def widen(vector: BitMap) -> BitMap64:
-    """The same positions for a table that has turned to BITMAP64 (Bitmap64DeletionVector)."""
+    """The same positions for a table that now uses BITMAP64 (Bitmap64DeletionVector)."""
     if not vector:
         return BitMap64()
     return BitMap64.deserialize(_COUNT.pack(1) + _KEY.pack(0) + vector.serialize())
@@ -94,7 +94,7 @@ _MAGIC_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Magic as it stands in the file, and what `length` counts beyond the size field."""
+    """The magic number's bytes in the file, and what `length` counts beyond the size field."""
 
     magic: bytes
     extra_length: int
@@ -111,9 +111,9 @@ def _body(data_file: str, vector: Vector, kind: BitmapKind) -> bytes:
     layout = _LAYOUTS[kind]
     if vector and vector.max() > layout.max_position:
         raise ValueError(f"vector of {data_file}: expected positions up to {layout.max_position}, found {vector.max()}")
-    # Through an array: run_optimize leaves a run as it finds it where a run and an array are of equal size.
+    # Rebuilt from an array: run_optimize keeps an existing run if a run and an array have equal size.
     positions = np.asarray(vector.to_array())
-    # As array.array: pyroaring takes 1.4 M positions in 0.02 s, and 0.17 s as a NumPy array.
+    # array.array and not NumPy: pyroaring takes 1.4 M positions in 0.02 s, and 0.17 s as a NumPy array.
     stored: Vector = (
         BitMap(array("I", positions.astype(np.uint32).tobytes()))
         if kind is BitmapKind.BITMAP32
@@ -124,7 +124,7 @@ def _body(data_file: str, vector: Vector, kind: BitmapKind) -> bytes:
 
 
 def _checked_body(data: bytes, where: VectorRange, *, subject: str) -> bytes:
-    """Magic and bitmap, once their size is inside the file and their checksum holds."""
+    """Magic and bitmap, after their size and checksum are checked."""
     end = where.offset + _INT.size
     if where.offset < 1 or end > len(data):
         raise CorruptMetadata(subject, f"an offset from 1 to {len(data) - _INT.size}", str(where.offset))

@@ -1,7 +1,7 @@
-"""Candidate metadata against the bytes it speaks of: totals, ranges, levels, vectors, listing, and every new file.
+"""Candidate metadata and its files -> faults: totals, ranges, levels, vectors, listing, and every new file.
 
-Nothing here believes what the rewrite reported: every number is taken again from staged bytes.
-The readers of metadata, data files and vectors are those of the rewrite.
+No number of the rewrite is trusted: all are computed again from staged bytes. Metadata, data files and vectors are read
+with the same readers as in the rewrite.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
 _NAMED_KEYS = 5
-"""Keys spelled out in a fault; the rest is a count."""
+"""How many keys a fault shows as text; of the rest it gives the number."""
 
 
 def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-    """Totals that disagree with the files, and any change outside the touched buckets."""
+    """Faults of the version: totals that differ from the files, and changes outside the touched buckets."""
     return (
         *_total_faults(parent, "parent"),
         *_total_faults(candidate, "candidate"),
@@ -39,7 +39,7 @@ def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
 
 
 def _total_faults(snapshot: PaimonSnapshot, side: str) -> Iterator[str]:
-    """A manifest or file that this reader missed shows here: other writers counted those rows."""
+    """Wrong totals. A manifest or file that this reader missed shows here, because other writers counted its rows."""
     held = sum(file.rows for unit in snapshot.units for file in unit.files)
     stated = int(str(snapshot.raw["totalRecordCount"]))
     if held != stated:
@@ -54,7 +54,9 @@ def _delta_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator
 
 
 def _order_faults(candidate: PaimonSnapshot) -> Iterator[str]:
-    """Expiry deletes every path whose last word in a delta is DELETE (FileDeletionBase), live or not."""
+    """Wrong order of entries. Expiry deletes each path whose last entry in a delta is DELETE, live or not
+    (FileDeletionBase).
+    """
     last = {
         (entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_FILE_NAME"]): entry["_KIND"]
         for entry in candidate.delta_entries
@@ -80,7 +82,7 @@ def _identity(bucket: Bucket | None) -> tuple[object, ...]:
 
 
 def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    """Index entries that are not the touched buckets' vectors must be there again, unchanged."""
+    """Changed index entries. All but the touched buckets' vectors must be there unchanged."""
     ours = {candidate.buckets[key].index_file for key in touched}
     ours |= {parent.buckets[key].index_file for key in touched if key in parent.buckets}
     before = [r for r in parent.index_records if r["_FILE_NAME"] not in ours]
@@ -90,9 +92,9 @@ def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
 
 
 def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
-    """What is wrong with one touched bucket of the candidate; files that were there before are not read again."""
-    known = {file.name: file for file in base.files}
-    fresh = [file for file in candidate.files if file.name not in known]
+    """Faults of one touched bucket of the candidate. Data files of the base are not read again."""
+    base_files = {file.name: file for file in base.files}
+    fresh = [file for file in candidate.files if file.name not in base_files]
     with naming(candidate.key, "rows as their schema and level promise"):
         return (
             *_tie_faults(storage, base),
@@ -104,15 +106,15 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
             *(
                 fault
                 for file in candidate.files
-                if file.name in known
-                for fault in _kept_faults(known[file.name], file)
+                if file.name in base_files
+                for fault in _kept_faults(base_files[file.name], file)
             ),
             *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
         )
 
 
 def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
-    """Keys whose newest row nobody can tell: writers that number rows independently give two rows one number."""
+    """Keys without a definite newest row: writers that number rows independently gave two rows one number."""
     spans = sorted((file.min_sequence, file.max_sequence) for file in bucket.files)
     if all(left[1] < right[0] for left, right in pairwise(spans)):
         return
@@ -123,7 +125,7 @@ def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
 
 
 def _kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]:
-    """An upgrade changes a file's level; everything else that readers trust stays as it was written."""
+    """Faults of a kept file. An upgrade may change only its level."""
     changed = [key for key in before.record.keys() | after.record.keys() if key != "_LEVEL"]
     changed = [key for key in changed if before.record.get(key) != after.record.get(key)]
     if changed:
@@ -131,7 +133,7 @@ def _kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]
 
 
 def _range_faults(bucket: Bucket) -> Iterator[str]:
-    """Files of one level must not overlap in key range; a file's own range must not be inverted."""
+    """Faults of key ranges: files of one level must not overlap, and no range may be inverted."""
     schema = bucket.schemas.current
     types = [field.type for field in schema.select(schema.trimmed_keys)]
     spans = sorted(

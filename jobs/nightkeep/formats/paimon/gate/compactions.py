@@ -1,15 +1,18 @@
-"""One compaction's change of a bucket, and the vectors before and after -> rows that it shows again. Bytes of metadata.
+"""One compaction's change of a bucket, and its vectors before and after -> rows that became visible again. Metadata
+only.
 
-Paimon Java's committer (C/operation/commit/ConflictDetection) does not compare deletion vectors: it accepts a
-compaction that was prepared before vectors which it should have applied, and the rows that they hide come back. Three
-promises of a compaction are looked at:
+Paimon Java's committer (C/operation/commit/ConflictDetection) does not compare deletion vectors. It accepts a
+compaction that was prepared before vectors which it should have applied, and the rows that these hide come back. Three
+rules of a compaction are checked:
 
-- It writes no more rows than its inputs show. Above level 0 a key is shown once, so a compaction of such files writes
-  exactly the rows that their vectors leave, and a stale one as many more as the vectors have gained since.
-- It unhides no row of a file that it keeps. A bucket's vector file replaces the one before it as a whole.
-- It marks rows of files that exist. Marks in a file that an earlier commit removed hide nothing.
+- It writes no more rows than its inputs show. Above level 0 each key is shown once, so a compaction of such files
+writes exactly the rows that their vectors leave. A stale one also writes the rows of later vectors.
 
-An upgrade takes every level-0 file of its bucket, so what a compaction prepared before it has no level-0 input.
+- It unhides no row of a file that it keeps. A bucket's vector file replaces the previous one as a whole.
+
+- It marks rows only in files that exist. Marks in a file that an earlier commit removed hide nothing.
+
+An upgrade takes every level-0 file of its bucket, so a compaction prepared before it has no level-0 input.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The vectors of a bucket at one version, by data file; `file` holds them all."""
+    """The vectors of a bucket at one version, by data file. `file` is their vector file."""
 
     file: str | None = None
     ranges: Mapping[str, VectorRange] = field(default_factory=dict)
@@ -37,7 +40,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class BucketChange:
-    """What a commit does to a bucket: raw _FILE records by name, without files that only change their level."""
+    """The files that a commit removes from and adds to a bucket: raw _FILE records by name. Upgraded files are left
+    out.
+    """
 
     removed: Mapping[str, Record]
     added: Mapping[str, Record]
@@ -45,7 +50,9 @@ class BucketChange:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A sentence on rows that are shown again. With `marked` it holds only if an earlier commit removed that file."""
+    """A finding about rows that became visible again. With `marked`, it holds only if an earlier commit removed that
+    file.
+    """
 
     detail: str
     marked: str | None = None
@@ -53,7 +60,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A bucket around one commit. `live` are files of the version after it, of this bucket."""
+    """A bucket before and after one commit. `live` are its files after the commit."""
 
     storage: Storage
     unit: Bucket
@@ -64,7 +71,7 @@ class Compaction:
 
 
 def shown_again(compaction: Compaction) -> Iterator[Shown]:
-    """What readers of the version after the commit see and those of the one before do not."""
+    """Findings on rows that readers see after the commit and did not see before it."""
     yield from _rewritten(compaction)
     if compaction.before.file != compaction.after.file:
         yield from _kept(compaction)
@@ -85,20 +92,20 @@ def _rewritten(compaction: Compaction) -> Iterator[Shown]:
 def _kept(compaction: Compaction) -> Iterator[Shown]:
     lifts = any(int(file["_LEVEL"]) == 0 for file in compaction.change.removed.values())
     for name in sorted((compaction.before.ranges.keys() & compaction.live) - compaction.change.removed.keys()):
-        old, new = (_cardinality(compaction, each, name) for each in (compaction.before, compaction.after))
+        old, new = (_cardinality(compaction, vectors, name) for vectors in (compaction.before, compaction.after))
         lost = max(0, old - new)
         if not lost and not lifts:
-            # As many marks need not be the same ones.
-            was, now = (_positions(compaction, each, name) for each in (compaction.before, compaction.after))
+            # An equal number of marks may be of other rows.
+            was, now = (_positions(compaction, vectors, name) for vectors in (compaction.before, compaction.after))
             lost = len(was - now)
         if lost:
             yield Shown(f"{compaction.unit.key}: {lost:,} rows of {name} are no longer hidden by its deletion vector")
 
 
 def _marked(compaction: Compaction) -> Iterator[Shown]:
-    known = compaction.live | compaction.change.removed.keys()
-    for name in sorted(compaction.after.ranges.keys() - known):
-        old, new = (_cardinality(compaction, each, name) for each in (compaction.before, compaction.after))
+    present = compaction.live | compaction.change.removed.keys()
+    for name in sorted(compaction.after.ranges.keys() - present):
+        old, new = (_cardinality(compaction, vectors, name) for vectors in (compaction.before, compaction.after))
         if new > old:
             detail = f"{compaction.unit.key}: {new - old:,} rows were marked as deleted in {name}, which is gone"
             yield Shown(detail, marked=name)

@@ -1,6 +1,6 @@
-"""One new data file against the metadata record that speaks of it: every number taken again from its bytes.
+"""One new data file and its metadata record -> faults. Every number is computed again from the file's bytes.
 
-Nothing here believes what the rewrite reported; one row group is in memory at a time.
+No number of the rewrite is trusted. One row group is in memory at a time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nightkeep.storage import Storage
 
 
 def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """What is wrong with `file`: its rows, its key and sequence ranges, its statistics."""
+    """Faults of `file`: its rows, its key and sequence ranges, its statistics."""
     subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file)
     if file.rows == 0:
         yield f"{subject}: no rows, expected no file"
@@ -54,7 +54,7 @@ def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Itera
 
 
 def _row_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
-    """What no row of a lifted file may be; `before` is the last key of the row group before."""
+    """Faults of rows of a lifted file. `before` is the last key of the previous row group."""
     if bool(pc.any(pc.is_in(rows.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
         yield "holds retracts, which readers through vectors would show"
     for name in keys:
@@ -84,7 +84,7 @@ def _same(left: ChunkedArray, right: ChunkedArray) -> bool:
 
 
 def _same_bits(left: ChunkedArray, right: ChunkedArray) -> bool:
-    # Arrow says that NaN differs from itself.
+    # In Arrow, NaN differs from itself.
     if not pa.types.is_floating(left.type) or left.null_count or right.null_count:
         return False
     kind = f"i{left.type.bit_width // 8}"
@@ -92,7 +92,7 @@ def _same_bits(left: ChunkedArray, right: ChunkedArray) -> bool:
 
 
 def _ascending(rows: pa.Table, keys: Sequence[str]) -> bool:
-    """Whether sorting by Arrow leaves every row where it is and no two neighbours are equal."""
+    """Whether the rows are sorted by Arrow's order and no two neighbours are equal."""
     undecided = np.ones(max(0, rows.num_rows - 1), np.bool_)
     for name in keys:
         column = rows.column(name).combine_chunks()
@@ -120,7 +120,9 @@ def _flags(array: Array) -> np.ndarray:
 
 
 def _statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """Null counts exactly, and no value outside minimum and maximum: readers skip files by them."""
+    """Wrong statistics: null counts must be exact, and no value may be outside the bounds, because readers skip files
+    by them.
+    """
     schema = bucket.schemas.current
     listed = file.record["_VALUE_STATS_COLS"]
     names = [field.name for field in schema.fields] if listed is None else list(listed)
@@ -135,7 +137,7 @@ def _statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: Pai
 
 
 def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, nulls: int | None) -> Iterator[str]:
-    """One column's statistics, None where nothing is claimed."""
+    """Faults of one column's statistics. None means that nothing is stated."""
     if nulls is not None and nulls != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
     if low is None and high is None:

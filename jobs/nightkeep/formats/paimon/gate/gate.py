@@ -1,4 +1,4 @@
-"""The scan and the audits of Paimon tables, as the gate calls them."""
+"""Storage -> the scan and the audits of Paimon tables, as the gate calls them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
 
 
 def pieces(base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
-    """A merge needs every file of its bucket."""
+    """One pair: merging needs every file of its bucket."""
     return ((base, candidate),)
 
 
 def shown(unit: Bucket) -> frozenset[Hashable]:
-    """Files above level 0, and the exact vectors that hide rows of them, as one piece: they are one file."""
+    """One piece: all files above level 0 and their vectors, which are in one file."""
     files = ((file.name, file.level, file.bytes) for file in unit.files if file.level > 0)
     return frozenset([*files, (unit.index_file, unit.vectors)])

@@ -1,4 +1,4 @@
-"""The commits before a version, newest first -> compactions of other writers that show rows which were hidden."""
+"""The commits before a version, newest first -> compactions of other writers that made hidden rows visible again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nightkeep.protocol import Seen, Undone, Watch
 from nightkeep.storage import Storage
 
 HORIZON_MS: Final = 7 * 24 * 3600 * 1000
-"""How far back a table is looked at that was never looked at before."""
+"""How far back to look in a table's history at the first look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class _Commit:
 
 @dataclass(slots=True)
 class _Past:
-    """What is known of the version that is looked at: its live files, and what it and later ones show again.
+    """State of the look back at one version: its live files, and findings about it and later versions.
 
-    `pending` are marks in files that an earlier commit may have removed.
+    `pending` are findings on marks in files that an earlier commit may have removed.
     """
 
     storage: Storage
@@ -49,14 +49,14 @@ class _Past:
 
 
 def watch(storage: Storage, head: PaimonSnapshot, since: Seen | None, *, now_ms: int) -> Watch | None:
-    """Commits after `since`, or of the last week. The past ends where it cannot be read, as versions expire."""
+    """Findings on commits after `since`, or of the last week. Stops at the first snapshot that cannot be read."""
     commits = _commits(storage, head.version)
     newest = next(commits, None)
     if newest is None:
         return None
     units = {(unit.partition_bytes, int(unit.key.bucket or 0)): unit for unit in head.units}
     past = _Past(storage, units, {place: {file.name for file in unit.files} for place, unit in units.items()})
-    # Our clock may be ahead of those of all writers.
+    # Our clock may be ahead of all writers' clocks.
     since_ms = min(now_ms, int(str(newest.raw["timeMillis"]))) - HORIZON_MS
     with suppress(EvidenceError, RefusedTable):
         _look_back(past, newest, commits, known=_known(storage, head, since), since_ms=since_ms)
@@ -75,7 +75,7 @@ def _commits(storage: Storage, version: int) -> Iterator[_Commit]:
 
 
 def _known(storage: Storage, head: PaimonSnapshot, since: Seen | None) -> int:
-    """The version up to which all was looked at; 0 where none was, or where it is another one by now."""
+    """The version up to which history was checked before; 0 if none was, or if its id now has another snapshot."""
     if since is None or since.version > head.version:
         return 0
     there = next(_commits(storage, since.version), None)
@@ -97,14 +97,14 @@ def _look(past: _Past, commit: _Commit, parent: _Commit, *, judged: bool) -> Non
     if commit.raw["commitKind"] == "APPEND":
         return
     changes = _changes(past.storage, commit)
-    past.shown += [(by, each) for by, place, each in past.pending if _removes(changes, place, each.marked)]
+    past.shown += [(by, finding) for by, place, finding in past.pending if _removes(changes, place, finding.marked)]
     past.pending = [waiting for waiting in past.pending if not _removes(changes, waiting[1], waiting[2].marked)]
     if judged and commit.is_foreign_compaction:
-        for place, each in _shown(past, commit, parent, changes):
-            if each.marked is None:
-                past.shown.append((commit, each))
+        for place, finding in _shown(past, commit, parent, changes):
+            if finding.marked is None:
+                past.shown.append((commit, finding))
             else:
-                past.pending.append((commit, place, each))
+                past.pending.append((commit, place, finding))
     for place, change in changes.items():
         past.live.setdefault(place, set()).update(change.removed)
 
@@ -134,8 +134,8 @@ def _net(removed: Mapping[str, Record], added: Mapping[str, Record]) -> BucketCh
 def _shown(
     past: _Past, commit: _Commit, parent: _Commit, changes: Mapping[Place, BucketChange]
 ) -> Iterator[tuple[Place, Shown]]:
-    """Of every bucket that still exists: of one that was overwritten meanwhile nothing is left to be lost."""
-    before, after = (_vectors(past, each.raw.get("indexManifest")) for each in (parent, commit))
+    """Findings on the buckets that still exist. A bucket that was overwritten later has nothing left to lose."""
+    before, after = (_vectors(past, snapshot.raw.get("indexManifest")) for snapshot in (parent, commit))
     for place in sorted((changes.keys() | before.keys() | after.keys()) & past.units.keys()):
         change, old, new = changes.get(place), before.get(place, Vectors()), after.get(place, Vectors())
         if change is None and old.file == new.file:
@@ -144,12 +144,12 @@ def _shown(
             past.storage, past.units[place], change or BucketChange({}, {}), old, new, past.live.get(place, set())
         )
         with decoding(f"snapshot-{commit.seen.version}", "counts of rows"):
-            yield from ((place, each) for each in shown_again(compaction))
+            yield from ((place, snapshot) for snapshot in shown_again(compaction))
 
 
 def _vectors(past: _Past, name: object) -> Mapping[Place, Vectors]:
     if name not in past.vectors:
-        # Those of a commit are asked for again as its successor's parent's, and not after that.
+        # The vectors of a commit are needed once more, as those of its successor's parent.
         past.vectors = {key: past.vectors[key] for key in [*past.vectors][-1:]}
         past.vectors[name] = _read_vectors(past.storage, name)
     return past.vectors[name]

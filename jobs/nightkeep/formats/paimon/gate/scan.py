@@ -1,7 +1,7 @@
-"""Bucket + View -> surviving positions -> logical rows: how the gate reads, by its own algorithm.
+"""Bucket + View -> live positions -> rows, as the gate reads them.
 
-Data files and vectors are read by the code that a rewrite reads them with. Merging is one sort of the key columns,
-which shares no code with the rewrite's lookup and merge.
+Data files and vectors are read with the same code as in a rewrite. Merging is a separate algorithm: one sort of the key
+columns, without code of the rewrite's lookup and merge.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ PROMISE = "rows as their schema and level promise"
 
 
 def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
-    """Positions that a reader with `view` shows, by file name.
+    """Live positions for a reader with `view`, by file name.
 
-    MERGED: every level, vectors applied, the newest row of each key, retracts hidden. RAW: levels above 0 through
-    their vectors, which is what a reader of a table with deletion vectors does.
+    MERGED: every level, vectors applied, the newest row of each key, retracts hidden. RAW: levels above 0 with vectors
+    applied, as readers of a table with deletion vectors do.
     """
     with naming(bucket.key, PROMISE):
         vectors = read_vectors(storage, bucket)
@@ -51,7 +51,7 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
 
 
 def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`: every column of the current schema, in its order, file by file."""
+    """The rows at `positions`, file by file: every column of the current schema, in its order."""
     with naming(bucket.key, PROMISE):
         columns = value_columns(bucket)
         for file in bucket.files:
@@ -66,7 +66,7 @@ def _every(file: PaimonDataFile) -> BitMap64:
 
 
 def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
-    """Keys, spelled out, whose newest row has the order columns of the one before: any reader may show either."""
+    """Keys, as text, whose two newest rows have equal order columns. Readers may show either row."""
     rows = _sorted(storage, bucket, read_vectors(storage, bucket))
     keys, (order, _) = key_columns(bucket), _order(bucket.schemas.current)
     if rows is None:
@@ -87,15 +87,15 @@ def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -
 
 
 def _sorted(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
-    """Live rows of every file by key, the newest of each key last; None where there are no files."""
+    """Live rows of every file, sorted by key, the newest of each key last. None if there are no files."""
     keys, (order, descending) = key_columns(bucket), _order(bucket.schemas.current)
     columns = list(dict.fromkeys([*keys, *order, SEQUENCE, KIND]))
-    # Oldest first, so that of rows with equal sequence numbers the newest file's comes last.
+    # Oldest file first, so that of rows with equal sequence numbers the newest file's comes last.
     numbers = sorted(range(len(bucket.files)), key=lambda n: _age(bucket.files[n]), reverse=True)
     frames = [_frame(storage, bucket, n, columns=columns, marked=vectors) for n in numbers]
     if not frames:
         return None
-    # Nulls sort first in both directions: a row without a sequence value is older than any with one.
+    # Nulls sort first in both directions: a row without a sequence value is older than any row with one.
     return pl.concat(frames).sort(
         [*keys, *order, SEQUENCE],
         descending=[False] * len(keys) + [descending] * len(order) + [False],
@@ -135,7 +135,7 @@ def _frame(
 
 
 def _comparable(column: ChunkedArray) -> ChunkedArray:
-    """Floats as integers that order like Java's Double.compare: zeros of two signs differ, NaN is last."""
+    """Floats as integers that order like Java's Double.compare: -0.0 below 0.0, NaN last."""
     if not pa.types.is_floating(column.type):
         return column
     width = column.type.bit_width

@@ -1,9 +1,8 @@
-"""Avro container bytes <-> raw records. What we do not understand of a record is written back as it was read.
+"""Avro container bytes <-> raw records. Fields of a record that we do not know are written back unchanged.
 
-Records are plain dicts by field name; a union is the value of its branch. Values are what Avro stores, no
-logical type applied: the codec sees the schema without "logicalType" and the header keeps it. So
-`_CREATION_TIME` stays the int that Paimon wrote (milliseconds of the writer's wall clock, as if it were UTC),
-which no time zone can shift on its way through us.
+Records are plain dicts by field name; a union is the value of its branch. Values are as Avro stores them, without
+logical types: the codec gets the schema without "logicalType", and the header keeps it. So `_CREATION_TIME` stays the
+int that Paimon wrote (milliseconds of the writer's wall clock, as if it were UTC), and no time zone can shift it.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from nightkeep.model import digest_of
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One object container file: the writer's schema as it stands in the header, and every record in order.
+    """One object container file: the writer's schema as the header has it, and every record in order.
 
-    `metadata` is the rest of the header: what is neither the schema nor the codec. `digest` is of the file's bytes.
+    `metadata` is the rest of the header, without schema and codec. `digest` is of the file's bytes.
     """
 
     schema: Schema
@@ -47,10 +46,10 @@ class Container:
 
 
 def read_container(data: bytes, *, subject: str, kind: RecordKind | None = None) -> Container:
-    """Decode a whole container file of null, deflate or zstandard blocks, of records of a `kind`.
+    """Decode a whole container file of records of a `kind`. Blocks are null, deflate or zstandard.
 
-    Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks cannot be
-    told from a shorter one: compare its size with what metadata says.
+    Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks looks like a
+    shorter valid file: compare its size with the metadata.
     """
     with well_formed(subject):
         container = open_container(data, _CODECS, subject=subject)
@@ -61,7 +60,7 @@ def read_container(data: bytes, *, subject: str, kind: RecordKind | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How a file is divided: records and unpacked bytes of each block. `by_java`: its schema is Paimon Java's."""
+    """The blocks of a file: records and uncompressed bytes of each. `by_java`: its schema is Paimon Java's."""
 
     sizes: tuple[tuple[int, int], ...]
     by_java: bool
@@ -74,10 +73,10 @@ def read_blocks(data: bytes, *, subject: str) -> Blocks:
         return Blocks(tuple(container.block_sizes()), b"org.apache.paimon.avro.generated" in container.schema)
 
 
-# The manifests of a table have a schema or two, and parsing one takes longer than a small manifest.
+# A table's manifests share one or two schemas, and parsing a schema takes longer than reading a small manifest.
 @lru_cache(maxsize=64)
 def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema]:
-    """The schema as it stands, and what records are decoded by. Raises ValueError."""
+    """The schema as written, and the one to decode records with. Raises ValueError."""
     schema: Schema = json.loads(text)
     if kind is not None:
         require_types(schema, kind)
@@ -87,10 +86,9 @@ def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema]:
 def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec: str = "zstandard") -> bytes:
     """Encode `records` under `schema`, which the header carries unchanged.
 
-    `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments
-    give equal bytes. A field that a record lacks takes the schema's default. Raises ValueError for a codec we
-    cannot write, a field that is missing without a default and one the schema does not name: data would be
-    lost without a word.
+    `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments give equal
+    bytes. A field that a record lacks takes the schema's default. Raises ValueError for an unknown codec, a missing
+    field without a default, and a field that the schema lacks, because its data would be lost silently.
     """
     name = _CODEC_NAMES.get(codec.lower(), codec.lower())
     if name not in _CODECS:
@@ -108,7 +106,7 @@ _CODECS: Final[Mapping[str, Codec]] = {
     "deflate": CODECS["deflate"],
     "zstandard": replace(CODECS["zstandard"], pack=_zstd),
 }
-# The spelling of Paimon's manifest.compression option.
+# Values of Paimon's manifest.compression option.
 _CODEC_NAMES: Final[Mapping[str, str]] = {"zstd": "zstandard", "none": "null"}
 
 
@@ -120,9 +118,9 @@ def _items(schema: Schema) -> Schema:
 
 
 def _without_logical_types(schema: Any) -> Any:
-    """The schema as Avro stores it; defaults are untouched.
+    """The schema without logical types. Defaults are unchanged.
 
-    Raises ValueError for items that take no bytes: a few bytes could claim any number of them.
+    Raises ValueError for array items that take no bytes, because a few bytes could claim any number of them.
     """
     if isinstance(schema, list):
         return [_without_logical_types(branch) for branch in schema]

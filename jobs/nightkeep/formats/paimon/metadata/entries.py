@@ -1,6 +1,6 @@
-"""Manifest lists, manifests and index manifests -> raw records -> the entries that live, in order.
+"""Manifest lists, manifests and index manifests -> raw records -> the live entries, in order.
 
-A record is what Avro says: fields that we do not know are in it too.
+A record has every field that the Avro file has, also fields that we do not know.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from nightkeep.formats.paimon.metadata.manifest_types import RecordKind
 from nightkeep.storage import Storage
 
 ADD, DELETE = 0, 1
-"""_KIND on disk (FileKind.java)."""
+"""Values of _KIND on disk (FileKind.java)."""
 
 
 def read_list(storage: Storage, name: str) -> Container:
-    """A manifest list. Raises RefusedTable for records of another version than we know."""
+    """The manifest list stored as `name`. Raises RefusedTable for records of an unknown version."""
     return parse_list(storage.read(f"manifest/{name}"), f"manifest/{name}")
 
 
 def parse_list(data: bytes, name: str) -> Container:
-    """A manifest list that is stored as `name`. Raises as `read_list`."""
+    """A manifest list from its bytes. Raises as `read_list`."""
     container = read_container(data, subject=name, kind=RecordKind.LIST)
     _require_version(container.records, 2, subject=name)
     return container
 
 
 def read_manifest(storage: Storage, meta: Record) -> Container:
-    """The manifest of one record of a list. Raises CorruptMetadata unless it holds as many entries as that says."""
+    """The manifest that one record of a list names. Raises CorruptMetadata if its number of entries differs from the
+    record.
+    """
     name = f"manifest/{meta.get('_FILE_NAME')}"
     container = read_container(storage.read(name), subject=name, kind=RecordKind.MANIFEST)
     _require_version(container.records, 2, subject=name)
@@ -50,7 +52,7 @@ def read_index(storage: Storage, name: object) -> Container | None:
 
 
 def parse_index(data: bytes, name: str) -> Container:
-    """An index manifest that is stored as `name`. Raises as `read_index`."""
+    """An index manifest from its bytes. Raises as `read_index`."""
     container = read_container(data, subject=name, kind=RecordKind.INDEX)
     _require_version(container.records, 1, subject=name)
     return container
@@ -59,7 +61,7 @@ def parse_index(data: bytes, name: str) -> Container:
 def merge_entries(records: Iterable[Record]) -> list[Record]:
     """Live entries after applying ADD and DELETE in order (FileEntry.mergeEntries).
 
-    Raises CorruptMetadata for an ADD of a live file or a DELETE of a file that is not.
+    Raises CorruptMetadata for an ADD of a live file or a DELETE of a file that is not live.
     """
     live: dict[object, Record] = {}
     for record in records:
@@ -75,7 +77,9 @@ def merge_entries(records: Iterable[Record]) -> list[Record]:
 
 
 def entry_identity(record: Record) -> tuple[object, ...]:
-    """What makes two entries the same file (FileEntry.Identifier): an upgrade changes the level, hence it."""
+    """The key by which two entries mean the same file (FileEntry.Identifier). An upgrade changes the level, so it is
+    included.
+    """
     file = record["_FILE"]
     extra = tuple(file.get("_EXTRA_FILES") or ())
     return (
@@ -86,7 +90,7 @@ def entry_identity(record: Record) -> tuple[object, ...]:
 
 @contextmanager
 def decoding(subject: str, expected: str) -> Iterator[None]:
-    """A field that records lack, or a value that cannot be, is CorruptMetadata, whatever it raises on the way."""
+    """Turns any error of decoding records, such as a missing field or an impossible value, into CorruptMetadata."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as failure:

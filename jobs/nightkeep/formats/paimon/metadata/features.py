@@ -1,4 +1,4 @@
-"""Schema and history -> RefusedTable, by name and before any data is read, for what we do not handle."""
+"""Schema and history -> RefusedTable that names the first feature we do not handle. Runs before any data is read."""
 
 from __future__ import annotations
 

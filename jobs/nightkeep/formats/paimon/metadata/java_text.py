@@ -1,6 +1,6 @@
-"""One value -> the text Paimon's Java gives it. Text that depends on the writing JVM is refused, not guessed.
+"""One value -> the text that Paimon's Java writes. Text that depends on the writing JVM is refused, not guessed.
 
-Two texts exist: toString() of the internal value, and CAST(value AS STRING). Values are those of values.py.
+There are two texts: toString() of the internal value, and CAST(value AS STRING). Values are those of values.py.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def to_string(value: Value, kind: PaimonType) -> str:
 
 
 def cast_to_string(value: Value, kind: PaimonType) -> str:
-    """CastExecutors.resolve(kind, STRING), with its odd years: four digits, signs and ten thousands lost.
+    """CastExecutors.resolve(kind, STRING), with its wrong text for years of other than four digits.
 
-    Raises ValueError for TIMESTAMP WITH LOCAL TIME ZONE, which Java shows in its default time zone, for
-    binary that is not UTF-8, and for types that are not primitive.
+    Raises ValueError for TIMESTAMP WITH LOCAL TIME ZONE, which Java shows in its default time zone, for binary that is
+    not UTF-8, and for types that are not primitive.
     """
     return _render(value, kind, _CAST)
 
@@ -65,7 +65,7 @@ def _decimal(value: Value, kind: PaimonType) -> str:
 
 
 def _floating(value: Value, kind: PaimonType) -> str:
-    """Float.toString or Double.toString of JDK 19 and later; older ones now and then print a digit more."""
+    """Float.toString or Double.toString of JDK 19 and later. Older JDKs sometimes print one more digit."""
     assert isinstance(value, float)
     if math.isnan(value):
         return "NaN"
@@ -76,9 +76,9 @@ def _floating(value: Value, kind: PaimonType) -> str:
 
 
 def _shortest(value: float, kind: PaimonType) -> tuple[str, int]:
-    """Digits d1d2.. and exponent of d1.d2.. x 10^exponent: the fewest that read back as `value`.
+    """Digits d1d2.. and exponent of d1.d2.. x 10^exponent: the fewest digits that read back as `value`.
 
-    Where one digit would do, Java still takes the two that come closest.
+    Where one digit is enough, Java still takes the closest two.
     """
     width = np.float32 if kind.root is TypeRoot.FLOAT else np.float64
     text = np.format_float_scientific(width(value), unique=True, trim="-")
@@ -126,7 +126,7 @@ def _cast_date(value: Value, kind: PaimonType) -> str:
 
 
 def _cast_time(value: Value, kind: PaimonType) -> str:
-    """DateTimeUtils.formatTimestampMillis: up to `precision` digits of fraction, but one even of zero."""
+    """DateTimeUtils.formatTimestampMillis: up to `precision` digits of fraction, at least one."""
     assert isinstance(value, int)
     seconds, millis = divmod(value % 86_400_000, 1_000)
     if not kind.precision:
@@ -143,7 +143,7 @@ def _fields(value: Value) -> tuple[tuple[int, int, int], int, int]:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month, day of a day since the epoch; datetime stops at the years 1 and 9999, Paimon does not."""
+    """Year, month, day of a day since the epoch. Not by datetime, which is limited to the years 1 to 9999."""
     # Counted in 400-year eras from 0000-03-01, so that the leap day ends its year.
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
@@ -159,7 +159,9 @@ def _clock(seconds: int) -> str:
 
 
 def _odd_date(year: int, month: int, day: int) -> str:
-    """DateTimeUtils.ymd adds each digit to '0' with Java's remainder: negative years get other characters."""
+    """DateTimeUtils.ymd adds each digit to '0' with Java's remainder, so negative years get characters other than
+    digits.
+    """
     sign = 1 if year >= 0 else -1
     digits = (chr(ord("0") + sign * (abs(year) // place % 10)) for place in (1000, 100, 10, 1))
     return f"{''.join(digits)}-{month:02d}-{day:02d}"

@@ -1,7 +1,7 @@
-"""A branch's schema -> where its files are. Branches keep metadata of their own and share every other folder.
+"""A branch's schema -> the folders of its files. Branches have their own metadata and share all other folders.
 
-C/utils/{FileStorePathFactory,BranchManager}.java. Features by which files may be elsewhere, or be kept alive by what
-we do not read, are refused by name.
+C/utils/{FileStorePathFactory,BranchManager}.java. Refused by name: features that put files elsewhere, or that keep
+files alive through metadata that we do not read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from nightkeep.formats.paimon.metadata.snapshot_files import numbered
 from nightkeep.storage import Storage
 
 MAIN = ""
-"""The prefix of the main branch; others have `branch/branch-<name>/`."""
+"""The prefix of the main branch. Other branches have `branch/branch-<name>/`."""
 
 DATA_PREFIX, CHANGELOG_PREFIX = "data-", "changelog-"
-"""What names of data and of changelog files begin with, unless an option says otherwise."""
+"""Default prefixes of the names of data files and of changelog files."""
 
 _PLAIN = {
     "type": ("table", "only tables with snapshots have orphans"),
@@ -38,7 +38,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class BranchFolders:
-    """What of a schema decides which files there are and where; hashes and pickles. `data_folder` may be empty."""
+    """The parts of a schema that decide names and folders of files. Hashable, picklable. `data_folder` may be empty."""
 
     partition: tuple[PaimonField, ...]
     legacy_names: bool
@@ -50,11 +50,13 @@ class BranchFolders:
     changelog_prefix: str
 
     def is_data(self, name: str) -> bool:
-        """Whether a file is none of a changelog, by what its name begins with."""
+        """Whether the name is of a data file, not a changelog file, by its prefix."""
         return name.startswith(self.data_prefix) and not name.startswith((self.changelog_prefix, CHANGELOG_PREFIX))
 
     def folder(self, partition: bytes, bucket: int) -> str:
-        """The folder of one bucket. Raises RefusedTable for values whose text depends on the JVM that wrote them."""
+        """The folder of one bucket. Raises RefusedTable for partition values whose text depends on the JVM that wrote
+        them.
+        """
         values = decode_row(partition, [field.type for field in self.partition])
         names = [field.name for field in self.partition]
         try:
@@ -68,14 +70,14 @@ class BranchFolders:
         return "/".join(filter(None, (self.data_folder, path.rstrip("/"), bucket_directory(bucket))))
 
     def index_folder(self, record: Record) -> str:
-        """Where one entry of an index manifest has its file; global indexes are of no bucket."""
+        """The folder of an index manifest entry's file. Global indexes belong to no bucket."""
         if not self.index_beside_data or record.get("_GLOBAL_INDEX"):
             return "index"
         return self.folder(record["_PARTITION"], record["_BUCKET"])
 
 
 def layout(schema: PaimonSchema, *, subject: str) -> BranchFolders:
-    """Raises RefusedTable naming `subject` for features that let files be where we do not look."""
+    """The folders of a schema. Raises RefusedTable naming `subject` if files may be in folders that we do not read."""
     for feature, advice in _features(schema):
         raise RefusedTable(subject, feature, advice)
     return BranchFolders(
@@ -102,7 +104,7 @@ def _features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
 
 
 def inside(record: Record) -> str:
-    """The name of the file that an entry tells of. Raises RefusedTable for one outside of the table's folder."""
+    """The file name in an entry. Raises RefusedTable for a file outside the table's folder."""
     name = str(record["_FILE_NAME"])
     if record.get("_EXTERNAL_PATH"):
         raise RefusedTable(name, "a file outside the table's folder is not handled", _OUTSIDE)
@@ -116,9 +118,11 @@ def branches(storage: Storage) -> tuple[str, ...]:
 
 
 def branch_schemas(storage: Storage, branch: str) -> tuple[PaimonSchema, ...]:
-    """Every schema of a branch, by id. Raises MissingFile for a branch without: nothing is known of its files then.
+    """Every schema of a branch, in order of id. Raises MissingFile if there is none, because its folders are then
+    unknown.
 
-    BeingCreated for another one than main: Java copies tag and snapshot first (C/utils/FileSystemBranchManager).
+    Raises BeingCreated for another branch than main: Java copies tag and snapshot first
+    (C/utils/FileSystemBranchManager).
     """
     stored = storage.list(f"{branch}schema")
     names = [one.name for one in stored if numbered(one.name, "schema-") is not None]

@@ -1,7 +1,7 @@
-"""The Avro schemas Paimon 2.0.0 writes its manifests with, for a file that follows no earlier one.
+"""The Avro schemas of manifests as Paimon 2.0.0 writes them. For files that replace no earlier file.
 
-Field order, names, types and defaults are on disk: never rearrange. A file that replaces another one is
-written with that one's schema instead, which may have fields that are not known here.
+Field order, names, types and defaults are on disk: never rearrange. A file that replaces another one is written with
+the other's schema, which may have fields that are unknown here.
 """
 
 from __future__ import annotations

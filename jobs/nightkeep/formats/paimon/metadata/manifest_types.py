@@ -1,7 +1,7 @@
-"""Whether the records of a file can be those of a manifest: fields that are known have types that they can have.
+"""Avro schema of a file -> whether its records can be manifest records: known fields have the types of Paimon.
 
-A file has its own schema, of whichever release wrote it. Fields may be missing or more; what is there is decoded as
-that schema says, and everything after it counts on numbers being numbers.
+A file has its own schema, of the release that wrote it. Fields may be missing or added. Values are decoded by that
+schema, and later code relies on numbers being numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST, M
 
 
 class RecordKind(Enum):
-    """Files of records that a snapshot names."""
+    """Kinds of metadata files that a snapshot names."""
 
     LIST = "manifest list"
     MANIFEST = "manifest"
@@ -28,15 +28,15 @@ _KNOWN: Final[Mapping[RecordKind, Schema]] = {
     RecordKind.INDEX: INDEX_MANIFEST,
 }
 _FAMILIES: Final[Mapping[str, str]] = {"int": "whole number", "long": "whole number"}
-"""Avro reads one as the other."""
+"""Types that Avro reads as one another."""
 _WRITTEN_OUT: Final = frozenset(
     {"null", "boolean", "whole number", "float", "double", "bytes", "string", "record", "array", "map", "fixed", "enum"}
 )
-"""Other names are those of types that a schema has written out before."""
+"""Names of Avro's own types. Other names refer to types defined earlier in the schema."""
 
 
 def require_types(schema: Schema, kind: RecordKind) -> None:
-    """Raise ValueError naming a field of another type than Paimon's."""
+    """Raise ValueError naming a field whose type differs from Paimon's."""
     for path, expected, found in _faults(schema, _KNOWN[kind], ""):
         raise ValueError(f"{kind.value}: expected {path} of type {expected}, found {found}")
 
@@ -56,7 +56,7 @@ def _faults(schema: Any, known: Any, path: str) -> Iterator[tuple[str, str, str]
 
 
 def _branches(kind: Any) -> dict[str, Any]:
-    """The types that a value may have, by family; what is written around a type, such as a logical one, is left out."""
+    """The types that a value may have, by family. Wrappers such as logical types are removed."""
     branches: dict[str, Any] = {}
     for branch in kind if isinstance(kind, list) else [kind]:
         head = branch.get("type") if isinstance(branch, dict) else branch

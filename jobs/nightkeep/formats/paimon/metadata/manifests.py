@@ -1,7 +1,6 @@
-"""Raw records -> manifest, manifest list and index manifest files, under the schemas the table's files have.
+"""Raw records -> manifest, manifest list and index manifest files. Fields that newer writers added survive.
 
-A file is written under the union of the schemas its records were read with and our own, so that a field which
-some newer writer added survives.
+A file is written under the union of our own schema and the schemas its records were read with.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from nightkeep.storage import Storage
 
 
 def union(first: Schema, *others: Schema) -> Schema:
-    """One record schema with every field of all of them, those of `first` where names meet.
+    """One record schema with every field of all schemas. On a clash, `first` wins.
 
-    A field that only some have becomes nullable, as records of the others lack it.
+    A field that not all have becomes nullable, because records of the others lack it.
     """
     fields = {field["name"]: dict(field) for field in first["fields"]}
     for other in others:
@@ -75,7 +74,7 @@ class WrittenPaimonList:
 
 
 class ManifestWriter:
-    """Writes the metadata files of one candidate and remembers their paths in `written`."""
+    """Writes the metadata files of one candidate. `written` collects their paths."""
 
     def __init__(self, storage: Storage, parent: PaimonSnapshot, naming: PaimonNaming) -> None:
         self._storage, self._parent, self._naming = storage, parent, naming
@@ -83,7 +82,7 @@ class ManifestWriter:
         self.written: list[str] = []
 
     def manifest(self, entries: Sequence[Record]) -> Record:
-        """Write `entries` and return the record that a manifest list keeps of them."""
+        """Write a manifest of `entries`. Returns its record for a manifest list."""
         name = self._naming.manifest()
         schema = union(*self._parent.entry_schemas, MANIFEST_ENTRY)
         size = self._put(name, [_filled(entry, schema) for entry in entries], schema)
@@ -118,16 +117,16 @@ class ManifestWriter:
         return len(data)
 
     def _partition_stats(self, entries: Sequence[Record]) -> Record:
-        """Minimum and maximum of every partition column over `entries`; nulls are counted, not compared."""
+        """Minimum, maximum and null count of every partition column over `entries`. Nulls are not compared."""
         schema = self._parent.schema
         types = [field.type for field in schema.select(schema.partition_keys)]
         rows = [decode_row(entry["_PARTITION"], types) for entry in entries]
         columns = [[row[i] for row in rows] for i in range(len(types))]
         low, high = [], []
         for kind, values in zip(types, columns, strict=True):
-            known = sorted((v for v in values if v is not None), key=lambda v: sort_key((v,), (kind,)))
-            low.append(known[0] if known else None)
-            high.append(known[-1] if known else None)
+            ordered = sorted((v for v in values if v is not None), key=lambda v: sort_key((v,), (kind,)))
+            low.append(ordered[0] if ordered else None)
+            high.append(ordered[-1] if ordered else None)
         nulls = [sum(value is None for value in values) for values in columns]
         return {
             "_MIN_VALUES": encode_row(low, types), "_MAX_VALUES": encode_row(high, types), "_NULL_COUNTS": nulls,
@@ -135,7 +134,7 @@ class ManifestWriter:
 
 
 def _filled(record: Record, schema: Schema) -> Record:
-    """The record with every field its schema names; those it lacks are null, as a reader would see them."""
+    """The record with every field of the schema. Missing fields are null, as for a reader."""
     return {field["name"]: _value(record.get(field["name"]), field["type"]) for field in schema["fields"]}
 
 

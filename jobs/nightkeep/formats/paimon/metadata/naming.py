@@ -1,4 +1,4 @@
-"""Names of the files we create: kind-nk-<run>-<unit>-<attempt>-<n>, so that every leftover tells whose it is."""
+"""Run -> names of the files it creates, kind-nk-<run>-<unit>-<attempt>-<n>, so every leftover file can be traced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PaimonNaming:
         return f"index-manifest-{self._next()}"
 
     def snapshot(self) -> str:
-        """A staged snapshot: not `snapshot-<id>`, so no reader takes it for one."""
+        """The name of a staged snapshot. It is not `snapshot-<id>`, so readers do not take it for one."""
         return f"staged-{self._next()}"
 
     def _next(self) -> str:

@@ -1,4 +1,4 @@
-"""Partition values -> the directory names Paimon's writers use. Nothing here is ever parsed back."""
+"""Partition values -> the folder names that Paimon's writers use. Never parsed back."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def partition_path(
 ) -> str:
     """`p1=v1/p2=v2/`, escaped, for one partition; "" for a table without partition keys.
 
-    `names`, `values` and `types` are parallel, in partition-key order; `legacy` is partition.legacy-name and
-    `default_name` partition.default-name, which stands for null and for text of nothing but white space
-    (InternalRowPartitionComputer). Raises ValueError for values without one text in every JVM (java_text).
+    `names`, `values` and `types` are parallel, in partition-key order. `legacy` is partition.legacy-name.
+    `default_name` is partition.default-name, the text of null and of blank text (InternalRowPartitionComputer). Raises
+    ValueError for values whose text differs between JVMs (java_text).
     """
     render = to_string if legacy else cast_to_string
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""What a rewrite did to one bucket, as a commit will say it."""
+"""Rewrite of one bucket -> metadata changes for a commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nightkeep.encodings.avro_container import Record
 
 @dataclass(frozen=True, slots=True)
 class BucketEdit:
-    """A bucket's change to metadata: raw _FILE records removed and added, and its new vector file, if it changed."""
+    """The metadata changes of a bucket: raw _FILE records removed and added, and its new vector file, if changed."""
 
     partition_bytes: bytes
     bucket: int

@@ -1,4 +1,4 @@
-"""schema/schema-<n> -> PaimonSchema. A schema never changes once written; a table's options are part of it."""
+"""schema/schema-<n> -> PaimonSchema. A written schema never changes. It includes the table's options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class PaimonField:
-    """A column; `id` survives renames and never means another column."""
+    """A column. `id` survives renames and is never reused."""
 
     id: int
     name: str
@@ -40,7 +40,7 @@ class PaimonField:
 
 @dataclass(frozen=True, slots=True)
 class PaimonSchema:
-    """One schema version. `trimmed_keys` are the primary keys without the partition columns: what files sort by."""
+    """One schema version. `trimmed_keys` are the primary keys without the partition columns: files sort by it."""
 
     id: int
     fields: tuple[PaimonField, ...]
@@ -56,8 +56,8 @@ class PaimonSchema:
         for field in self.fields:
             if field.name == name:
                 return field
-        known = ", ".join(field.name for field in self.fields)
-        raise CorruptMetadata(f"schema/schema-{self.id}", f"a column named {name}", f"columns {known}")
+        names = ", ".join(field.name for field in self.fields)
+        raise CorruptMetadata(f"schema/schema-{self.id}", f"a column named {name}", f"columns {names}")
 
     def select(self, names: tuple[str, ...]) -> tuple[PaimonField, ...]:
         return tuple(self.field(name) for name in names)
@@ -73,9 +73,9 @@ def _restore(id: int, fields: tuple[PaimonField, ...], *rest: object) -> PaimonS
 
 
 def parse_schema(data: bytes, *, subject: str) -> PaimonSchema:
-    """A schema file's JSON (A/schema/SchemaSerializer.java).
+    """The schema from a schema file's JSON (A/schema/SchemaSerializer.java).
 
-    Raises CorruptMetadata naming `subject`, and RefusedTable for a version of the format that we do not know.
+    Raises CorruptMetadata naming `subject`, and RefusedTable for an unknown version of the format.
     """
     document = parse_object(data, subject=subject)
     version = document.get("version", 1)
@@ -98,9 +98,9 @@ def _schema(document: Mapping[str, Any], version: int) -> PaimonSchema:
         _texts(document["primaryKeys"]),
         MappingProxyType(_options(document.get("options") or {}, version)),
     )
-    known = [field.name for field in fields]
-    for names in (known, schema.partition_keys, schema.primary_keys):
-        if len(set(names)) != len(names) or not set(names) <= set(known):
+    columns = [field.name for field in fields]
+    for names in (columns, schema.partition_keys, schema.primary_keys):
+        if len(set(names)) != len(names) or not set(names) <= set(columns):
             raise ValueError("expected every column once, and keys that are columns")
     return schema
 
@@ -124,7 +124,7 @@ def _whole(value: object) -> int:
 
 
 def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
-    # SchemaSerializer: before version 3 an absent bucket or file.format meant the defaults of that time.
+    # SchemaSerializer: before version 3, an absent bucket or file.format means an older default.
     texts = {key: str(value) for key, value in options.items()}
     if version == 1:
         texts.setdefault("bucket", "1")

@@ -1,6 +1,6 @@
-"""snapshot-<n> -> manifest lists -> manifests -> buckets: one version of a table, from metadata bytes only.
+"""snapshot-<n> -> manifest lists -> manifests -> buckets: one version of a table. Reads metadata only.
 
-Raw Avro records are kept beside what is decoded from them, so that fields we do not know survive a commit.
+Raw Avro records are kept beside the decoded values, so that unknown fields survive a commit.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest
 from nightkeep.storage import Storage
 
 MAX_LEVEL = 1 << 10
-"""Far above any table's levels, far below what would hurt: a bound on hostile metadata."""
+"""Limit on levels against hostile metadata: far above any real table, and still cheap."""
 EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
 
 Place = tuple[bytes, int]
-"""Partition as its BinaryRow bytes, and bucket."""
+"""A bucket's place: its partition as BinaryRow bytes, and its bucket number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PaimonDataFile:
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """The schema a version is read with (`current`, the latest on disk) and every one its files were written with."""
+    """The schema that a version is read with (`current`, the latest on disk), and all schemas of its files."""
 
     current: PaimonSchema
     by_id: Mapping[int, PaimonSchema]
@@ -69,7 +69,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Everything of one bucket at one version; picklable, so that tasks need no metadata of their own.
+    """One bucket at one version. Picklable and complete, so that tasks need no other metadata.
 
     `folder` is relative to the table's root. `index_record` is the raw entry of its deletion-vector file, if any.
     """
@@ -94,10 +94,10 @@ class Bucket:
 
 @dataclass(frozen=True)
 class PaimonSnapshot:
-    """One version. `raw` is its JSON; `index_records` the whole index manifest; all records are raw.
+    """One version. `raw` is its JSON, `index_records` the whole index manifest. All records are raw.
 
-    The `*_schemas` are the distinct Avro schemas they were read with, the newest file's first. `identity` is of the
-    snapshot's JSON, and of its lists and all of their manifests.
+    The `*_schemas` are the distinct Avro schemas of those records, the newest file's first. `identity` is made of the
+    snapshot's JSON, its lists and all of their manifests.
     """
 
     table: Address
@@ -141,7 +141,7 @@ class PaimonSnapshot:
 
 
 def read_schemas(storage: Storage) -> Mapping[int, PaimonSchema]:
-    """Every schema on disk by id; a table has at least one."""
+    """Every schema on disk by id. There is at least one."""
     names = [stored.name for stored in storage.list("schema") if numbered(stored.name, "schema-") is not None]
     schemas = [parse_schema(storage.read(name), subject=name) for name in names]
     if not schemas:
@@ -150,9 +150,9 @@ def read_schemas(storage: Storage) -> Mapping[int, PaimonSchema]:
 
 
 def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> PaimonSnapshot:
-    """The version whose snapshot JSON is stored as `name`, whether readers can see it yet or not.
+    """The version whose snapshot JSON is stored as `name`, staged or published.
 
-    Its rows are those of `schemas.current`, whatever schema it was committed under.
+    Its rows are read with `schemas.current`, whatever schema it was committed under.
     """
     subject = f"{table.name}/{name}"
     data = storage.read(name)
@@ -186,7 +186,7 @@ def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> Pa
 def _buckets(
     live: Sequence[Record], changed: Sequence[Record], index: Sequence[Record], *, schemas: Schemas
 ) -> Iterator[Bucket]:
-    """Every bucket with a file or a vector file, and those whose last file this very version removed."""
+    """Buckets with a data file or a vector file, and buckets whose last file this version removed."""
     entries: dict[Place, list[Record]] = {(record["_PARTITION"], record["_BUCKET"]): [] for record in changed}
     for record in live:
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
@@ -196,7 +196,9 @@ def _buckets(
 
 
 def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Record]:
-    """The vector file of each bucket. Of two in one bucket with keys, readers do not agree on which holds."""
+    """The vector file of each bucket. Raises for two of a bucket with keys, because readers differ on which one
+    applies.
+    """
     records: dict[Place, Record] = {}
     for record in index:
         place = (record["_PARTITION"], record["_BUCKET"])
@@ -242,7 +244,7 @@ def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, sc
 
 
 def python_value(value: Value, kind: PaimonType) -> object:
-    """A canonical value as the Python object a filter compares with: dates and times are such objects."""
+    """A canonical value as the Python object that a filter compares with. Dates and times become such objects."""
     if value is None or not isinstance(value, int):
         return value
     if kind.root is TypeRoot.DATE:

@@ -1,4 +1,4 @@
-"""snapshot/snapshot-<n> -> its JSON, checked. The listing is the truth; LATEST and EARLIEST are hints that may lag."""
+"""snapshot/snapshot-<n> -> its checked JSON. Only the listing counts; LATEST and EARLIEST are hints that may be old."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def snapshot_ids(storage: Storage) -> tuple[int, ...]:
 
 
 def latest_id(storage: Storage) -> int:
-    """The id of the newest snapshot. Raises MissingFile where there is none, or none as new as LATEST says.
+    """The id of the newest snapshot. Raises MissingFile if there is none, or none as new as LATEST.
 
-    The hint is written after its snapshot and read before the listing: it may lag, but cannot lead.
+    The hint is written after its snapshot and read before the listing, so it may be old but never too new.
     """
     hint = hinted(storage, "snapshot/LATEST") or 1
     newest = max(snapshot_ids(storage), default=0)
@@ -32,8 +32,10 @@ def latest_id(storage: Storage) -> int:
 
 
 def hinted(storage: Storage, name: str) -> int | None:
-    """The number that a hint tells; None where there is none, or none of a number. Raises CorruptMetadata for one that
-    no snapshot can have."""
+    """The number in a hint. None if there is no hint, or no number in it.
+
+    Raises CorruptMetadata for a number that no snapshot can have.
+    """
     hint = storage.read(name) if storage.exists(name) else b""
     if not hint.isdigit():
         return None
@@ -44,16 +46,16 @@ def hinted(storage: Storage, name: str) -> int | None:
 
 
 def numbered(name: str, prefix: str) -> int | None:
-    """The number of a file called `<prefix><number>`, None for another one."""
+    """The number of a file called `<prefix><number>`, None for other names."""
     base = name.rpartition("/")[2]
     return _number(base.removeprefix(prefix)) if base.startswith(prefix) else None
 
 
 def digest(storage: Storage, version: int) -> str | None:
-    """Of the bytes of a snapshot's JSON; None where there is none of this id.
+    """The digest of a snapshot's JSON; None if there is no snapshot of this id.
 
-    Its lists have names that nobody else gives. While an id has the same bytes, no rollback went below it: newer
-    snapshots are built on it.
+    The names of its lists are unique. While an id has the same bytes, no rollback went below it, and newer snapshots
+    are built on it.
     """
     try:
         return digest_of(storage.read(f"snapshot/snapshot-{version}"))
@@ -62,7 +64,7 @@ def digest(storage: Storage, version: int) -> str | None:
 
 
 def newest_first(storage: Storage) -> Iterator[Mapping[str, object]]:
-    """The JSON of every snapshot, newest first; one that expires between listing and reading is left out."""
+    """The JSON of every snapshot, newest first. Skips snapshots that expire between listing and reading."""
     for version in reversed(snapshot_ids(storage)):
         name = f"snapshot/snapshot-{version}"
         try:
@@ -72,9 +74,9 @@ def newest_first(storage: Storage) -> Iterator[Mapping[str, object]]:
 
 
 def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
-    """Snapshot JSON (A/Snapshot.java); unknown fields are kept.
+    """Snapshot JSON (A/Snapshot.java). Unknown fields are kept.
 
-    Raises CorruptMetadata, and RefusedTable for a version of the format that we do not know.
+    Raises CorruptMetadata, and RefusedTable for an unknown version of the format.
     """
     raw: Mapping[str, object] = parse_object(data, subject=subject)
     version = raw.get("version", 1)
@@ -93,9 +95,9 @@ def parse_snapshot(data: bytes, *, subject: str) -> Mapping[str, object]:
 
 
 def _number(digits: str) -> int | None:
-    """As Java's Long.parseLong, of ASCII digits: a file of any other name is none of the format's."""
-    known = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= _LONG_DIGITS
-    return int(digits) if known and int(digits) < 1 << 63 else None
+    """The number as Java's Long.parseLong reads ASCII digits. None for other text: the file is not Paimon's."""
+    fits = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= _LONG_DIGITS
+    return int(digits) if fits and int(digits) < 1 << 63 else None
 
 
 _LONG_DIGITS = 19
@@ -109,4 +111,4 @@ _OPTIONAL_FIELDS: Mapping[str, type] = {
     "changelogManifestList": str, "indexManifest": str, "statistics": str, "deltaRecordCount": int,
     "changelogRecordCount": int, "watermark": int, "nextRowId": int,
 }  # fmt: skip
-"""Null, or not there at all, in some releases and commits."""
+"""Fields that are null or missing in some releases and commits."""

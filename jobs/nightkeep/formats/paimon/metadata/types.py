@@ -1,4 +1,4 @@
-"""Type text of a schema file -> PaimonType -> Arrow. What we cannot read keeps its text; no guesses."""
+"""Type text of a schema file -> PaimonType -> Arrow. Unknown types keep their text and are not guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_TIME_PRECISION: Final = 9
 
 
 class TypeRoot(Enum):
-    """Paimon's type roots by the word a schema file uses; NESTED and OTHER are those we only name."""
+    """Paimon's type roots by their word in a schema file. NESTED and OTHER are named only, not read."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -42,10 +42,10 @@ class TypeRoot(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PaimonType:
-    """One column type; str() is the text Paimon writes.
+    """One column type. str() is the text that Paimon writes.
 
-    `precision` is set for DECIMAL, TIME and both timestamps, `scale` for DECIMAL, `length` (characters or
-    bytes) for CHAR, VARCHAR, BINARY and VARBINARY, `text` (as it was written) for NESTED and OTHER.
+    `precision` is set for DECIMAL, TIME and both timestamps, `scale` for DECIMAL, `length` (characters or bytes) for
+    CHAR, VARCHAR, BINARY and VARBINARY, `text` (as it was written) for NESTED and OTHER.
     """
 
     root: TypeRoot
@@ -62,9 +62,8 @@ class PaimonType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type of the column's logical values; a file may store another one.
-
-        Raises ValueError for NESTED and OTHER.
+        """The Arrow type of the column's logical values; a file may store another one. Raises ValueError for NESTED and
+        OTHER.
         """
         fixed = _ARROW.get(self.root)
         if fixed is not None:
@@ -99,11 +98,10 @@ def parse_type(source: str | Mapping[str, Any]) -> PaimonType:
 
 
 def evolves(old: PaimonType, new: PaimonType) -> pa.DataType | None:
-    """The Arrow type to cast to when a file was written while the column was `old` and is now `new`.
+    """The Arrow type to cast to for a file written when the column was `old`; the column is now `new`. None if unsafe.
 
-    `old.arrow` values cast with pyarrow (safe=True) to the result are the values Paimon's readers show; None
-    means that we do not vouch for the change. Only changes that lose nothing are listed, although Paimon
-    allows many more (CastExecutors).
+    `old.arrow` values cast with pyarrow (safe=True) to the result are the values that Paimon's readers show. Only
+    lossless changes are listed; Paimon allows many more (CastExecutors).
     """
     if not (old.is_primitive and new.is_primitive) or (old.nullable and not new.nullable):
         return None

@@ -1,8 +1,8 @@
-"""An Arrow scalar -> one value of one column, apart from any engine. Nothing is ever rounded.
+"""An Arrow scalar -> one value of one column, independent of engines. Nothing is ever rounded.
 
-Values are: bool for BOOLEAN; int for the integer types, DATE (days since epoch) and TIME (milliseconds of the
-day); float; decimal.Decimal of the type's scale; str; bytes; and for both timestamps an int of NANOSECONDS
-since 1970-01-01T00:00:00, unbounded, so that neither Java's range nor its precision is lost. None is null.
+Values are: bool for BOOLEAN; int for the integer types, DATE (days since epoch) and TIME (milliseconds of the day);
+float; decimal.Decimal of the type's scale; str; bytes; and for both timestamps an unbounded int of NANOSECONDS since
+1970-01-01T00:00:00, which holds Java's whole range and precision. None is null.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NANOS_PER_MILLI: Final = 1_000_000
 
 
 def canonical(scalar: pa.Scalar[Any], kind: PaimonType) -> Value:
-    """An Arrow scalar as this module's value; times of any unit are rescaled, and must stay whole.
+    """An Arrow scalar as a value of this module. Times of any unit are rescaled exactly.
 
     Raises ValueError if the scalar is finer than TIME's milliseconds.
     """

@@ -1,4 +1,4 @@
-"""Index manifest records -> where in an index file the vector of each data file is."""
+"""Index manifest record -> the range of each data file's vector in its index file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nightkeep.encodings.avro_container import Record
 
 @dataclass(frozen=True, slots=True)
 class VectorRange:
-    """Where in an index file the vector of one data file is, as an index manifest says it.
+    """The range of one data file's vector in an index file, from an index manifest.
 
-    `offset` is that of the record; `length` is its size field for BITMAP32 but the whole record for BITMAP64.
+    `offset` is that of the record. `length` is its size field for BITMAP32, but the whole record for BITMAP64.
     `cardinality` is the number of deleted rows, None if the writer did not record it.
     """
 

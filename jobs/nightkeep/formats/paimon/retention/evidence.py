@@ -1,7 +1,8 @@
-"""What a snapshot tells of its lists beside the lists themselves -> what is read is whole, contradicts, or is unproven.
+"""Sizes and row counts in a snapshot -> whether its lists are complete, contradict it, or are unproven.
 
-An Avro file that was cut at a block's end is a valid one. Snapshots tell the size of each manifest list since Paimon
-1.0, rows of all, of base and of delta always (A/Snapshot.java); of an index manifest they tell its name alone.
+An Avro file that was cut at the end of a block is still valid. Since Paimon 1.0 snapshots have the size of each
+manifest list. They always have the rows of the total, base and delta (A/Snapshot.java). Of an index manifest they have
+only the name.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from nightkeep.storage import Storage
 BASE, DELTA, CHANGELOG, INDEX = "baseManifestList", "deltaManifestList", "changelogManifestList", "indexManifest"
 _ROWS: Final = {DELTA: "deltaRecordCount", CHANGELOG: "changelogRecordCount"}
 _FIRST: Final = 1
-"""The id of a table's first snapshot, which has nothing below it."""
+"""The id of a table's first snapshot, which has no parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A manifest list, and by how many rows its entries are told to change a version; None where they are not."""
+    """A manifest list, and the row count of its entries (added less removed) by its snapshot, None if not stated."""
 
     name: str
     rows: int | None
@@ -39,7 +40,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A metadata file as it was read; `unproven` where nothing tells that it is whole."""
+    """A metadata file as read. `unproven` is set if nothing proves that it is complete."""
 
     name: str
     container: Container
@@ -52,26 +53,26 @@ class Read:
 
 
 def require_known(raw: Mapping[str, object], *, subject: str) -> None:
-    """Raises RefusedTable for a key that we do not know and that names metadata: what that keeps alive is unknown."""
+    """Raises RefusedTable for an unknown key that names metadata, because the files that it keeps alive are unknown."""
     for key, value in raw.items():
         if key not in _KEYS and isinstance(value, str) and _METADATA.match(value):
             raise RefusedTable(subject, f"{key} names {value}, and is unknown", "use the engine's own cleaning")
 
 
 def require_changelog(raw: Mapping[str, object], *, subject: str) -> None:
-    """Raises CorruptMetadata for a version that tells of a changelog and names no list of one."""
+    """Raises CorruptMetadata for a version that has rows or a size of a changelog, but no changelog list."""
     field = f"{CHANGELOG}Size" if raw.get(f"{CHANGELOG}Size") is not None else _ROWS[CHANGELOG]
     if raw.get(CHANGELOG) is None and (_number(raw, field) or 0) > 0:
         raise CorruptMetadata(subject, f"{CHANGELOG}, as {field} is {raw[field]}", "none")
 
 
 def lost_index(name: str, before: str) -> Unproven:
-    """Of a version without an index manifest: commits keep that of the version before, or write another one."""
+    """The doubt about a version that lost its index manifest: each commit keeps its parent's or writes a new one."""
     return Unproven(name, f"it names no index manifest, and {before} does", _INDEX_KINDS | {"index-manifest"})
 
 
 def rows_told(raw: Mapping[str, object], key: str) -> int | None:
-    """How many rows more the entries of a list add than they remove; None where the snapshot does not tell."""
+    """The rows that a list's entries add less those they remove. None if the snapshot does not state it."""
     if key in _ROWS:
         return _number(raw, _ROWS[key])
     total, delta = _number(raw, "totalRecordCount"), _number(raw, _ROWS[DELTA])
@@ -79,7 +80,7 @@ def rows_told(raw: Mapping[str, object], key: str) -> int | None:
 
 
 def read_told_list(storage: Storage, raw: Mapping[str, object], key: str) -> Read:
-    """A manifest list of a snapshot. Raises CorruptMetadata where its size or its rows are not those that are told."""
+    """A manifest list of a snapshot. Raises CorruptMetadata if its size or rows differ from the snapshot's."""
     name = f"manifest/{raw[key]}"
     data = storage.read(name)
     stated = _number(raw, f"{key}Size")
@@ -93,7 +94,7 @@ def read_told_list(storage: Storage, raw: Mapping[str, object], key: str) -> Rea
 
 
 def read_index_manifest(storage: Storage, raw: Mapping[str, object], *, may_be_empty: bool) -> Read | None:
-    """The index manifest of a snapshot, if it has one. `may_be_empty`: without rows there is nothing to index."""
+    """The index manifest of a snapshot, if it has one. `may_be_empty`: the version has no rows, so nothing to index."""
     if raw.get(INDEX) is None:
         return None
     name = f"manifest/{raw[INDEX]}"
@@ -114,20 +115,20 @@ def require_once(metas: Iterable[Record], *, subject: str) -> None:
 
 
 def require_rows(stated: int | None, found: int, *, subject: str) -> None:
-    """Raises CorruptMetadata where entries do not add up to the rows that a snapshot tells."""
+    """Raises CorruptMetadata if the entries do not add up to the snapshot's row count."""
     if stated is not None and stated != found:
         raise CorruptMetadata(subject, f"entries of {stated} rows, as its snapshot says", f"entries of {found} rows")
 
 
 def require_successor(storage: Storage, lists: Sequence[Read], following: str) -> None:
-    """The base list of the next snapshot names what this one's lists add up to, whatever manifests were merged.
+    """Check the number of files against the next snapshot's base list, which repeats this snapshot's state.
 
-    Raises CorruptMetadata where it has another number of files.
+    Raises CorruptMetadata if it differs. Merged manifests do not change the number.
     """
     name = f"manifest/{following}"
     expected, found = sum(map(_files, lists)), _files(Read(name, parse_list(storage.read(name), name), "", None))
     if expected != found:
-        subject = " and ".join(each.name for each in lists)
+        subject = " and ".join(read.name for read in lists)
         raise CorruptMetadata(subject, f"{found} files, as {name} of the next snapshot has", f"{expected}")
 
 
@@ -137,9 +138,9 @@ def _files(read: Read) -> int:
 
 
 def _why_unproven(raw: Mapping[str, object], key: str, container: Container, data: bytes, subject: str) -> str | None:
-    """Why a list of no told size may be cut; None for one that cannot be."""
+    """Why a list without a stated size may be cut. None if it cannot be."""
     if not container.records:
-        # The rows that it tells of are none, and so would those be that a cut removed.
+        # An empty list has no rows, but a cut list may be empty too.
         first = key == BASE and raw.get("id") == _FIRST
         return None if first else "it is empty, and its snapshot tells no size of it"
     whole = _is_whole(read_blocks(data, subject=subject))
@@ -147,7 +148,7 @@ def _why_unproven(raw: Mapping[str, object], key: str, container: Container, dat
 
 
 def _is_whole(blocks: Blocks) -> bool:
-    """Whether a file cannot have lost blocks: its only one is not full, so that no other one was ever begun."""
+    """Whether a file cannot have lost blocks: its only block is not full, so there was no second one."""
     if len(blocks.sizes) != 1:
         return False
     ((records, size),) = blocks.sizes
@@ -165,9 +166,9 @@ def _digest(data: bytes) -> str:
 
 
 _JAVA_BLOCK_BYTES: Final = 64_000
-"""Avro Java begins another block once one has so many bytes before compression (DataFileConstants)."""
+"""Avro Java starts a new block at this many bytes before compression (DataFileConstants)."""
 _LEAST_BLOCK_BYTES: Final = 16_000
-"""fastavro, which pypaimon writes with, and Avro's Rust implementation."""
+"""The same for fastavro, which pypaimon uses, and for Avro's Rust implementation."""
 _OUR_BLOCK_RECORDS: Final = 256
 _INDEX_KINDS: Final = frozenset({"index"})
 _METADATA: Final = re.compile("manifest-|index-manifest-|stat-")
@@ -179,4 +180,4 @@ _KEYS: Final = frozenset(
         "nextRowId", "operation", "writerVersion", "tagCreateTime", "tagTimeRetained",
     }
 )  # fmt: skip
-"""Of snapshots, changelogs and tags (A/Snapshot.java, C/tag/Tag.java)."""
+"""Known keys of snapshots, changelogs and tags (A/Snapshot.java, C/tag/Tag.java)."""

@@ -1,8 +1,9 @@
-"""Which snapshots of the main branch may go, and letting them go: C/table/ExpireSnapshotsImpl, in a safer order.
+"""Snapshots of the main branch -> those that may expire, and their removal. C/table/ExpireSnapshotsImpl in a safer
+order.
 
-Java removes files first and the snapshot last: killed in between it leaves snapshots that nobody can read. Here the
-snapshots go first, oldest first, and what only they needed afterwards. Tags, branches and long-lived changelogs keep
-their files, as everything does that is a root of its own.
+Java removes files first and the snapshot last. If it is killed in between, unreadable snapshots are left. Here
+snapshots go first, oldest first, and then the files that only they needed. Tags, branches and long-lived changelogs are
+roots of their own and keep their files.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CALLBACKS: Final = ("commit.callbacks", "tag.callbacks")
 
 @dataclass(frozen=True, slots=True)
 class ExpiryRules:
-    """Options of the table that say how long snapshots stay (A/CoreOptions.java). Ages in milliseconds."""
+    """The table's options on how long snapshots are kept (A/CoreOptions.java). Ages in milliseconds."""
 
     least: int
     most: int
@@ -40,8 +41,11 @@ class ExpiryRules:
 
     @classmethod
     def of(cls, table: Address, schema: PaimonSchema) -> ExpiryRules:
-        """Raises RefusedTable for changelogs that are to outlive their snapshots, CorruptMetadata for rules that
-        contradict each other."""
+        """The rules of a schema.
+
+        Raises RefusedTable for changelogs that outlive their snapshots, CorruptMetadata for rules that contradict each
+        other.
+        """
         least = option_int(schema, "snapshot.num-retained.min", 10)
         most = option_int(schema, "snapshot.num-retained.max", _NEVER)
         age_ms = option_millis(schema, "snapshot.time-retained", _HOUR_MS)
@@ -68,14 +72,14 @@ def _refuse(table: Address, schema: PaimonSchema, rules: ExpiryRules) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """No snapshot from `end` on goes, because of `reason`."""
+    """Snapshots from `end` on are kept, because of `reason`."""
 
     end: int
     reason: str
 
 
 def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
-    """Snapshots that both the table's options and the request let go, oldest first; `state` is the request."""
+    """Snapshots that the table's options and the request both allow to expire, oldest first. `state` is the request."""
     rules = ExpiryRules.of(table, branch_schemas(storage, MAIN)[-1])
     snapshots = [root for root in roots(storage) if _is_snapshot(version_of(root))]
     ids = [version_of(root).id for root in snapshots]
@@ -92,9 +96,10 @@ def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
 
 
 def forget(table: Address, storage: Storage, planned: Expiry, run: Run) -> bool:
-    """Remove the snapshots' JSON, oldest first, once the hint to the oldest one is past them.
+    """Remove the snapshots' JSON, oldest first, after moving the EARLIEST hint past them.
 
-    False where one of them may no longer go, or is another one by now; those that are gone already are no obstacle.
+    False if one of them may no longer expire, or its id has another snapshot now. Snapshots that are gone already are
+    skipped.
     """
     assert isinstance(planned.state, ExpireRequest)
     names = {root.id: version_of(root) for root in planned.roots}
@@ -105,7 +110,7 @@ def forget(table: Address, storage: Storage, planned: Expiry, run: Run) -> bool:
     if not there <= allowed:
         return False
     end = max(version.id for version in names.values()) + 1
-    # Readers that start at the oldest snapshot must not pick one that is about to go.
+    # Readers that start at the oldest snapshot must not pick one that is about to be removed.
     storage.replace("snapshot/EARLIEST", str(end).encode(), temporary=f"snapshot/{PaimonNaming(run).snapshot()}.tmp")
     for version in sorted(names.values(), key=lambda version: version.id):
         storage.delete(version.name)
@@ -125,7 +130,9 @@ class _Made:
 
 
 def _made(storage: Storage, versions: Sequence[RootMetadata], now_ms: int) -> list[_Made]:
-    """Ascending. A time ahead of now is that of a wrong clock: the snapshot's file tells then, or the next snapshot."""
+    """Snapshots with commit times, ascending. A time ahead of now is replaced by the file's or the next snapshot's
+    time.
+    """
     changelogs: list[_Made] = []
     latest_ms = now_ms
     for version in reversed(versions):
@@ -140,14 +147,14 @@ def _by_options(rules: ExpiryRules, versions: Sequence[_Made], request: ExpireRe
     earliest, latest = versions[0].id, versions[-1].id
     yield _Bound(latest - rules.least + 1, f"option snapshot.num-retained.min = {rules.least}")
     yield _Bound(earliest + rules.limit, f"option snapshot.expire.limit = {rules.limit}")
-    # A snapshot is as old as the one after it: until then it was the latest.
+    # A snapshot's age counts from its successor's commit, because until then it was the latest.
     most = max(latest - rules.most + 1, earliest)
     young = _young(versions, request.now_ms - rules.age_ms, at_least=most)
     yield _Bound(young, f"option snapshot.time-retained = {rules.age_ms} ms")
 
 
 def _by_request(versions: Sequence[_Made], request: ExpireRequest) -> Iterator[_Bound]:
-    """Bounds of the caller's own; none lets more go than the table's options do."""
+    """The bounds of the request. None allows more than the table's options do."""
     for number in sorted(request.keep):
         if number >= versions[0].id:
             yield _Bound(number, f"snapshot {number} is the base of a run that is not checked yet")
@@ -165,9 +172,9 @@ def _young(versions: Sequence[_Made], before_ms: int, *, at_least: int) -> int:
 
 
 def _consumers(storage: Storage) -> Iterator[_Bound]:
-    """Streaming readers' progress (C/consumer/ConsumerManager.java): the next snapshot that each will read.
+    """Bounds by streaming readers' progress (C/consumer/ConsumerManager.java): the next snapshot that each will read.
 
-    Option consumer.changelog-only lets snapshots go all the same, but only where changelogs outlive them.
+    Option consumer.changelog-only allows such snapshots to expire, but only if changelogs outlive them.
     """
     for stored in storage.list("consumer"):
         if stored.name.startswith("consumer/consumer-"):

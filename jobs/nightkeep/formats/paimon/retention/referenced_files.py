@@ -1,11 +1,12 @@
-"""Roots -> the files that they keep alive, read from manifest lists, manifests and index manifests.
+"""Roots -> the files that they keep alive, from manifest lists, manifests and index manifests.
 
-A snapshot keeps what its readers open: files whose ADD no DELETE follows. Reading every manifest once per snapshot
-would take the history's length times the table. So a chain of snapshots is read as its newest one, merged, and the
-files that each later commit removed: those were live directly before it, so that both together are what any snapshot
-of the chain needs. What is read must add up with what snapshots tell of it (evidence.py). Unlike
-C/operation/OrphanFilesClean, which keeps whatever an entry names, files that every version has removed are kept by
-none: what C/table/ExpireSnapshotsImpl would delete with the versions that needed them.
+A snapshot keeps the files that its readers open: those with an ADD and no later DELETE. Reading all manifests for each
+snapshot would be too slow for a long history. So a chain of snapshots is read as its newest snapshot, merged, and the
+files that each later commit removed. Those were live directly before it, so together they are the files that any
+snapshot of the chain needs. Row counts must match those in snapshots (evidence.py).
+
+Unlike C/operation/OrphanFilesClean, which keeps every file that an entry names, this does not keep files that all
+versions have removed. C/table/ExpireSnapshotsImpl would delete them with the versions that needed them.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ from nightkeep.storage import Storage
 
 _BATCH: Final = 50_000
 _READ_BY_READERS: Final = ".index"
-"""Of the files beside a data file, what a reader opens; others are for writers and may come and go."""
+"""Suffix of the files beside a data file that readers open. Others are only for writers, and may come and go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a reader of one snapshot opens: the entries of its base and delta list, merged."""
+    """The files that a reader of one snapshot opens: the entries of its base and delta list, merged."""
 
     lists: tuple[Told, Told]
     layout: BranchFolders
@@ -56,7 +57,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFiles:
-    """What one commit removed, and was live until then."""
+    """The files that one commit removed. They were live before it."""
 
     delta: Told
     layout: BranchFolders
@@ -64,8 +65,11 @@ class RemovedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What the entries of a changelog's list add. `appended`: of a delta list in its place, without what a compaction
-    wrote, which no changelog reader opens."""
+    """The files that the entries of a changelog's list add.
+
+    `appended`: the list is a delta list used as a changelog. Its files from compactions are left out, because changelog
+    readers do not open them.
+    """
 
     list: Told
     layout: BranchFolders
@@ -73,9 +77,9 @@ class Added:
 
 
 def reach(storage: Storage, root: Root) -> Reach:
-    """The metadata files of one root, its index files and statistics; data files are among the sources.
+    """The metadata files, index files and statistics of one root. Its data files are in its sources.
 
-    Raises MissingFile for a list that is not there: nobody can say what it named.
+    Raises MissingFile for a missing list, because the files that it named are unknown.
     """
     version = version_of(root)
     require_known(version.raw, subject=version.name)
@@ -101,8 +105,11 @@ def reach(storage: Storage, root: Root) -> Reach:
 
 
 def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
-    """FILES of one source. Raises MissingFile for a list or manifest that is not there, CorruptMetadata for entries
-    that contradict each other, RefusedTable for files outside of the table's folder."""
+    """Batches of schema FILES of one source.
+
+    Raises MissingFile for a missing list or manifest, CorruptMetadata for entries that contradict each other,
+    RefusedTable for files outside the table's folder.
+    """
     match source:
         case Merged():
             merged = _merged(storage, source.lists, source.layout)
@@ -123,7 +130,7 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
 
 
 class _Found:
-    """FILES, gathered, and the metadata files that tell of them."""
+    """Collected rows of schema FILES, and the metadata files that name them."""
 
     def __init__(self) -> None:
         self.read: list[Read] = []
@@ -171,8 +178,11 @@ def _of_index(storage: Storage, version: RootMetadata, files: _Found) -> None:
 
 
 def _has_changelog(storage: Storage, version: RootMetadata) -> bool:
-    """Whether to look for a changelog: expiry takes it from a snapshot whose copies, tags and the branches that were
-    made of them, stay (C/table/ExpireSnapshotsImpl.collectChangelogFilesToDelete)."""
+    """Whether to read the version's changelog.
+
+    Expiry removes the changelog of a snapshot whose tags, and branches made of them, stay
+    (C/table/ExpireSnapshotsImpl.collectChangelogFilesToDelete).
+    """
     name = version.raw.get("changelogManifestList")
     if name is None:
         return False
@@ -181,9 +191,10 @@ def _has_changelog(storage: Storage, version: RootMetadata) -> bool:
 
 
 def _changelog(storage: Storage, version: RootMetadata) -> Reach:
-    """A long-lived changelog has its own list, or else reads what its commit appended (C/operation/ChangelogDeletion).
+    """The files of a long-lived changelog: those of its own list, or those its commit appended
+    (C/operation/ChangelogDeletion).
 
-    What else its snapshot named went with that, as long as no other version needs it.
+    Other files of its snapshot were removed with the snapshot, unless another version needs them.
     """
     files, where = _Found(), version.layout
     if version.raw.get(CHANGELOG) is not None:
@@ -194,14 +205,14 @@ def _changelog(storage: Storage, version: RootMetadata) -> Reach:
         _of_list(storage, version, BASE, files)
     appended = version.raw["commitKind"] == "APPEND" and not where.writes_changelogs
     if not appended and not storage.exists(f"manifest/{delta.name}"):
-        # A commit without changes to tell of, where others have a list of their own: SnapshotDeletion took both.
+        # This commit has no changes to show, where other commits have their own list: SnapshotDeletion removed both.
         return files.reach()
     _of_list(storage, version, DELTA, files)
     return files.reach(Added(delta, where, appended=True))
 
 
 _APPEND: Final = 0
-"""_FILE_SOURCE on disk (C/manifest/FileSource.java); files of writers that did not tell are taken for appended."""
+"""Values of _FILE_SOURCE on disk (C/manifest/FileSource.java). A file without one counts as appended."""
 _COLUMNS: Final = pl.Schema(
     {
         "name": pl.String(),
@@ -217,7 +228,7 @@ _COLUMNS: Final = pl.Schema(
 
 
 def _merged(storage: Storage, lists: Sequence[Told], where: BranchFolders, *, appended: bool = False) -> pl.DataFrame:
-    """One row per file that entries of the lists' manifests tell of; `adds` is ADDs less DELETEs."""
+    """One row per file in the lists' manifests. `adds` is the number of ADDs less DELETEs."""
     folder = cache(where.folder)
     entries = pl.concat([_entries(storage, stated, folder) for stated in lists])
     if appended:
@@ -227,14 +238,14 @@ def _merged(storage: Storage, lists: Sequence[Told], where: BranchFolders, *, ap
 
 
 def _require_changelogs(names: Iterable[str], source: Added) -> None:
-    """A delta list may be in the place of a changelog's, and tell as many rows. Raises CorruptMetadata."""
+    """Raises CorruptMetadata for data files in a changelog list, whose place a delta list of equal rows may have."""
     for name in names:
         if source.layout.is_data(name.rpartition("/")[2]):
             raise CorruptMetadata(f"manifest/{source.list.name}", "files of a changelog", f"data file {name}")
 
 
 def _entries(storage: Storage, stated: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
-    """All entries of a list, whose rows add up to what is told."""
+    """All entries of a list. Their rows must add up to the stated count."""
     parts = [pl.DataFrame(schema=_COLUMNS)]
     for meta in read_list(storage, stated.name).records:
         records = read_manifest(storage, meta).records
@@ -262,7 +273,7 @@ def _row(record: Record, folder: str) -> tuple[object, ...]:
 
 
 def _files(merged: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-    """FILES of what is left after merging, and of what lies beside each file."""
+    """Batches of schema FILES of the merged entries, and of the files beside each data file."""
     beside = merged.select(pl.col("extra").explode().alias("name")).drop_nulls()
     for part in (
         merged.select("name", "bytes", pl.lit(value=True).alias("needed")),

@@ -1,7 +1,7 @@
-"""What keeps a table's files alive: snapshots, tags and long-lived changelogs of every branch, listed afresh.
+"""Storage -> what keeps a table's files alive: snapshots, tags and long-lived changelogs of every branch.
 
-As C/operation/OrphanFilesClean.safelyGetAllSnapshots, which leaves out what it cannot find. Here nothing that can be
-listed is left out: what cannot be read ends the sweep.
+As C/operation/OrphanFilesClean.safelyGetAllSnapshots, which skips what it cannot find. Here nothing in the listing is
+skipped: an unreadable root ends the sweep.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOOKS: Final = 3
 
 
 class Kept(Enum):
-    """Why a version is there: tags and changelogs are copies of snapshots that outlive them."""
+    """The kind of a root. Tags and changelogs are copies of snapshots that outlive them."""
 
     SNAPSHOT = "snapshot"
     TAG = "tag"
@@ -32,13 +32,13 @@ class Kept(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RootMetadata:
-    """The JSON of one root, stored as `name`, and how its branch names folders.
+    """The JSON of one root, stored as `name`, and the folders of its branch.
 
-    `newest` are base and delta list of the newest version of its chain: snapshots of a branch whose ids have no gap,
-    each of which changes the one before it by its delta list and by nothing else. `later` are the delta lists of
-    those that follow this one, oldest first. A tag or a changelog is a chain of its own. `following` is the base list
-    of the next snapshot of its chain. `no_vectors`: a version without rows has the same index manifest. `indexed` is
-    the name of the version directly before it, where that has an index manifest.
+    A chain is a run of a branch's snapshots without a gap in ids, each of which changes its parent only by its delta
+    list. A tag or changelog is a chain of its own. `newest`: base and delta list of the chain's newest version.
+    `later`: delta lists of the chain's later versions, oldest first. `following`: base list of the next snapshot in the
+    chain. `no_vectors`: a version without rows has the same index manifest. `indexed`: name of the parent, if it has an
+    index manifest.
     """
 
     kind: Kept
@@ -77,17 +77,17 @@ class _Read:
 
 
 def roots(storage: Storage) -> tuple[Root, ...]:
-    """Everything that keeps files alive now: branch by branch, main first; snapshots oldest first, tags, changelogs.
+    """All roots now, by branch, main first: snapshots oldest first, then tags, then changelogs.
 
-    An id is the file's name and a digest of its content: tags may be moved, and numbers used again after a rollback.
-    Raises MissingFile where the main branch has no snapshot, a branch no schema, or versions vanish from under us
-    time and again.
+    An id is the file's name and a digest of its content, because tags may move and a rollback may reuse numbers. Raises
+    MissingFile if the main branch has no snapshot, if a branch has no schema, or if versions keep disappearing.
     """
     for look in range(1, _LOOKS + 1):
         try:
             return tuple(root for branch in branches(storage) for root in _branch(storage, branch))
         except MissingFile:
-            # What expired since it was listed is no root any more; what a branch must have stays missing.
+            # A version that expired since the listing is no longer a root: look again. A file that a branch needs stays
+            # missing.
             if look == _LOOKS:
                 raise
     raise AssertionError
@@ -136,7 +136,7 @@ def _chains(reads: Sequence[_Read]) -> Iterator[list[_Read]]:
 
 
 def _follows(before: _Read, read: _Read) -> bool:
-    """Whether all that `read` changes is in its delta list, as far as numbers tell (A/Snapshot.java)."""
+    """Whether `read` changes its parent only by its delta list, judged by row counts (A/Snapshot.java)."""
     total, delta, base = (
         read.number("totalRecordCount"),
         read.number("deltaRecordCount"),
@@ -148,7 +148,10 @@ def _follows(before: _Read, read: _Read) -> bool:
 
 
 def _snapshot_names(storage: Storage, branch: str) -> list[str]:
-    """By id. The hint is written after its snapshot and read before the listing: it may lag, but cannot lead."""
+    """Names of snapshots in order of id. Raises MissingFile if the newest is older than LATEST.
+
+    The hint is written after its snapshot and read before the listing, so it may be old but never too new.
+    """
     hint = hinted(storage, f"{branch}snapshot/LATEST")
     numbers = ((numbered(stored.name, "snapshot-"), stored.name) for stored in storage.list(f"{branch}snapshot"))
     names_by_id = {number: name for number, name in numbers if number is not None}

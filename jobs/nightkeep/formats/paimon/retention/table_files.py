@@ -1,8 +1,8 @@
-"""Where files of a Paimon table may be, and of what kind they are, by the names that its writers give.
+"""Table -> names and kinds of files that belong to it, and so what a sweep may remove.
 
-C/operation/OrphanFilesClean takes any file in manifest/, index/, statistics/ and a bucket's folder; here a name must
-be one that a writer of Paimon's, or ours, gives. Metadata is no candidate: schema/, tag/, branch/, consumer/ and
-service/, snapshots, changelogs and their hints.
+C/operation/OrphanFilesClean takes any file in manifest/, index/, statistics/ and a bucket's folder. Here the name must
+also be one that Paimon or we give. Never candidates: schema/, tag/, branch/, consumer/ and service/, snapshots,
+changelogs and their hints.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from nightkeep.storage import Storage
 
 _UUID: Final = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _TEMPORARY: Final = rf"\.[^/]+\.{_UUID}\.tmp"
-"""A/fs/Path.createTempPath, and pypaimon's."""
+"""Temporary names of A/fs/Path.createTempPath and pypaimon."""
 _FORMAT: Final = "(?:parquet|orc|avro|csv|json|text|blob|lance|vortex|mosaic|row|arrow)"
-"""Never `.managed.blob`: which of those are in use stands in other files (C/blob/ManagedBlobReferenceFile)."""
+"""Never `.managed.blob`: other files state which of those are in use (C/blob/ManagedBlobReferenceFile)."""
 _PACKED: Final = (
     "(?:zstd|zst|gz|gzip|snappy|lz4|lz4_raw|lz4hc|lzo|lzo_raw|brotli|bz2|bzip2|deflate|zlib|xz|none|null|uncompressed)"
 )
@@ -32,14 +32,17 @@ _BESIDE: Final = r"(?:index|lookup)"
 _WRITTEN: Final = tuple(
     f"{folder}/.*" for folder in ("snapshot", "tag", "changelog", "branch", "manifest", "index", "statistics")
 )
-"""Folders that are made when they are first needed."""
+"""Folders that are created when first needed."""
 _BUCKET: Final = "bucket-(?:postpone|[0-9]+)"
 
 
 def territory(table: Address, storage: Storage) -> TableFiles:
-    """Raises MissingFile for a branch without schema, RefusedTable for a table with files outside of its folder, and
-    where another format's table is in the very same folder."""
-    # In metadata/ is what Paimon writes for Iceberg.
+    """The folders and kinds of the table's files.
+
+    Raises MissingFile for a branch without schema, RefusedTable for a table with files outside its folder or with
+    another format's table in the same folder.
+    """
+    # Paimon writes Iceberg metadata to metadata/.
     require_one_format(table.name, storage, "", own={"Paimon", "Iceberg"})
     main, *others = (branch_schemas(storage, branch) for branch in branches(storage))
     schemas = [*main, *(schema for other in others for schema in other)]
@@ -60,10 +63,10 @@ def territory(table: Address, storage: Storage) -> TableFiles:
 
 
 def never_written(table: Address, storage: Storage) -> bool:
-    """Whether nothing but a schema was ever committed: no version of any kind, and no file that a writer leaves.
+    """Whether only a schema was ever committed: there is no version of any kind, and no file of a writer.
 
-    Manifests or data without a version are those of a table that lost its snapshots, or of a first write that did not
-    get to its commit: nobody can say which. Raises as `territory`.
+    Manifests or data without a version may be from a table that lost its snapshots, or from a first write without a
+    commit. These cannot be distinguished. Raises as `territory`.
     """
     if storage.list("snapshot"):
         return False
@@ -90,25 +93,27 @@ def _data_kinds(bucket: str, prefixes: tuple[str, str]) -> Iterator[FileKind]:
 
 
 def _temporary_kinds(bucket: str) -> Iterator[FileKind]:
-    """In the folders of snapshots and changelogs of every branch, and wherever else files are renamed into place."""
+    """Temporary files: in the folders of snapshots and changelogs of every branch, and wherever files are renamed into
+    place.
+    """
     versions = r"(?:branch/branch-[^/]+/)?(?:snapshot|changelog)/"
     yield FileKind("staged", rf"{versions}staged-{MARK}-[^/]+")
     yield FileKind("temporary", rf"(?:{versions}|manifest/|index/|statistics/|{bucket}){_TEMPORARY}")
 
 
 def _prefixes(schemas: Sequence[PaimonSchema]) -> tuple[str, str]:
-    """What names of data and of changelog files begin with, or began with under an earlier schema."""
+    """Patterns of the name prefixes of data files and changelog files, under all schemas."""
     data = (schema.options.get("data-file.prefix", DATA_PREFIX) for schema in schemas)
     changelog = (schema.options.get("changelog-file.prefix", CHANGELOG_PREFIX) for schema in schemas)
     return _any({DATA_PREFIX, *data}), _any({CHANGELOG_PREFIX, *changelog})
 
 
 def _any(words: set[str]) -> str:
-    """One of the words, none of which may be empty: a file of any name would be taken for one of ours."""
+    """A pattern of any of the words. Empty words are left out, because they would match every name."""
     return f"(?:{'|'.join(re.escape(word) for word in sorted(words) if word)})"
 
 
 def _data_folders(data: str, *, partitioned: bool) -> str:
-    """Only folders with files of ours: each branch has a schema of its own, in branch/branch-<name>/."""
+    """Pattern of data folders of this branch. Other branches have schemas of their own in branch/branch-<name>/."""
     first = f"{data}[^/]*=[^/]*|{data}bucket-[^/]+" if partitioned else f"{data}bucket-[^/]+"
     return rf"(?:{first}|manifest|index|statistics|snapshot|changelog|branch/[^/]+/[^/]+)(?:/[^/]+)*"

@@ -1,7 +1,7 @@
 """Winners by (file, position) in key order -> their rows in key order, one chunk at a time.
 
-Files are sorted by key, so the winners of each come in file order: every file is read once, forward, and at most
-one chunk and one batch of each file are in memory.
+Files are sorted by key, so each file's winners come in file order. Every file is read once, forward. At most one chunk
+and one batch of each file are in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nightkeep.formats.paimon.data.columns import PaimonFileReader
 
 
 class WantedRows:
-    """The wanted rows of one file, handed out in file order. `positions` are ascending."""
+    """The wanted rows of one file, returned in file order. `positions` are ascending."""
 
     def __init__(self, reader: PaimonFileReader, positions: npt.NDArray[np.int64]) -> None:
         self._reader, self._positions = reader, positions
@@ -27,19 +27,19 @@ class WantedRows:
         """The next `count` wanted rows, as tables in order."""
         if self._pieces is None:
             self._pieces = self._reader.taken(columns, self._positions)
-        found: list[pa.Table] = []
+        pieces: list[pa.Table] = []
         while count:
             piece = self._rest if self._rest is not None else next(self._pieces)
-            found.append(piece.slice(0, count))
+            pieces.append(piece.slice(0, count))
             self._rest = piece.slice(count) if piece.num_rows > count else None
-            count -= found[-1].num_rows
-        return found
+            count -= pieces[-1].num_rows
+        return pieces
 
 
 def gather(
     sources: Mapping[int, WantedRows], of_row: npt.NDArray[np.int32], *, columns: Sequence[str], chunk_rows: int
 ) -> Iterator[pa.Table]:
-    """Tables of `columns` with at most `chunk_rows` rows; row i comes from source `of_row[i]`, in its order."""
+    """Tables of `columns` with at most `chunk_rows` rows. Row i is the next row of source `of_row[i]`."""
     for start in range(0, len(of_row), chunk_rows):
         numbers = of_row[start : start + chunk_rows]
         counts = np.bincount(numbers)

@@ -1,4 +1,4 @@
-"""Bucket -> Pick: which sorted runs a compaction takes, and to what level. Pure, metadata only.
+"""Bucket -> pick: the sorted runs that a compaction takes, and its output level. Pure, metadata only.
 
 Follows Paimon Java 2.0.0: ForceUpLevel0Compaction, UniversalCompaction, EarlyFullCompaction (C/mergetree/compact).
 """
@@ -19,7 +19,7 @@ from nightkeep.formats.paimon.metadata.schema import (
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 
 DEFAULT_TARGET_BYTES = 128 << 20
-"""target-file-size of a primary-key table (CoreOptions.targetFileSize)."""
+"""Default target-file-size of a primary-key table (CoreOptions.targetFileSize)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPick:
-    """The files to compact and the level they go to; `one_by_one` rewrites each alone (FileRewriteCompactTask)."""
+    """The files to compact and their output level. `one_by_one`: each is rewritten alone (FileRewriteCompactTask)."""
 
     files: tuple[PaimonDataFile, ...]
     output_level: int
@@ -118,14 +118,14 @@ def max_level(files: Sequence[PaimonDataFile], rules: CompactionRules) -> int:
 def pick(bucket: Bucket, rules: CompactionRules, *, now_ms: int) -> CompactionPick | None:
     """ForceUpLevel0Compaction.pick, then the filter of MergeTreeCompactManager.triggerCompaction."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
-    found = _universal(runs, top, rules, now_ms=now_ms) or _force_level0(runs, top, rules)
-    if found is None or (len(found.files) == 1 and found.files[0].level == found.output_level):
+    picked = _universal(runs, top, rules, now_ms=now_ms) or _force_level0(runs, top, rules)
+    if picked is None or (len(picked.files) == 1 and picked.files[0].level == picked.output_level):
         return None
-    return found
+    return picked
 
 
 def pick_full(bucket: Bucket, rules: CompactionRules) -> CompactionPick | None:
-    """CompactStrategy.pickFullCompaction: everything to the top; if only the top is left, files with a vector."""
+    """CompactStrategy.pickFullCompaction: all files to the top level; if all are there, only files with a vector."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
     if not runs:
         return None
@@ -174,18 +174,18 @@ def _early_full(runs: Sequence[SortedRun], top: int, rules: CompactionRules, *, 
 
 def _force_level0(runs: Sequence[SortedRun], top: int, rules: CompactionRules) -> CompactionPick | None:
     level0 = sum(run.level == 0 for run in runs)
-    # A writer counts its flushes since the last forced pick; each leaves one level-0 file, which a job can count.
+    # A writer counts its flushes since the last forced pick. Each leaves a level-0 file, so a job counts those.
     if level0 == 0 or (rules.gentle_interval is not None and level0 < rules.gentle_interval):
         return None
     count = level0
-    # Level 1 goes along, or the output would have to be level 0; its size takes part in the ratio below.
+    # Level 1 is included, because the output level would be 0 otherwise. Its size counts in the ratio below.
     if count < len(runs) and runs[count].level == 1:
         count += 1
     return _unit(runs, _extended(runs, count, rules), top, reason=f"{level0} level-0 files to lift")
 
 
 def _extended(runs: Sequence[SortedRun], count: int, rules: CompactionRules) -> int:
-    """Extend the first `count` runs while they are at least about as large as the next one."""
+    """The number of first runs to take: `count`, and more while their total is about as large as the next run."""
     size = sum(run.bytes for run in runs[:count])
     while count < len(runs) and size * (100.0 + rules.size_ratio_percent) / 100.0 >= runs[count].bytes:
         size += runs[count].bytes
@@ -194,7 +194,7 @@ def _extended(runs: Sequence[SortedRun], count: int, rules: CompactionRules) -> 
 
 
 def _unit(runs: Sequence[SortedRun], count: int, top: int, *, reason: str) -> CompactionPick:
-    """UniversalCompaction.createUnit: the level below the next run, never level 0."""
+    """UniversalCompaction.createUnit: the output is the level below the next run, but never level 0."""
     output = top if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):
         output = runs[count].level

@@ -1,7 +1,8 @@
-"""Keys of lifted rows -> the rows they replace on deeper levels: (file, position), first hit by level.
+"""Keys of lifted rows -> the rows they replace on deeper levels, as (file, position). The first level with the key
+counts.
 
-Reads key columns only, of files and row groups whose key range meets the wanted keys (LookupLevels.java looks
-them up one by one).
+Reads only key columns, of files and row groups whose key range may hold a wanted key. LookupLevels.java looks keys up
+one by one.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _PRUNABLE = frozenset({
     TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT,
     TypeRoot.DATE, TypeRoot.CHAR, TypeRoot.VARCHAR,
 })  # fmt: skip
-"""First key columns whose Parquet row-group statistics compare as Paimon's keys do, in every writer's files."""
+"""Types of the first key column whose Parquet row-group statistics order as Paimon's keys do, for every writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Rows of one file that lifted keys replace: `wanted` are row numbers of the wanted keys, `positions` where."""
+    """Rows of one file that lifted keys replace: `wanted` are row numbers of keys, `positions` rows of the file."""
 
     file: PaimonDataFile
     wanted: npt.NDArray[np.int64]
@@ -44,14 +45,14 @@ class Hits:
 def find_replaced(
     storage: Storage, bucket: Bucket, keys: pa.Table, *, below: int, marked: Mapping[str, BitMap64]
 ) -> tuple[Hits, ...]:
-    """The live rows with one of `keys` on the first level under `below` that has the key.
+    """The live rows with one of `keys`, on the first level below `below` that has the key.
 
-    `keys` holds the key columns, unique and ascending. `marked` are rows already deleted, by file name: they are
-    not found, and do not end the search for their key.
+    `keys` holds the key columns, unique and ascending. `marked` are rows already deleted, by file name. They are
+    skipped, and the search for their key goes on.
     """
     keys = keys.combine_chunks()
     remaining = np.arange(keys.num_rows)
-    found: list[Hits] = []
+    replaced: list[Hits] = []
     for level in sorted({file.level for file in bucket.files if file.level > below}):
         wanted = keys if len(remaining) == keys.num_rows else keys.take(remaining)
         order = _KeyOrder(wanted.combine_chunks(), bucket)
@@ -61,15 +62,15 @@ def find_replaced(
             if file.level == level and (hit := _find_in(PaimonFileReader(storage, bucket, file), order, file))
         ]
         live = [_unmarked(hit, marked.get(hit.file.name), names=remaining) for hit in hits]
-        found += live
+        replaced += live
         gone = np.concatenate([hit.wanted for hit in live]) if live else remaining[:0]
         remaining = np.setdiff1d(remaining, gone, assume_unique=True)
-    return tuple(hit for hit in found if len(hit.wanted))
+    return tuple(hit for hit in replaced if len(hit.wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class _KeyOrder:
-    """Ascending keys that can be searched for one key, or for one value of the first key column."""
+    """Ascending keys, searchable by whole key or by the first key column."""
 
     keys: pa.Table
     bucket: Bucket
@@ -80,7 +81,7 @@ class _KeyOrder:
         return tuple(field.type for field in schema.select(schema.trimmed_keys))
 
     def span(self, low: tuple[Value, ...], high: tuple[Value, ...]) -> slice:
-        """Rows whose leading columns lie in [low, high]; both give the first `len(low)` key values."""
+        """Rows whose leading columns lie in [low, high]. Both have the first `len(low)` key values."""
         types = self.types[: len(low)]
 
         def row_key(row: int) -> SortKey:
@@ -100,15 +101,15 @@ def _find_in(reader: PaimonFileReader, order: _KeyOrder, file: PaimonDataFile) -
     wanted = order.keys.slice(span.start, span.stop - span.start)
     groups = _groups(reader, _KeyOrder(wanted, order.bucket))
     held = reader.read(wanted.column_names, groups)
-    found = find_keys(wanted, held)
-    hits = np.flatnonzero(found >= 0)
+    row_of_key = find_keys(wanted, held)
+    hits = np.flatnonzero(row_of_key >= 0)
     ordinals = [np.arange(reader.starts[g], reader.starts[g + 1]) for g in groups]
-    positions = np.concatenate(ordinals)[found[hits]] if ordinals else found[:0]
+    positions = np.concatenate(ordinals)[row_of_key[hits]] if ordinals else row_of_key[:0]
     return Hits(file, hits + span.start, positions)
 
 
 def _groups(reader: PaimonFileReader, wanted: _KeyOrder) -> list[int]:
-    """Row groups whose first key column's range meets a wanted key; all of them where ranges cannot be trusted."""
+    """Row groups whose first key column may hold a wanted key; all of them if the ranges cannot be trusted."""
     every = range(len(reader.starts) - 1)
     if wanted.types[0].root not in _PRUNABLE:
         return list(every)
@@ -128,7 +129,7 @@ def _meets(statistics: pq.Statistics | None, wanted: _KeyOrder) -> bool:
 
 
 def _unmarked(hits: Hits, marked: BitMap64 | None, *, names: npt.NDArray[np.int64]) -> Hits:
-    """The hits that are live, their keys numbered as the caller numbers them."""
+    """The live hits, with keys numbered as the caller's."""
     wanted = names[hits.wanted]
     if not marked or not len(hits.positions):
         return Hits(hits.file, wanted, hits.positions)

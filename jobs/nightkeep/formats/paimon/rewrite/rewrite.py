@@ -1,7 +1,7 @@
-"""Task -> new files of one bucket: level-0 files lifted, what they replace marked in deletion vectors.
+"""Task -> new files of one bucket: level-0 files are lifted, and rows they replace are marked in deletion vectors.
 
-Runs on an executor, reads key columns and the rows that move, references nothing: only a commit does.
-Follows LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMergeFunction of Paimon 2.0.0.
+Runs on an executor. Reads key columns and the rows that move. Only a commit references the new files. Follows
+LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMergeFunction of Paimon 2.0.0.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from nightkeep.storage import Storage
 _SOURCE, _POSITION, _LEVEL = "source", "position", "level"
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
 _NAMED_KEYS = 5
-"""Keys spelled out in a finding; the rest is a count."""
+"""How many keys a finding shows as text; of the rest it gives the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeTask:
-    """One bucket's compaction, decided from metadata. `values_needed`: looked-up rows compete by sequence field."""
+    """One bucket's compaction, planned from metadata. `values_needed`: old rows compete by sequence field."""
 
     bucket: Bucket
     steps: tuple[Step, ...]
@@ -70,7 +70,7 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
 
 
 class _Work:
-    """What a task has done so far; lives for one bucket."""
+    """The state of one task while it works on its bucket."""
 
     def __init__(self, storage: Storage, task: UpgradeTask, naming: PaimonNaming, now_ms: int) -> None:
         self.storage, self.task, self.naming, self.now_ms = storage, task, naming, now_ms
@@ -103,7 +103,9 @@ class _Work:
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
-        """Merge overlapping files into new ones on the output level; retracts end here, as vectors are on."""
+        """Merge overlapping files into new ones on the output level. Retracts are dropped, because the table has
+        vectors.
+        """
         bucket, sources = self.task.bucket, _oldest_first(files)
         rows = _keys_of(self.storage, bucket, sources, self.vectors)
         if any(file.level == 0 for file in files):
@@ -115,7 +117,7 @@ class _Work:
         self.gone |= {file.name for file in files}
 
     def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> pa.Table:
-        """Mark what level-0 rows replace below; with a sequence field, add those old rows to the contest."""
+        """Mark the rows that level-0 rows replace below. With a sequence field, add those old rows as candidates."""
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
         rows = _lowest_level_only(rows, keys)
         fresh = _level0_only(rows, keys)
@@ -124,22 +126,22 @@ class _Work:
             return rows
         numbered = {file.name: number for number, file in enumerate(_numbered(bucket, sources))}
         old = [_old_rows(self.storage, bucket, hit, source=numbered[hit.file.name]) for hit in hits]
-        # Last in the table: an old row that equals the newest candidate wins (KeyValueBuffer.insertInto).
+        # Old rows come last: an old row that equals the newest candidate wins (KeyValueBuffer.insertInto).
         return pa.concat_tables([rows, *old])
 
     def _mark(self, keys: pa.Table, sequences: ChunkedArray) -> tuple[Hits, ...]:
         """Delete the rows that `keys` replace, through vectors."""
         hits = find_replaced(self.storage, self.task.bucket, keys, below=self.task.output_level, marked=self.vectors)
         for hit in hits:
-            found = BitMap64(from_positions(hit.positions, Width.BITS_64))
-            self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | found
+            positions = BitMap64(from_positions(hit.positions, Width.BITS_64))
+            self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | positions
             self.rows_marked += len(hit.positions)
             if not self.task.values_needed:
                 self._find_overlaps(keys, sequences, hit)
         return hits
 
     def _find_overlaps(self, keys: pa.Table, sequences: ChunkedArray, hit: Hits) -> None:
-        """Rows that a lifted row replaces although they are newer: two writers number their rows independently."""
+        """Record replaced rows that are newer than the lifted row: two writers number their rows independently."""
         lifted = sequences.to_numpy()[hit.wanted]
         if not len(lifted) or int(lifted.min()) > hit.file.max_sequence:
             return
@@ -178,7 +180,7 @@ _ZERO = pa.scalar(0, pa.int32())
 
 
 def _numbered(bucket: Bucket, sources: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
-    """The merged files first, as they are numbered already, then every other file of the bucket."""
+    """The bucket's files: the merged files first, because they are numbered already, then all others."""
     named = {file.name for file in sources}
     return (*sources, *(file for file in bucket.files if file.name not in named))
 
@@ -211,7 +213,7 @@ def _placed(rows: pa.Table, at: npt.NDArray[np.int64], *, source: int, level: in
 
 
 def _lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Of a key's rows above level 0 only the one on the lowest level competes (LookupMergeFunction.pickHighLevel)."""
+    """Of a key's rows above level 0, only the one on the lowest level competes (LookupMergeFunction.pickHighLevel)."""
     levels = pc.unique(rows.column(_LEVEL))
     if len(levels) - (0 in levels.to_numpy()) < 2:
         return rows
@@ -223,7 +225,7 @@ def _lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _level0_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The newest level-0 row of every key that has rows on level 0 only: those whose old row must be looked up."""
+    """The newest level-0 row of each key that has rows only on level 0. Their old rows must be looked up."""
     marked = rows.select([*keys, SEQUENCE])
     marked = marked.append_column("upper", pc.greater(rows.column(_LEVEL), _ZERO).cast(pa.int8()))
     kept = keep_latest(marked, keys=keys, order=[OrderBy("upper"), OrderBy(SEQUENCE)])

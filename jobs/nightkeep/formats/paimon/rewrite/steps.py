@@ -1,4 +1,4 @@
-"""Pick -> Steps: which of its files are merged and which only change their level. Pure, metadata only.
+"""Pick -> steps: which of its files are merged, and which only change their level. Pure, metadata only.
 
 Follows Paimon Java 2.0.0: MergeTreeCompactTask, IntervalPartition and LookupMergeTreeCompactRewriter.upgradeStrategy
 (C/mergetree/compact).
@@ -22,8 +22,9 @@ class StepKind(Enum):
 
     MERGE = "merge and rewrite"
     UPGRADE = "upgrade in place"
-    """Only the level changes. A level-0 file is read all the same: its keys mark what they replace below, and
-    a file that holds retracts after all is rewritten, because deleteRowCount of some writers is always 0."""
+    """Only the level changes. A level-0 file is still read: its keys mark the rows they replace below. A file that
+    turns out to hold retracts is rewritten, because deleteRowCount of some writers is always 0.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Step:
 def steps(
     found: CompactionPick, rules: CompactionRules, *, top: int, key_types: Sequence[PaimonType]
 ) -> tuple[Step, ...]:
-    """What MergeTreeCompactTask does with each file, in key order; files that stay as they are do not appear."""
+    """What MergeTreeCompactTask does with each file, in key order. Files that do not change are left out."""
     if found.one_by_one:
         return tuple(Step(StepKind.MERGE, (file,)) for file in found.files)
     result: list[Step] = []
@@ -83,7 +84,7 @@ def _must_rewrite(file: PaimonDataFile, found: CompactionPick, rules: Compaction
     formats = rules.formats + rules.formats[-1:] * (found.output_level + 1 - len(rules.formats))
     if formats[0] != formats[found.output_level] or file.deletes_unknown_or_some:
         return True
-    # With a sequence field an older row may win, and must then be written here.
+    # With a sequence field an older row may win, and is then written here.
     return found.output_level != top and rules.sequence_fields
 
 
@@ -93,15 +94,15 @@ def sections(
     """Key-disjoint sections, each of as few sorted runs as possible (IntervalPartition.java)."""
     low = {file.name: sort_key(file.min_key, key_types) for file in files}
     high = {file.name: sort_key(file.max_key, key_types) for file in files}
-    found: list[list[PaimonDataFile]] = []
+    groups: list[list[PaimonDataFile]] = []
     bound = None
     for file in sorted(files, key=lambda f: (low[f.name], high[f.name])):
         if bound is None or low[file.name] > bound:
-            found.append([])
+            groups.append([])
             bound = high[file.name]
-        found[-1].append(file)
+        groups[-1].append(file)
         bound = max(bound, high[file.name])
-    return tuple(_section_runs(section, low, high) for section in found)
+    return tuple(_section_runs(section, low, high) for section in groups)
 
 
 def _section_runs(

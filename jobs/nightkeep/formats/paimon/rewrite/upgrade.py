@@ -1,4 +1,4 @@
-"""The upgrade rule: a bucket's runs -> the work that lifts its level-0 files, with the reason and the cost."""
+"""A bucket's runs -> the work that lifts its level-0 files, with reason and cost. The rule of `upgrade`."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     """ForceUpLevel0Compaction for one bucket, or the full compaction that `request.full` asks for."""
     schema = snapshot.schema
     rules = CompactionRules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
-    # Files' creation times, which the pick compares with, are local wall time.
+    # The pick compares with creation times of files, which are in local wall time.
     now_ms = wall_clock_ms(request.now_ms)
-    found = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
-    if found is None:
+    picked = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
+    if picked is None:
         return None
     top = max_level(bucket.files, rules)
     key_types = [field.type for field in schema.select(schema.trimmed_keys)]
-    todo = steps(found, rules, top=top, key_types=key_types)
+    todo = steps(picked, rules, top=top, key_types=key_types)
     if not todo:
         return None
     values_needed = bool(sequence_fields(schema))
     target = request.target_bytes or target_file_bytes(schema)
     return Work(
-        reason=_reason(found, todo, values_needed=values_needed),
-        input_files=tuple(file.name for file in found.files),
-        input_bytes=sum(file.bytes for file in found.files),
-        estimate=_estimate(bucket, found, todo),
-        tasks=(UpgradeTask(bucket, todo, found.output_level, target, values_needed),),
+        reason=_reason(picked, todo, values_needed=values_needed),
+        input_files=tuple(file.name for file in picked.files),
+        input_bytes=sum(file.bytes for file in picked.files),
+        estimate=_estimate(bucket, picked, todo),
+        tasks=(UpgradeTask(bucket, todo, picked.output_level, target, values_needed),),
     )
 
 
 def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
-    """A file index is part of a file or lies beside it: what is written anew has none, which readers accept."""
+    """The warning that file indexes are lost. An index is inside or beside a data file; new files have none, which
+    readers accept.
+    """
     if not any(key.startswith("file-index.") for key in snapshot.schema.options):
         return None
     return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
@@ -77,14 +79,16 @@ def _estimate(bucket: Bucket, found: CompactionPick, todo: tuple[Step, ...]) -> 
 
 
 def refuse_append_table(snapshot: PaimonSnapshot, request: Request) -> None:
-    """`upgrade` lifts sorted runs, which only primary-key tables have."""
+    """Raises RefusedTable for a table without primary key: only primary-key tables have sorted runs to lift."""
     schema = snapshot.schema
     if not schema.primary_keys:
         raise RefusedTable(snapshot.table.name, "a table without primary key has no levels", "use optimize")
 
 
 def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Without vectors, readers merge level 0 themselves, and lifting it would need deletes kept in files."""
+    """Raises RefusedTable for a table without vectors: readers merge level 0 there, and lifted deletes would stay in
+    files.
+    """
     if not option_bool(snapshot.schema, "deletion-vectors.enabled"):
         raise RefusedTable(
             snapshot.table.name,
@@ -94,7 +98,7 @@ def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
 
 
 def refuse_modified_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
-    """A table that got its vectors later may hold a key on two levels until its first full compaction."""
+    """Raises RefusedTable if vectors came later: a key may be on two levels until a full compaction."""
     if option_bool(snapshot.schema, "deletion-vectors.modifiable") and not request.full:
         raise RefusedTable(
             snapshot.table.name,

@@ -1,7 +1,7 @@
-"""Data files -> a DataFrame of stored rows under the current schema, by Spark's own Parquet reader.
+"""Data files -> a DataFrame of stored rows under the current schema. Read by Spark's own Parquet reader.
 
-Files of older schemas are mapped by field id. Spark has no nanoseconds: TIMESTAMP(7..9) becomes microseconds,
-rounded down, whichever way a file stores it.
+Files of older schemas are mapped by field id. Spark has no nanoseconds: TIMESTAMP(7..9) becomes microseconds, rounded
+down, however the file stores it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from nightkeep.storage import Storage
 
 SEQUENCE, KIND, KEY_PREFIX = "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_"
 LIVE_KINDS = (0, 2)
-"""+I and +U of RowKind.java."""
+"""Row kinds that add: +I and +U of RowKind.java."""
 _NANOSECOND_PRECISION = 7
 
 
 @dataclass(frozen=True, slots=True)
 class PaimonStoredFile:
-    """A data file to read: `number` names it in positions, `unit` is the place of its bucket among the units."""
+    """A data file to read. `number` identifies it in positions; `unit` is the index of its bucket among the units."""
 
     number: int
     unit: int
@@ -60,7 +60,7 @@ def is_finer_than_spark(kind: PaimonType) -> bool:
 def stored_rows(
     spark: SparkSession, storage: Storage, schemas: Schemas, files: Sequence[PaimonStoredFile]
 ) -> DataFrame:
-    """Every stored row of `files`, those that vectors hide included.
+    """Every stored row of `files`, rows hidden by vectors included.
 
     Columns: `unit`, `level`, `newest` (the file's highest sequence number), `position` (file and row as one long),
     `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`.
@@ -78,7 +78,7 @@ def stored_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Files of one schema that store their timestamps alike."""
+    """Reads files of one schema that store timestamps in the same way."""
 
     spark: SparkSession
     storage: Storage
@@ -107,7 +107,7 @@ class _Reader:
         return [location(self.storage.root, file.path) for file in files]
 
     def _described(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
-        # Spark gives file names as URIs spell them.
+        # Spark returns file names in URI spelling.
         table = pa.table({
             "file_name": [quote(f.file.name, safe="!$&'()*+,;=:@") for f in files],
             "file": pa.array([f.number for f in files], pa.int32()),
@@ -130,7 +130,7 @@ class _Reader:
     def _stored_type(self, field: PaimonField, prefix: str = "") -> T.DataType:
         if prefix + field.name in self.nanos:
             return T.LongType()
-        # INT96 has an instant's type in Spark; in UTC its microseconds are those of the local time.
+        # Spark reads INT96 as an instant. In UTC, its microseconds are those of the local time.
         return T.TimestampType() if is_finer_than_spark(field.type) else spark_type(field.type)
 
     def _key(self, position: int, name: str) -> Column:
@@ -141,7 +141,7 @@ class _Reader:
         return self._read(field).alias(column(position))
 
     def _read(self, field: PaimonField, prefix: str = "") -> Column:
-        """The column as the current schema has it; nulls where the file is older than the column."""
+        """The column under the current schema. Nulls if the file is older than the column."""
         held = self._held(field)
         if held is None:
             return F.lit(None).cast(spark_type(field.type))
@@ -151,7 +151,7 @@ class _Reader:
         return stored.cast(spark_type(field.type))
 
     def _held(self, field: PaimonField) -> PaimonField | None:
-        """The field of the file's own schema with the same id, once its change of type is one we vouch for."""
+        """The field with the same id in the file's schema. Raises if its change of type is not one that we handle."""
         held = next((f for f in self._written().fields if f.id == field.id), None)
         if held is not None and held.type.root is not field.type.root and evolves(held.type, field.type) is None:
             raise RefusedTable(

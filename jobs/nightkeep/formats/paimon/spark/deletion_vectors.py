@@ -1,6 +1,6 @@
-"""Deletion vectors -> a DataFrame of the positions they delete, decoded in tasks.
+"""Deletion vectors -> a DataFrame of the positions they delete. Decoded in tasks.
 
-The codec is the one thing the second opinion shares with the first: a vector's bytes mean one set of positions.
+The vector codec is the only code that the check shares with the rewrite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class _IndexFile:
-    """A bucket's vector file: its bytes, and the vectors that matter with the number of their data file."""
+    """A bucket's vector file: its bytes, and its needed vectors, each with its data file's number."""
 
     subject: str
     data: bytes
@@ -32,7 +32,7 @@ class _IndexFile:
 def without_deleted(
     spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[PaimonStoredFile]
 ) -> DataFrame:
-    """`rows` of `files` whose `position` no vector deletes."""
+    """The live rows: those of `rows` whose `position` no vector deletes. `files` are their files."""
     by_unit: defaultdict[int, list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
         by_unit[file.unit].append(file)
@@ -40,9 +40,9 @@ def without_deleted(
     if not indexes:
         return rows
     counts = [vector.cardinality for index in indexes for _, vector in index.vectors]
-    known = [count for count in counts if count is not None]
+    recorded = [count for count in counts if count is not None]
     deleted = decoded_positions(spark, indexes, _decoded)
-    count = sum(known) if len(known) == len(counts) else None
+    count = sum(recorded) if len(recorded) == len(counts) else None
     return rows.join(broadcast_few(deleted, count, BROADCAST_POSITIONS), on="position", how="left_anti")
 
 

@@ -1,4 +1,4 @@
-"""Files of a version -> how many of the numbers that readers with filters trust do not hold, counted by Spark."""
+"""Files of a version -> the number of wrong statistics that readers with filters rely on. Counted by Spark."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NANOS_OF_MICRO = 1000
 
 
 def misstated(stored: DataFrame, schemas: Schemas, files: Sequence[PaimonStoredFile]) -> Mapping[int, int]:
-    """By place of the unit: columns of `files` with other nulls, or values outside the range, than is stated.
+    """The number of columns of `files` with a wrong null count or range, by index of the unit.
 
-    `stored` has every stored row of `files`, as stored_rows gives them. A file whose sequence numbers are others
-    than stated counts as one column more.
+    `stored` has every stored row of `files`, from stored_rows. A file with a wrong range of sequence numbers counts as
+    one more column.
     """
     fields = schemas.current.fields
     spans = [span for i in range(len(fields)) for span in _span(F.col(column(i)), column(i))]
     numbers = _span(F.col("sequence"), "sequence")
-    found = stored.groupBy(F.shiftright("position", ROW_BITS).alias("file")).agg(
+    ranges = stored.groupBy(F.shiftright("position", ROW_BITS).alias("file")).agg(
         F.count(F.lit(1)).alias("rows"), *numbers, *spans
     )
     by_number = {file.number: file for file in files}
     wrong: Counter[int] = Counter()
-    for held in found.toArrow().to_batches():
+    for held in ranges.toArrow().to_batches():
         for row in range(held.num_rows):
             values = {name: held.column(name)[row] for name in held.schema.names}
             file = by_number[values["file"].as_py()]
@@ -76,7 +76,7 @@ def _stated(fields: Sequence[PaimonField], stats: Record) -> Iterator[tuple[Paim
 
 
 def _below(left: Value, right: Value, kind: PaimonType) -> bool:
-    """Whether both are known and `left` orders before `right`; times as far as Spark keeps them."""
+    """Whether both values are given and `left` orders before `right`. Times are compared in Spark's precision."""
     if left is None or right is None:
         return False
     if kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):

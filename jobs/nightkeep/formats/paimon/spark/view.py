@@ -1,6 +1,6 @@
 """A Paimon version -> Spark DataFrames: Spark's Parquet reader, an anti-join for vectors, a window for merging.
 
-Shares metadata and the vector codec with the rest, but none of the code that rewrites, looks up or verifies.
+Shares metadata and the vector codec with the other rooms, but no code that rewrites, looks up or verifies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from nightkeep.storage import open_storage
 
 
 def open_table(address: Address, spark: SparkSession) -> PaimonView:
-    """The table as its latest schema has it. Raises RefusedTable for what Spark's readers cannot stand in for."""
+    """The view of the table, with its latest schema. Raises RefusedTable for features that Spark's readers lack."""
     relation = PaimonView(address, spark)
     refuse_schema(address.name, relation.table)
     if not relation.table.primary_keys:
@@ -58,10 +58,10 @@ def open_table(address: Address, spark: SparkSession) -> PaimonView:
 
 
 class PaimonView:
-    """A table with a primary key; a unit is a bucket. Versions are read once and kept."""
+    """The check's view of a table with a primary key. A unit is a bucket. Versions are read once and cached."""
 
     compares_with_parent: Final = False
-    """Readers do not see what others append until it is lifted, so the planned version is comparable too."""
+    """Readers do not see appended rows until they are lifted, so the planned version can be compared too."""
 
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._address, self._spark = address, spark
@@ -85,7 +85,7 @@ class PaimonView:
 
     @property
     def published(self) -> View:
-        """With vectors, readers show what is above level 0; without, they merge."""
+        """The view that readers use: levels above 0 if the table has vectors, else merged."""
         return View.RAW if option_bool(self.table, "deletion-vectors.enabled") else View.MERGED
 
     @property
@@ -94,10 +94,10 @@ class PaimonView:
         return (f"nanoseconds of {', '.join(fine)} are not compared, as Spark has none",) if fine else ()
 
     def latest(self) -> int:
-        found = snapshot_ids(self._storage)
-        if not found:
+        ids = snapshot_ids(self._storage)
+        if not ids:
             raise MissingFile(f"{self._storage.root}/snapshot", "a snapshot of a Paimon table", "none")
-        return found[-1]
+        return ids[-1]
 
     def version(self, number: int) -> TableVersion | None:
         name = f"snapshot/snapshot-{number}"
@@ -139,13 +139,13 @@ class PaimonView:
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         held, before = self._snapshots[version].buckets, self._snapshots[since].buckets
-        known = [_written(file) for key in units if key in before for file in before[key].files]
+        listed = [_written(file) for key in units if key in before for file in before[key].files]
         fresh = [
             (place, held[key], file)
             for place, key in enumerate(units)
             if key in held
             for file in held[key].files
-            if file.level > 0 and _written(file) not in known
+            if file.level > 0 and _written(file) not in listed
         ]
         files = [PaimonStoredFile(number, *found) for number, found in enumerate(fresh)]
         if not files:
@@ -166,21 +166,23 @@ class PaimonView:
         return [f"k{i}" for i in range(len(self.keys))]
 
     def _column(self, name: str) -> Column:
-        """A table column, equal where Paimon says so."""
+        """A table column for comparing: values are equal where Paimon treats them as equal."""
         position = self.schema.fieldNames().index(name)
         return comparable(F.col(column(position)), self.schema[position].dataType)
 
     def _sound(self) -> Column:
-        """Live, and stored under its own key: readers find rows by the stored key and show the values."""
+        """Whether a row adds (is no retract) and its stored key equals its values: readers find it by key and show the
+        values.
+        """
         keys = zip(self._stored_keys(), self.keys, strict=True)
         same = [F.col(stored).eqNullSafe(self._column(name)) for stored, name in keys]
         return reduce(and_, same, F.col("kind").isin(*LIVE_KINDS))
 
     def _order(self) -> list[tuple[Column, Callable[[Column], Column]]]:
-        """What makes a row the newest of its key, and the direction that puts the newest first.
+        """The order by which a row is the newest of its key, each column with its direction, newest first.
 
-        Without a sequence value a row is older than any with one, in both directions. Rows that tie on
-        everything are an engine's own choice; the file written last decides.
+        A row without a sequence value is older than any row with one, in both directions. Engines differ on rows that
+        tie on everything; here the file written last wins.
         """
         descending = self.table.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
         first = F.asc_nulls_last if descending else F.desc_nulls_last
@@ -193,7 +195,7 @@ class PaimonView:
         ]
 
     def _ordered(self, name: str) -> list[Column]:
-        # Spark orders zeros of two signs as equal; as texts, the negative one comes first, as in Java.
+        # Spark treats 0.0 and -0.0 as equal. As texts, the negative one comes first, as in Java.
         return [F.col(column(self.schema.fieldNames().index(name))), self._column(name)]
 
     def _newest(self, rows: DataFrame) -> DataFrame:
@@ -219,13 +221,13 @@ def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[PaimonS
 
 
 def _written(file: PaimonDataFile) -> Mapping[str, object]:
-    """What metadata says of a file wherever it is: lifting one changes its level alone."""
+    """The metadata of a file that stays the same when it is lifted: all but its level."""
     return {key: value for key, value in file.record.items() if key != "_LEVEL"}
 
 
 def _published_rows(unit: Bucket) -> int | None:
-    """Rows above level 0 that no vector deletes, by metadata alone; None if a vector's size is not recorded."""
+    """The live rows above level 0, by metadata alone. None if a vector's cardinality is not recorded."""
     lifted = {file.name: file.rows for file in unit.files if file.level > 0}
     deleted = [vector.cardinality for vector in unit.vectors if vector.data_file in lifted]
-    known = [count for count in deleted if count is not None]
-    return sum(lifted.values()) - sum(known) if len(known) == len(deleted) else None
+    recorded = [count for count in deleted if count is not None]
+    return sum(lifted.values()) - sum(recorded) if len(recorded) == len(deleted) else None
