@@ -1,6 +1,6 @@
-"""A table in memory behind the protocol: what every verb owes, with no file format in the way.
+"""An address -> snapshots, rewrites, candidates, commits of a table in memory. The smallest format that has every verb.
 
-Everything is decoded from the store's bytes, so that what is proven is what a reader would find.
+Everything is decoded from the store's bytes, so the gate proves what a reader would find.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_COST = TaskCost(0.0, 0.0, 0, "")
 
 @dataclass(frozen=True, slots=True)
 class MemoryTable:
-    """An opened table: nothing but its address, so every answer comes from the store."""
+    """An opened table. It holds only its address, so every answer comes from the store."""
 
     address: Address
 
@@ -43,7 +43,7 @@ class MemoryTable:
         return {Operation.OPTIMIZE: OperationRules((refuse_sorted(self.address.name),), (worn_files,))}
 
     def snapshot(self, version: int | None = None, *, read_as: MemorySnapshot | None = None) -> MemorySnapshot:
-        """The listing says which version is the latest: there is no hint that could lag. Columns never change."""
+        """The snapshot of a version, by default the latest one listed. `read_as` is ignored: columns never change."""
         snapshot = self._load(f"version-{max(self._versions()) if version is None else version}.json")
         unknown = set(snapshot.features) - {SORTED}
         if unknown:
@@ -52,14 +52,14 @@ class MemoryTable:
         return snapshot
 
     def staged(self, candidate: Candidate) -> MemorySnapshot:
-        """By the same code that decodes a published version: the two may not read one byte differently."""
+        """The snapshot of a staged version. Decoded by the same code as a published version, so both are read alike."""
         return self._load(candidate.metadata)
 
     def units(self, snapshot: MemorySnapshot) -> Sequence[MemoryUnit]:
         return snapshot.units
 
     def digest(self, version: int) -> str | None:
-        """Numbers have no gaps: a version below the newest is one that the newest is built on."""
+        """The digest of a version, None if it does not exist. Numbers have no gaps: newer versions are built on it."""
         if version not in self._versions():
             return None
         return self._load(f"version-{version}.json").identity.commit
@@ -69,7 +69,7 @@ class MemoryTable:
         return gate_of(self.address)
 
     def rewrite(self, task: MergeTask, run: Run) -> Rewrite[MergeEdit]:
-        """One new file, or none where every row was deleted. Its name is this attempt's alone."""
+        """Do one task: one new file, or none if every row is deleted. The file's name is unique to this attempt."""
         rows, unit = merged(self.store, task), unit_token(task.key)
         added: tuple[MemoryFile, ...] = ()
         if rows.num_rows:
@@ -80,7 +80,9 @@ class MemoryTable:
         return Rewrite(task.key, MergeEdit(task.inputs, added), outputs, rows.num_rows, 0, (), _NO_COST)
 
     def stage(self, parent: MemorySnapshot, rewrites: Sequence[Rewrite[MergeEdit]], run: Run) -> Candidate:
-        """The parent's partitions with the edits done; a partition without rows stays, so that it can be proven."""
+        """Write the version after `parent` with the edits applied. A partition without rows is kept, so it can be
+        proven.
+        """
         edits = {rewrite.key: rewrite.edit for rewrite in rewrites}
         name, version = f"staged-{run.token}-{run.attempt}.json", parent.version + 1
         after = replace(
@@ -95,7 +97,7 @@ class MemoryTable:
     def conflicts(
         self, planned: MemorySnapshot, head: MemorySnapshot, rewrites: Sequence[Rewrite[MergeEdit]]
     ) -> tuple[tuple[UnitKey, str], ...]:
-        """An input that is gone, or of which more was deleted. Files that others added are no conflict."""
+        """Units of which an input is gone or has more deleted rows. Files that others added are no conflict."""
         held = {key: frozenset(unit.files) for key, unit in head.by_key.items()}
         lost = {r.key: set(r.edit.removed) - held.get(r.key, frozenset()) for r in rewrites}
         return tuple(
@@ -105,7 +107,7 @@ class MemoryTable:
         )
 
     def commit(self, candidate: Candidate) -> bool:
-        """One atomic step: before it nobody sees the version, after it everybody does."""
+        """Publish the candidate in one atomic step. False if the version exists or the parent was replaced."""
         parent = candidate.parent
         if candidate.version in self._versions() or self.digest(parent.version) != parent.commit:
             return False
@@ -115,13 +117,13 @@ class MemoryTable:
         return won
 
     def visible(self, candidate: Candidate) -> bool:
-        """Asked after a lost answer: the version tells the name it was staged under, which is nobody else's."""
+        """Whether the candidate was published; for use after a lost answer. Its staged name is unique."""
         if candidate.version not in self._versions():
             return False
         return self._load(f"version-{candidate.version}.json").staged_as == candidate.metadata
 
     def undermined(self, candidate: Candidate) -> str | None:
-        """No version of a table in memory expires: one that is gone was taken away."""
+        """Why the parent is not sound, None if it is. Versions in memory never expire, so a missing one was removed."""
         identity = self.digest(candidate.parent_version)
         if identity == candidate.parent.commit or not self.visible(candidate):
             return None
@@ -129,7 +131,7 @@ class MemoryTable:
         return f"version {candidate.parent_version}, which it was staged on, is {state}"
 
     def committed(self, run: Run) -> tuple[Committed, ...]:
-        """By the run's own name, which its attempts share; the units are what differs from the version before."""
+        """The run's commits. Its attempts share one name. The units are those that differ from the version before."""
         by = self.commit_user(run.token)
         return tuple(
             self._committed(snapshot) for snapshot in map(self.snapshot, sorted(self._versions())) if snapshot.by == by
@@ -147,7 +149,7 @@ class MemoryTable:
         return f"restore {self.address.name} to version {version}"
 
     def discard(self, names: Sequence[str]) -> None:
-        """A name that is gone already is no fault: a retry discards again."""
+        """Delete files. Missing names are ignored, because a retry discards again."""
         for name in names:
             self.store.files.pop(name, None)
 
@@ -165,7 +167,7 @@ class MemoryTable:
 
 
 def open_table(address: Address) -> MemoryTable:
-    """The table at `address.location`. Raises AddressError where this process has none."""
+    """The table at `address.location`. Raises AddressError if this process has none there."""
     if address.location not in STORES:
         raise AddressError(f"{address}: expected a table of this process, found none")
     return MemoryTable(address)

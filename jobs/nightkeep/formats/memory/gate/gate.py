@@ -1,4 +1,4 @@
-"""The gate of tables in memory: what is not deleted is shown, and every file is read again."""
+"""Store -> live rows and faults of a table in memory, for the gate. Every file is read again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nightkeep.protocol import Bound, Gate, Positions
 
 
 def gate_of(table: Address) -> Gate[MemorySnapshot, MemoryUnit]:
-    """With the address, as a store does not pickle."""
+    """The gate's functions, bound to the address because a store cannot be pickled."""
     return Gate(
         survivors=Bound(survivors, table),
         rows=Bound(rows, table),
@@ -34,7 +34,7 @@ def gate_of(table: Address) -> Gate[MemorySnapshot, MemoryUnit]:
 
 
 def survivors(table: Address, unit: MemoryUnit, view: View) -> Positions:
-    """Both views show the same, as no key lets one row replace another: what is not deleted survives."""
+    """Live positions by file name: all that are not deleted. Both views are the same, because there is no key."""
     store = STORES[table.location]
     return {file.name: BitMap64(range(file.rows)) - deleted_positions(store, file) for file in unit.files}
 
@@ -42,22 +42,22 @@ def survivors(table: Address, unit: MemoryUnit, view: View) -> Positions:
 def rows(table: Address, unit: MemoryUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
     for file in unit.files:
         if positions.get(file.name):
-            found = from_ipc(STORES[table.location].read(file.name))
-            yield from found.take(ascending(positions[file.name])).to_batches()
+            table_rows = from_ipc(STORES[table.location].read(file.name))
+            yield from table_rows.take(ascending(positions[file.name])).to_batches()
 
 
 def pieces(base: MemoryUnit, candidate: MemoryUnit) -> Sequence[tuple[MemoryUnit, MemoryUnit]]:
-    """A unit in memory is small."""
+    """One pair: a unit in memory is small."""
     return ((base, candidate),)
 
 
 def unit_faults(table: Address, base: MemoryUnit, candidate: MemoryUnit) -> tuple[str, ...]:
-    """Every file is read: in memory that is cheap. Others read what is new."""
+    """Faults of a unit. Reads every file, which is cheap in memory. Other formats read only new files."""
     return tuple(fault for file in candidate.files for fault in _file_faults(STORES[table.location], file))
 
 
 def version_faults(parent: MemorySnapshot, candidate: MemorySnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-    """`rows` is counted by edits, the files by addition: a lost or doubled file makes the two disagree."""
+    """Faults of the version. `rows` was counted from edits, so it shows a file that was lost or written twice."""
     before, after = parent.by_key, candidate.by_key
     strays = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     held = sum(file.live_rows for unit in candidate.units for file in unit.files)
@@ -69,7 +69,7 @@ def version_faults(parent: MemorySnapshot, candidate: MemorySnapshot, touched: S
 
 
 def shown(unit: MemoryUnit) -> frozenset[Hashable]:
-    """A file with other deletes is another piece."""
+    """The unit's files. A file with other deletes is a different piece."""
     return frozenset(unit.files)
 
 

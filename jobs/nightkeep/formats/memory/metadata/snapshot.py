@@ -22,7 +22,7 @@ from nightkeep.model import FileSizes, UnitKey, VersionIdentity, digest_of
 
 
 class Store:
-    """Bytes by name, shared by whoever opens the table. `put_if_absent` is the only step that may race."""
+    """Bytes by name, shared by all that open the table. `put_if_absent` is atomic and decides races."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ STORES: dict[str, Store] = {}
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """Immutable rows, and what is deleted of them: `deleted` names a bitmap of `deleted_rows` positions."""
+    """A file of immutable rows. `deleted` names the bitmap of its `deleted_rows` deleted positions, if any."""
 
     name: str
     rows: int
@@ -72,7 +72,7 @@ class MemoryFile:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUnit:
-    """The files of one partition; picklable, as a task gets it."""
+    """The files of one partition. Picklable, because tasks carry it."""
 
     key: UnitKey
     partition: Mapping[str, object]
@@ -81,7 +81,7 @@ class MemoryUnit:
 
 @dataclass(frozen=True)
 class MemorySnapshot:
-    """One version: `by` is whose it is, `staged_as` the name it was staged under, `rows` the writer's own count."""
+    """One version. `by` is its author, `staged_as` the name it was staged under, `rows` the author's own count."""
 
     version: int
     by: str
@@ -143,5 +143,5 @@ def from_ipc(data: bytes) -> pa.Table:
 
 
 def deleted_positions(store: Store, file: MemoryFile) -> BitMap64:
-    """The positions deleted from `file`, as its bitmap says."""
+    """The deleted positions of `file`; empty without a bitmap."""
     return BitMap64.deserialize(store.read(file.deleted)) if file.deleted else BitMap64()

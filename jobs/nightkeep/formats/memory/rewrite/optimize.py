@@ -21,14 +21,14 @@ from nightkeep.model import Estimate, Request, UnitKey
 from nightkeep.protocol import Work
 
 TARGET_BYTES = 1 << 20
-"""A file below this is worth merging; nothing was measured, as a dict has no cost per file."""
+"""Files below this are merged. Not measured, because a dict has no cost per file."""
 SORTED = "sorted"
-"""The feature of a table whose files each have their rows in order."""
+"""The feature of a table in which each file's rows are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """Files of one partition that become one."""
+    """Files of one partition to merge into one."""
 
     key: UnitKey
     inputs: tuple[MemoryFile, ...]
@@ -36,14 +36,14 @@ class MergeTask:
 
 @dataclass(frozen=True, slots=True)
 class MergeEdit:
-    """One partition's change: `removed` as it was planned on, deletes included, so that a conflict shows."""
+    """One partition's change. `removed` has the files as planned, with deletes, so that a conflict can be seen."""
 
     removed: tuple[MemoryFile, ...]
     added: tuple[MemoryFile, ...]
 
 
 def refuse_sorted(table: str) -> Callable[[MemorySnapshot, Request], None]:
-    """Rows of several sorted files, one after the other, are not sorted."""
+    """A guard that refuses sorted tables: merging appends files to each other, so the result is not sorted."""
 
     def refuse(snapshot: MemorySnapshot, request: Request) -> None:
         if SORTED in snapshot.features:
@@ -54,7 +54,9 @@ def refuse_sorted(table: str) -> Callable[[MemorySnapshot, Request], None]:
 
 
 def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> Work[MergeTask] | None:
-    """Small files and files with deletes become one. One small file alone is left: a second run finds nothing."""
+    """Work that merges small files and files with deletes into one. A single small file is left, so a second run does
+    nothing.
+    """
     target = request.target_bytes or TARGET_BYTES
     worn = tuple(file for file in unit.files if request.full or file.deleted or file.bytes < target)
     deleted = sum(file.deleted_rows for file in worn)
@@ -72,7 +74,7 @@ def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> 
 
 
 def merged(store: Store, task: MergeTask) -> pa.Table:
-    """The rows of every input that are not deleted. By filter, as the gate reads by position."""
+    """The live rows of every input. Computed with a filter, while the gate reads by position."""
     tables = []
     for file in task.inputs:
         hidden = mask(deleted_positions(store, file), file.rows)
