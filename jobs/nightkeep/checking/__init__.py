@@ -1,1 +1,1 @@
-"""The check after a commit: Spark SQL and Great Expectations read the published version on their own."""
+"""A published version -> a verdict by Spark SQL and Great Expectations, without the code that wrote it."""

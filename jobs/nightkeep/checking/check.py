@@ -1,7 +1,8 @@
 """A published version -> a comparison with its base and its parent -> CheckReport. Reads by address and number.
 
-Two comparisons: what readers of a touched unit see now is what the planned version held, merged on read; and the
-whole version, merged, is its parent, merged. Units whose files did not change need no reading.
+There are two comparisons of the touched units. First: the rows that readers see in the published version are those of
+the planned version, merged on read. Second: the published version, merged, equals its parent, merged. Units whose files
+did not change are not read.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_
 
 
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
-    """Check one published version in Spark. Every way to end is a report: the version is published, and whoever asked
-    has to store what is known of it. What could not be carried out is `errored`: it says nothing of the rows.
+    """Check one published version in Spark. Always returns a report, as the caller must store what is known of it.
+
+    A check that could not be carried out is `errored`; that says nothing about the rows.
     """
     started = time.perf_counter()
     try:
@@ -34,7 +36,7 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
     except RefusedTable as refusal:
         report = _skipped(str(refusal))
     except UsageError as failure:
-        # Of how Spark was started: the table is not at fault.
+        # Spark was started in a wrong way; the table is not at fault.
         report = CheckReport(CheckStatus.ERRORED, "nothing was read", str(failure))
     except Exception as failure:  # noqa: BLE001 -- Spark's own errors have no common root, and none is to be lost
         _log.debug("check of %s", request.address.name, exc_info=True)
@@ -43,7 +45,7 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
 
 
 def _surprise(failure: Exception) -> str:
-    """In one line: Spark's messages have the plan and the stack after it."""
+    """The first line of the message: in Spark's messages, the plan and the stack follow it."""
     sentence = str(failure).strip().partition("\n")[0][:_LONGEST]
     return sentence if isinstance(failure, NightkeepError) else f"{type(failure).__name__}: {sentence}"
 
@@ -56,9 +58,9 @@ PUBLISHED, WHOLE = "published", "whole"
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Both sides of some units. `rows` are what metadata says the candidate has, where it can tell.
+    """Both sides of some units. `rows`: row counts of the candidate by metadata, None if metadata does not state them.
 
-    `misstated` counts columns whose statistics do not hold, by unit that has any.
+    `misstated`: the number of columns with wrong statistics, for each unit that has any.
     """
 
     name: str
@@ -79,7 +81,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     published, whole = _comparisons(relation, base, parent, target, chosen)
     wrong = relation.misstated(target.number, parent.number, chosen)
     report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
-    # What differs in a version that went while it was read need not be ours: its files go with it.
+    # If the version was removed during the check, its files are missing, and a difference proves nothing.
     gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
     identity = None if target.identity is None else str(target.identity)
     return (
@@ -92,7 +94,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
 def _loaded(
     relation: TableView, request: CheckRequest
 ) -> tuple[TableVersion, TableVersion, TableVersion] | CheckReport:
-    """The version, what it is compared with, and its parent; or why there is nothing to compare."""
+    """The version, its base and its parent; or a report that says why nothing can be compared."""
     number = relation.latest() if request.version is None else request.version
     target = relation.version(number)
     if target is None:
@@ -122,7 +124,7 @@ def _skipped(reason: str) -> CheckReport:
 
 
 def _changed(parent: TableVersion, target: TableVersion) -> set[UnitKey]:
-    """Units that are not, file by file and vector by vector, what they were."""
+    """Units whose data files or deletion vectors differ between the two versions."""
     keys = parent.units.keys() | target.units.keys()
     return {key for key in keys if not _same(parent.units.get(key), target.units.get(key))}
 
@@ -134,10 +136,10 @@ def _same(left: UnitState | None, right: UnitState | None) -> bool:
 def sample(
     touched: Sequence[UnitKey], base: TableVersion, target: TableVersion, budget: int | None
 ) -> tuple[UnitKey, ...]:
-    """As many units as the budget allows, at least one, from a place that moves on with the version."""
+    """As many units as the budget of bytes allows, at least one. Each version starts at another unit."""
     if budget is None or _bytes(touched, base, target) <= budget:
         return tuple(touched)
-    # Multiples of the golden ratio spread evenly whatever the step from one checked version to the next.
+    # Multiples of the golden ratio spread evenly, whatever the step from one checked version to the next.
     start = (target.number * _GOLDEN % (1 << 64) * len(touched)) >> 64
     chosen: list[UnitKey] = []
     for key in (*touched[start:], *touched[:start]):
@@ -162,13 +164,14 @@ def _comparisons(
     waiting = frozenset(name for state in states.values() if state for name in state.waiting)
     published = _Comparison(
         PUBLISHED,
-        # What still waits in the target was not part of its work.
+        # Files that readers of the target do not see yet were not part of the work.
         Side(base.number, View.MERGED, without=waiting, deleted=target.deletes),
         Side(target.number, relation.published),
         units,
         {unit: state.rows if state else 0 for unit, state in states.items()},
     )
-    # With nothing waiting and one row per key, merging shows what readers see: the first comparison is the second.
+    # In units without waiting files, merging shows what readers see. If base and parent agree there too, the second
+    # comparison would repeat the first.
     settled = {unit for unit, state in states.items() if state is None or not state.waiting}
     proven = {u for u in settled if _same(base.units.get(u), parent.units.get(u))}
     rest = tuple(unit for unit in units if unit not in proven)
@@ -219,7 +222,8 @@ def _fact_row(
 
 
 def _version_row(target: TableVersion) -> FactRow:
-    """What a reader missed on both sides: the two agree with each other, and not with who wrote the version."""
+    """The row counts of the whole version, as the version states them and as its files do. A reader that misses the
+    same rows on both sides finds no difference, but is found here."""
     held = target.rows_listed
     return FactRow(
         unit="table", comparison=f"version {target.number}", base_rows=held, candidate_rows=held, base_hash_a="",

@@ -1,6 +1,6 @@
-"""The latest version's rows, before files went and after -> Great Expectations' verdict on what is left. On Spark.
+"""The latest version's rows before and after a removal of files -> the verdict of Great Expectations. On Spark.
 
-Starts from the address and the version's number alone, like the check of a published version.
+Starts only from the address and the version's number, like the check of a published version.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["Content", "KeptRow", "content", "judge"]
 
 
 def content(address: Address, *, spark: SparkSession, byte_budget: int, version: int | None = None) -> Content:
-    """The content of a version, the latest by default; of a sample of its units where they hold more than the budget.
+    """The content of a version, the latest by default; of a sample of its units if they are larger than the budget.
 
-    The same version and budget give the same sample. Raises RefusedTable for a table that Spark cannot read,
-    MissingFile for a version that is gone.
+    The same version and budget give the same sample. Raises RefusedTable for a table that Spark cannot read, and
+    MissingFile for a version that no longer exists.
     """
     relation = open_view(address, spark)
     number = relation.latest() if version is None else version
     loaded = relation.version(number)
     if loaded is None:
         raise MissingFile(f"{address.name}: version {number}", "it to be read again", "it does not exist any more")
-    # Read before and after: the budget is for both.
+    # The content is read twice, before and after the removal; the budget is for both reads.
     units = sample(sorted(loaded.units), loaded, loaded, byte_budget)
     views = {
         view: sum((facts.content for facts in measure(relation, Side(number, view), units).values()), Fingerprint())
@@ -47,13 +47,14 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
 def judge(
     before: Content | None, after: Content | None, files: KeptRow, *, spark: SparkSession
 ) -> tuple[ExpectationResult, ...]:
-    """What Great Expectations says of files, and of both contents where they were measured."""
+    """The verdict of Great Expectations on the files, and on both contents if they were measured."""
     compared = [] if before is None or after is None else [*_rows(before, after)]
     return expect_kept([*compared, files], spark)
 
 
 def _views(relation: TableView) -> tuple[View, ...]:
-    """What readers see goes through vectors; merging reads what they do not see yet. Only keys can be merged by."""
+    """The views to measure: what published readers see, and the merged rows, which include files that readers do not
+    see yet. Only a table with keys can be merged."""
     return tuple(dict.fromkeys((relation.published, *([View.MERGED] if relation.keys else []))))
 
 

@@ -1,4 +1,4 @@
-"""Two versions of a table -> the units and rows in which they differ, merged on read, by Spark."""
+"""Two versions of a table, merged on read by Spark -> the units and rows in which they differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nightkeep.spark.view import Side, TableVersion, TableView, open_view
 
 
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:
-    """Compare the content of two versions. Raises UsageError for one that does not exist, and RefusedTable."""
+    """Compare the content of two versions. Raises RefusedTable, and UsageError for a version that does not exist."""
     started = time.perf_counter()
     relation = open_view(address, spark)
     left, right = (_version(relation, address, number) for number in (version, other))

@@ -1,6 +1,6 @@
-"""Facts of units -> one Great Expectations suite on Spark -> results, failures told apart from errors.
+"""Facts of units -> one Great Expectations suite on Spark -> results, each passed, failed or errored.
 
-The data set is the facts, one small row per comparison: the suite never reads a table's rows.
+The data set is the facts, one small row per comparison. The suite never reads rows of a table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nightkeep.reports.document import CheckStatus
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """Both sides of one comparison of one unit; hashes are text, since they use all 64 bits."""
+    """Both sides of one comparison of one unit. Hashes are text, since they use all 64 bits."""
 
     unit: str
     comparison: str
@@ -48,12 +48,12 @@ class FactRow:
 
 
 def expect(rows: Sequence[FactRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:
-    """Every expectation of `EXPECTATIONS` on `rows`, in order: one result, or one per unit it fails in."""
+    """Evaluate `EXPECTATIONS` on `rows`, in order: one result for each, or one per unit in which it fails."""
     return _expected(rows, EXPECTATIONS, spark)
 
 
 def expect_kept(rows: Sequence[KeptRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:
-    """The same of `KEPT`."""
+    """Evaluate `KEPT` on `rows`, as `expect` does."""
     return _expected(rows, KEPT, spark)
 
 
@@ -64,7 +64,7 @@ def _expected(
     batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts})
     outcomes = _validated(batch, expectations, "BOOLEAN_ONLY")
     failed = [e for e in expectations if not _error(outcomes[_name(e)]) and not outcomes[_name(e)].success]
-    # Asked for separately: for expectations that hold, it would cost as many Spark jobs to find nothing.
+    # Units are asked for only for the expectations that failed: for the others it would cost Spark jobs for nothing.
     outcomes |= _validated(batch, failed, _WITH_UNITS)
     return tuple(result for e in expectations for result in _results(_name(e), outcomes[_name(e)], compared=len(rows)))
 
@@ -99,7 +99,7 @@ KEPT: Final = (
 
 @cache
 def _facts_of_any_table() -> BatchDefinition[Any]:
-    """One context serves every table of a process; starting one costs more than validating."""
+    """The batch definition for the facts of any table. Made once per process: it costs more than a validation."""
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(False)  # noqa: FBT003
@@ -119,7 +119,7 @@ def _name(expectation: Expectation) -> str:
 
 
 def _validated(batch: Any, expectations: Sequence[Expectation], result_format: Any) -> dict[str, Any]:
-    """Outcomes by name: they come in an order of their own."""
+    """Outcomes by the name of the expectation. Great Expectations returns them in any order."""
     if not expectations:
         return {}
     suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
@@ -145,7 +145,7 @@ def _detail(row: Mapping[str, object]) -> str:
 
 
 def _error(outcome: Any) -> str | None:
-    """The message of what kept an expectation from being evaluated; GX nests it by metric, or does not."""
+    """The message of the error that prevented the evaluation, or None. GX nests it by metric in some cases."""
     info: Mapping[str, Any] = outcome.exception_info
     infos = [info] if "raised_exception" in info else list(info.values())
     return next((str(e["exception_message"]) for e in infos if e["raised_exception"]), None)

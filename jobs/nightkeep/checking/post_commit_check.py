@@ -1,4 +1,4 @@
-"""A document of published versions -> the same with the check's findings; a failed check holds the table."""
+"""The document of published versions -> the same document with the check's result. A failed check holds the table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from nightkeep.reports.codec import encode
 from nightkeep.spark.engine import Engine
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
-# What was not looked at is not proven, whatever else passed.
+# A version that was not checked is not proven, even if the others passed.
 _WORST_FIRST = (CheckStatus.FAILED, CheckStatus.ERRORED, CheckStatus.SKIPPED, CheckStatus.PASSED)
 
 
 def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
-    """Check every version that `document` says was committed, on Spark, and add what was found.
+    """Check every version that `document` says was committed, on Spark, and add the result.
 
-    A version whose content differs puts the table on hold, with the engine's own statement to go back. A check
-    that could not be carried out fails the run but holds nothing; a base that has expired skips it.
+    A version whose content differs puts the table on hold, with the engine's own statement for a rollback. If a check
+    could not be carried out, the run fails and the table is not put on hold. If a base has expired, the check is
+    skipped.
     """
     opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
     checked = _with_expectations(document, opinions)
@@ -39,7 +40,7 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
 
 
 def published_outcome(document: RunDocument) -> Outcome:
-    """How the care ended, whatever an earlier check said of it: a check that failed to run may be run again."""
+    """The outcome without the result of an earlier check: a check that failed to run may be repeated."""
     return Outcome.worst([Outcome.VERIFIED, *(unit.outcome for unit in document.units)])
 
 
@@ -52,14 +53,14 @@ class _Opinion:
 
 
 def _versions(document: RunDocument) -> tuple[int | None, ...]:
-    """Every version of the run; documents from before runs had several commits name one."""
+    """Every version of the run. Older documents name only one."""
     return tuple(commit.version for commit in document.commits) or (document.committed_version,)
 
 
 def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy, engine: Engine) -> _Opinion:
     request = CheckRequest(
         address=policy.address, version=version, base_version=document.base_version,
-        # The budget is the run's: what it lets a check read must not grow with the number of commits.
+        # The budget is for the whole run, so the commits share it.
         byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
         commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
         known=tuple(_known(version, document)),
@@ -68,7 +69,7 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
 
 
 def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdentity]:
-    """What the document tells of the version, its parent and the planned one."""
+    """The identities that the document has for the version, its parent and the planned one."""
     yield from (VersionIdentity.parse(text) for text in (document.base_identity,) if text)
     for commit in document.commits:
         identities = (commit.identity, commit.parent_identity) if commit.version == version else ()
@@ -76,7 +77,8 @@ def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdenti
 
 
 def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> RunDocument:
-    """The document with its reports joined, and their seconds as a stage. Several versions are told apart by name."""
+    """The document with the joined reports, and their seconds as a stage. With several versions, each name has its
+    version."""
     several = len(opinions) > 1
     statuses = {CheckStatus(opinion.found.status) for opinion in opinions}
     differences = [each for opinion in opinions for each in _differences(opinion, several=several)]
@@ -112,7 +114,7 @@ def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions
     table = open_table(policy.address)
     failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
     wrong = [opinion for opinion in opinions if opinion.found.status is CheckStatus.FAILED]
-    # Not the planned version: what others committed between it and our commit is not at fault.
+    # Go back to the parent, not to the planned version: commits of others in between must stay.
     parents = [commit.parent_version for commit in document.commits if commit.version == wrong[0].version]
     before = parents[0] if parents else document.base_version
     held = replace(

@@ -1,7 +1,7 @@
-"""Two views of the same units -> rows, hash sums and keys of each, and the rows that differ. All in Spark SQL.
+"""Two views of the same units -> row counts, hash sums and keys of each, and the rows that differ. All in Spark SQL.
 
-Two multisets of rows count as equal when their number and two 64-bit sums of row hashes are; only where they are
-not are rows themselves compared.
+Two multisets of rows count as equal if their row counts and two 64-bit sums of row hashes are equal. Only unequal ones
+are compared row by row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nightkeep.reports.check_report import Difference, Row
 from nightkeep.spark.view import Side, TableView, column, comparable
 
 SAMPLE_ROWS = 20
-"""Rows of a difference that are kept, on either side: enough to recognise a pattern, few enough to read."""
+"""How many rows of a difference are kept, on either side: enough to recognize a pattern, few enough to read."""
 
 _SEEDS = {"a": 0x6E696768, "b": 0x6B656570}
 _LOW_BITS = 0xFFFFFFFF
@@ -29,8 +29,8 @@ _LOW_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """What one side holds of one unit. `keys` are distinct keys (rows, where nothing promises keys to be unique);
-    `unsound` rows are such as the format promises a reader never to meet."""
+    """The facts of one side of one unit. `keys`: the number of distinct keys, or of rows if keys need not be unique.
+    `unsound`: rows that the format promises a reader never to meet."""
 
     content: Fingerprint = field(default_factory=Fingerprint)
     keys: int = 0
@@ -38,11 +38,11 @@ class UnitFacts:
 
 
 def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, UnitFacts]:
-    """Facts of each of `units`; of one without rows, or that the version does not have, they are zero."""
+    """The facts of each of `units`; zero for a unit without rows and for one that the version does not have."""
     if not units:
         return {}
     keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(relation.keys)}
-    # A merge leaves one row per key, so there is nothing to count.
+    # A merge leaves one row per key, so keys need not be counted.
     unique = side.view is View.MERGED or not keys
     payload = _digests(relation.schema) | ({} if unique else keys)
     rows = relation.rows(side, units, payload=payload)
@@ -56,7 +56,7 @@ def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mappin
 def compare_rows(
     relation: TableView, base: Side, other: Side, units: Sequence[UnitKey]
 ) -> Mapping[UnitKey, Difference]:
-    """The rows of `base` that `other` lacks (missing) and the reverse (extra), as multisets, for each of `units`."""
+    """For each of `units`, as multisets: the rows of `base` that `other` lacks (missing), and the reverse (extra)."""
     if not units:
         return {}
     values = {column(i): _exact(relation.schema, f.name) for i, f in enumerate(relation.schema.fields)}
@@ -64,7 +64,7 @@ def compare_rows(
         relation.rows(side, units, payload=values).select("unit", *values, F.lit(sign).alias("sign"))
         for side, sign in ((base, 1), (other, -1))
     ]
-    # One pass over each side, which two EXCEPT ALL would read twice.
+    # Reads each side once; two EXCEPT ALL would read each twice.
     net = sides[0].union(sides[1]).groupBy("unit", *values).agg(F.sum("sign").alias("net"))
     rows = net.where(F.col("net") != 0).withColumn("is_extra", F.col("net") < 0).persist()
     try:
@@ -91,11 +91,11 @@ def _digests(schema: T.StructType) -> dict[str, Column]:
 
 
 def _hashed(value: Column, kind: T.DataType) -> list[Column]:
-    """What of a column goes into the hash of a row."""
+    """The values of a column that go into the hash of a row."""
     # xxhash64 leaves out nulls, so (null, 1) and (1, null) would hash alike.
     parts = [value.isNull(), value]
     if isinstance(kind, T.FloatType | T.DoubleType):
-        # It also takes -0.0 for 0.0, which only their texts tell apart.
+        # xxhash64 also takes -0.0 for 0.0; only their texts differ.
         parts.append(F.when(value == 0, value.cast("string")))
     return parts
 
@@ -106,7 +106,7 @@ def _exact(schema: T.StructType, name: str) -> Column:
 
 
 def _sums() -> list[Column]:
-    # Halves, because a sum of 64-bit hashes overflows a long, which ANSI mode makes an error.
+    # Sum halves of the hashes: a sum of 64-bit hashes overflows a long, which is an error in ANSI mode.
     halves = [
         half
         for name in _SEEDS
@@ -133,7 +133,7 @@ def _facts(row: Mapping[str, int], *, unique: bool) -> UnitFacts:
 
 
 _Place = tuple[int, bool]
-"""A unit's place and whether its rows are extra."""
+"""The index of a unit, and whether its rows are extra."""
 
 
 def _counts(rows: DataFrame) -> Mapping[_Place, int]:

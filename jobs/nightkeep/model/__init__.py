@@ -1,7 +1,7 @@
 """The values that every part of the package shares.
 
-Every value is frozen, names the version it was computed from, and is checked once, at birth.
-Nothing here imports anything heavy: DAGs and pages read it too.
+Every value is frozen, names the version that it was computed from, and is checked once, when it is created.
+Nothing here imports heavy libraries, as DAGs and pages import it too.
 """
 
 from nightkeep.model.identity import (

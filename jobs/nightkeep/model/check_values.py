@@ -1,4 +1,4 @@
-"""What a check on Spark is asked, and what it compares. Values alone: who asks starts no Spark for them."""
+"""The request to a check on Spark, and the values that it compares. Importing them starts no Spark."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from nightkeep.model import Address, Fingerprint, VersionIdentity, View
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """Which version to check, the latest by default, against which, its parent by default.
+    """Which version to check (by default the latest), and which version to compare it with (by default its parent).
 
-    A format whose versions only their parents can be compared with has the parent for `base_version`, whatever it is.
-
-    `byte_budget` bounds the data files that are read; above it a sample of units is.
-    `commit_user` is what the run's own commit calls itself: if the version is another's, ours was replaced. So it was
-    where a version that is read is another than the one that is `known` by its number.
+    `base_version` is ignored for formats whose versions can be compared only with their parents.
+    `byte_budget` limits the data files that are read; above it a sample of units is read.
+    `commit_user` is the committer's name in the run's own commit. If the version has another committer, our version was
+    replaced. The same holds if a version that is read differs from the one in `known` with its number.
     """
 
     address: Address
@@ -29,8 +28,10 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """What is left after files went: one view of a version's rows before and after, of which metadata tells
-    `expected_rows`; or files of retained versions that are `absent`, `resized` or, once opened, `unreadable`."""
+    """The comparison after a removal of files.
+
+    Either one view of a version's rows before and after, with the `expected_rows` of metadata; or the numbers of files
+    of retained versions that are `absent`, `resized`, or `unreadable` when opened."""
 
     unit: str
     comparison: str
@@ -48,9 +49,9 @@ class KeptRow:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one version holds, in total, by view. `coverage` says how much of it was looked at.
+    """The fingerprint of one version, by view. `coverage` says how much of the version was read.
 
-    `rows` are those that metadata tells, by view; a view is missing where it cannot.
+    `rows`: the row counts by metadata, by view; without the views for which metadata does not state one.
     """
 
     version: int

@@ -9,8 +9,8 @@ _PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^.`]+))(\.|$)")
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """`` `a.b`.c `` as ("a.b", "c"); within backquotes two of them are one. Raises ValueError for an empty part and for
-    a backquote that does not enclose one."""
+    """`` `a.b`.c `` as ("a.b", "c"). Within backquotes, two backquotes stand for one. Raises ValueError for an empty
+    part and for a backquote that does not enclose a whole part."""
     parts: list[str] = []
     at, more = 0, True
     while more:
@@ -24,7 +24,7 @@ def split_name(text: str) -> tuple[str, ...]:
 
 
 def join_name(parts: Iterable[str]) -> str:
-    """What `split_name` reads back; backquotes only where they are needed."""
+    """The inverse of `split_name`. Uses backquotes only if they are needed."""
     return ".".join(quoted_part(part) if {".", "`"} & set(part) else part for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""What things are called, in every stage and every document: operations, outcomes, tables, units, contents."""
+"""Names and identities in all stages and documents: operations, outcomes, tables, units, versions, fingerprints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION_IDENTITY = re.compile(r"(-?\d{1,20}):([0-9a-f]*):([0-9a-f]*)")
 
 
 class Operation(StrEnum):
-    """What can be done to a table; the values are the command line's."""
+    """What can be done to a table. The values are those of the command line."""
 
     UPGRADE = "upgrade"
     PERSIST_DELETES = "persist-deletes"
@@ -26,12 +26,12 @@ class Operation(StrEnum):
 
     @property
     def rewrites(self) -> bool:
-        """Whether it publishes a version with other files; the rest is about files that no version needs."""
+        """Whether the operation publishes a version with other files. The others remove or restore files."""
         return self not in (Operation.EXPIRE, Operation.SWEEP, Operation.RESTORE)
 
 
 class Outcome(StrEnum):
-    """How an operation on a table ended; ordered from mildest to worst."""
+    """How an operation on a table ended, ordered from mildest to worst."""
 
     UNCHANGED = "unchanged"
     SKIPPED = "skipped"
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
 
     @staticmethod
     def worst(outcomes: Iterable[Outcome]) -> Outcome:
-        """The worst of `outcomes`; `unchanged` where there are none."""
+        """The worst of `outcomes`; `unchanged` if there are none."""
         order = list(Outcome)
         return max(outcomes, key=order.index, default=Outcome.UNCHANGED)
 
@@ -56,23 +56,23 @@ _EXIT_STATUS = {Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.CONFLICTED: 4, Ou
 
 
 class VerifyLevel(StrEnum):
-    """How much the gate hashes: every row of a touched unit, or the rows that moved."""
+    """How much the gate hashes: every row of a touched unit, or only the rows that moved."""
 
     FULL = "full"
     TOUCHED = "touched"
 
 
 class View(Enum):
-    """Which logical rows a scan yields."""
+    """Which rows a scan yields."""
 
     MERGED = "merge-on-read"
-    """Every committed row, deletes and newer versions applied by merging."""
+    """Every committed row, with deletes and newer versions of rows applied by merging."""
     RAW = "raw"
-    """Data files through their deletion vectors, nothing merged: what a published reader does."""
+    """The rows of data files that deletion vectors do not delete, nothing merged. A published reader sees these."""
 
 
 class Curve(StrEnum):
-    """The space-filling curve that rows are laid along; along one column either is a sort."""
+    """The curve along which rows are sorted. With one column either curve is a plain sort."""
 
     Z = "z-order"
     HILBERT = "hilbert"
@@ -92,7 +92,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, order=True)
 class UnitKey:
-    """A unit of work: a partition (`dt=2026-01-01`, or empty) and a bucket, where buckets exist."""
+    """The identity of a unit: a partition (`dt=2026-01-01`, or empty), and a bucket if the table has buckets."""
 
     partition: str
     bucket: int | None = None
@@ -104,7 +104,7 @@ class UnitKey:
 
 
 def digest_of(*parts: bytes) -> str:
-    """A digest of these bytes in this order; where one part ends and the next begins counts."""
+    """A digest of these parts in this order. The boundaries between parts count."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
@@ -114,10 +114,10 @@ def digest_of(*parts: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VersionIdentity:
-    """What a version is, whoever else takes its number: a rollback, or a table created anew, gives numbers away again.
+    """The identity of a version. A number alone is not enough: a rollback, or a new table, uses numbers again.
 
-    `commit` is a digest of the bytes that made the version, `content` one of what they refer to; empty where a format
-    has none, or where it was not read. Equal identities are one version.
+    `commit` is a digest of the bytes that made the version. `content` is a digest of the files that these refer to;
+    empty if the format has none, or if they were not read. Equal identities mean the same version.
     """
 
     version: int
@@ -128,7 +128,7 @@ class VersionIdentity:
         return f"{self.version}:{self.commit}:{self.content}"
 
     def agrees(self, other: VersionIdentity) -> bool:
-        """Whether both may be one version: a content that only one of them knows decides nothing."""
+        """Whether both may be the same version. `content` is compared only if both have it."""
         same = (self.version, self.commit) == (other.version, other.commit)
         return same and (self.content == other.content or "" in (self.content, other.content))
 
@@ -143,7 +143,7 @@ class VersionIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Order-free content of a multiset of rows: a count and two independent 64-bit sums of row hashes."""
+    """The content of a multiset of rows, in any order: a count and two independent 64-bit sums of row hashes."""
 
     rows: int = 0
     sum_a: int = 0

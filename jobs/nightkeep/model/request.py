@@ -1,4 +1,4 @@
-"""What is asked of a table, and who asks: the values that planning and writing start from."""
+"""The request for a table and the identity of its run: the values that planning and writing start from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nightkeep.model.identity import Curve, Operation
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """Rows near in `columns` go to the same files. A column's values are cut into at most `range_ids` ranges.
+    """Rows with near values in `columns` go to the same files. Each column is divided into at most `range_ids` ranges.
 
-    With `noise` rows of equal curve value, which a skewed column has many of, spread over neighbouring files.
+    With `noise`, rows of equal curve value are spread over neighbouring files; a skewed column has many such rows.
     """
 
     columns: tuple[str, ...]
@@ -32,8 +32,8 @@ class Clustering:
 
 
 class Writers(StrEnum):
-    """What is known of others that write to a table: on an object store, whether a commit of theirs, as one of ours,
-    is created only where there is none."""
+    """Whether other writers of a table on an object store commit as we do: by creating a file only if it does not
+    exist."""
 
     UNKNOWN = "unknown"
     CONDITIONAL = "conditional"
@@ -41,11 +41,14 @@ class Writers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller asks of one table; `where` is a partition filter and never changes rows.
+    """What the caller asks for one table.
 
-    A file below `min_bytes` is small, None: half the target; one with more than `max_deleted_ratio` of its rows
-    deleted is worth rewriting. `task_bytes` is what one task may hold in memory; more than `wide_bytes` of files go
-    through Spark's exchange, None: by the format's own measure. `rows`: a condition on the rows to delete.
+    `where`: a filter on partition columns; it selects units and never changes rows.
+    `min_bytes`: a smaller file counts as small; None: half the target.
+    `max_deleted_ratio`: a file with a larger share of deleted rows is rewritten.
+    `task_bytes`: how much one task may hold in memory.
+    `wide_bytes`: more bytes of files go through Spark's exchange; None: the format decides.
+    `rows`: a condition on the rows to delete.
     """
 
     operation: Operation
@@ -65,7 +68,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The part of a request that a table's history tells: a commit is staged from edits alone."""
+    """The part of a request that is written to the table's history. Edits carry it, as a commit is staged from them."""
 
     operation: Operation = Operation.OPTIMIZE
     where: str | None = None
@@ -80,7 +83,7 @@ class Intent:
 class Run:
     """Identity of one run over one table. `run_id` survives retries, `attempt` does not.
 
-    File names derive from both, so what a killed attempt leaves behind can be found by name.
+    File names derive from both, so the files of a killed attempt can be found by name.
     """
 
     run_id: str
@@ -90,5 +93,5 @@ class Run:
 
 
 def run_token(run_id: str, operation: Operation) -> str:
-    """What stands for one operation of a run in file names and commit users: 16 hexadecimal digits."""
+    """The token of one operation of a run, for file names and commit users: 16 hexadecimal digits."""
     return hashlib.sha256(f"{operation}\n{run_id}".encode()).hexdigest()[:16]

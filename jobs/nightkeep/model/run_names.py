@@ -1,4 +1,4 @@
-"""Identity of a run -> the names by which files and commits tell whose they are, the same in every format."""
+"""The identity of a run -> the names of its files and commits, the same in every format."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from nightkeep.model.identity import UnitKey
 from nightkeep.model.request import Run
 
 MARK: Final = "nk"
-"""In the name of every file that a run creates."""
+"""Part of the name of every file that a run creates."""
 COMMIT_USER: Final = "nightkeep-"
-"""What the name of each run in its commits begins with."""
+"""Prefix of the committer's name in the commits of all runs."""
 RETRY_HORIZON_MS: Final = 7 * 24 * 3600 * 1000
-"""How far back a run looks for its own commit: Airflow's retries are long over by then."""
+"""How far back a run looks for its own commit. Airflow's retries end long before."""
 
 
 def unit_token(key: UnitKey) -> str:
-    """What stands for a unit in file names: eight hexadecimal digits."""
+    """The token of a unit, for file names: eight hexadecimal digits."""
     return hashlib.sha256(str(key).encode()).hexdigest()[:8]
 
 
 def file_stem(run: Run, key: UnitKey | None) -> str:
-    """What files of one attempt at one unit, or at the table, have in their names: a leftover tells whose it is."""
+    """The part of file names that identifies the run, its attempt and the unit (None: the whole table)."""
     return f"{MARK}-{run.token}-{unit_token(key) if key else 'table'}-{run.attempt}"
 
 
 def commit_user(token: str) -> str:
-    """What a commit calls the run with this token; the same for all its attempts, and for no other run."""
+    """The committer's name for the run with this token: the same for all attempts, different for every other run."""
     return f"{COMMIT_USER}{token}"
 
 
 def horizon_ms(run: Run, newest_ms: int) -> int:
-    """No commit of the run is older than this; `newest_ms` is the time of the newest commit.
+    """A time before which the run has no commit, in epoch milliseconds. `newest_ms`: the time of the newest commit.
 
-    The clock of this machine may be ahead of those of all writers.
+    Counts from the older of our time and `newest_ms`, as our clock may be ahead of those of all writers.
     """
     return min(run.now_ms, newest_ms) - RETRY_HORIZON_MS

@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 from nightkeep.model.identity import Address, Fingerprint, Operation, UnitKey, VerifyLevel, VersionIdentity
 
 T_co = TypeVar("T_co", covariant=True)
-"""A format's own description of a task. It pickles."""
+"""A format's own description of a task. Pickles."""
 E_co = TypeVar("E_co", covariant=True)
-"""A format's own change to metadata: what one task makes of its inputs. It pickles."""
+"""A format's own change to metadata, the result of one task. Pickles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a unit is expected to cost and bring. Bytes on storage; `benefit` is one sentence."""
+    """The expected cost and benefit of a unit. Bytes are sizes on storage; `benefit` is one sentence."""
 
     read_bytes: int
     written_bytes: int
@@ -25,10 +25,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class PlannedUnit(Generic[T_co]):
-    """One unit of work and why it was picked.
+    """One unit of work, and why it was picked.
 
-    A unit's tasks are independent of each other; what they rewrite is proven and published together. So are units
-    with one value of `together`, which share what only a commit of all of them can finish.
+    A unit's tasks are independent of each other; their rewrites are proven and published together. Units with the same
+    `together` are published together too, because only a commit of all of them completes the work.
     """
 
     key: UnitKey
@@ -49,9 +49,9 @@ class PlannedUnit(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[T_co]):
-    """What would be done to one version of one table, `base`; printing it is the dry run.
+    """The work on one version, `base`, of one table. Printing it is the dry run.
 
-    `rows`: a condition on rows that are to go; by all other plans no row does.
+    `rows`: the condition on the rows to delete. A plan without it deletes no row.
     """
 
     table: Address
@@ -72,7 +72,7 @@ class Plan(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """What a task used: wall and CPU seconds, peak resident bytes of its process, and who ran it."""
+    """What a task used: wall and CPU seconds, peak resident bytes of its process, and the executor that ran it."""
 
     seconds: float
     cpu_seconds: float
@@ -82,7 +82,7 @@ class TaskCost:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(Generic[E_co]):
-    """What one task wrote, referenced by nothing yet."""
+    """What one task wrote. No metadata references it yet."""
 
     key: UnitKey
     edit: E_co
@@ -95,9 +95,9 @@ class Rewrite(Generic[E_co]):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A complete version in storage that no reader can see: `version` on top of `parent`, and of no other version.
+    """A complete version in storage that no reader can see yet: `version`, valid only on top of `parent`.
 
-    `metadata` names the staged root of its metadata; `staged` every file written for it, data included.
+    `metadata` names the staged root of its metadata. `staged` names every file written for it, data files included.
     """
 
     table: Address
@@ -114,7 +114,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class UnitProof:
-    """Both sides of one unit and every fault found; proven when they are equal and nothing is at fault."""
+    """The fingerprints of both sides of one unit, and its faults. Proven if the sides are equal without a fault."""
 
     key: UnitKey
     base: Fingerprint
@@ -137,7 +137,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Verified(Generic[T_co, E_co]):
-    """A candidate whose every unit is proven: the only thing that can be published."""
+    """A candidate with every unit proven. Only this can be published."""
 
     plan: Plan[T_co]
     candidate: Candidate
@@ -154,10 +154,10 @@ class Verified(Generic[T_co, E_co]):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Our version, visible to readers; `conflicted` units were left out of it, each with its reason.
+    """Our version, visible to readers. `conflicted` units were left out of it, each with the reason.
 
-    `parent` is None where its parent is not known any more. `undermined` says that the table was rolled back, or
-    created anew, while the version was committed: what it shows is not what the table held.
+    `parent` is None if it is no longer known. `undermined` is set if the table was rolled back or created anew during
+    the commit: the version then does not show the table's content.
     """
 
     identity: VersionIdentity
@@ -181,7 +181,7 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """What reports say of a version: bytes and level (None without levels) of each live data file, and vectors."""
+    """The sizes of a version for reports: bytes and level (None without levels) of each live data file, and vectors."""
 
     bytes: tuple[int, ...] = field(default=())
     levels: tuple[int | None, ...] = field(default=())
