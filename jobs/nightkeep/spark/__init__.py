@@ -1,1 +1,1 @@
-"""Spark: its settings, its session, and how tasks and rows travel through it."""
+"""Spark: its settings, its session, tasks and rows on Spark, and what all formats' views on Spark share."""

@@ -1,4 +1,4 @@
-"""Spark, started by the first one who needs it: planning, history and a run without work never do."""
+"""Settings -> one Spark session per process, started on first use. Planning and runs without work never start it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ContentCheck(Protocol):
 
 
 class Engine:
-    """One Spark session for everything a process does: the one given, which stays, or one of its own."""
+    """One Spark session for the whole process: the given one, which is not stopped at the end, or a new one."""
 
     def __init__(self, *, master: str, task_memory_bytes: int, spark: SparkSession | None = None) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
@@ -63,7 +63,7 @@ class Engine:
         self._open.close()
 
     def spark(self) -> SparkSession:
-        """The SparkSession. Raises Unreachable where a cluster gives it no executor, and does not ask again."""
+        """The SparkSession. Raises Unreachable if a cluster provides no executor; later calls raise it at once."""
         if self._without is not None:
             raise self._without
         if self._spark is None:
@@ -82,23 +82,23 @@ class Engine:
         return self._spark
 
     def mapper(self) -> Mapper:
-        """Tasks as Spark tasks."""
+        """A Mapper that runs each item as one Spark task."""
         mapper: Mapper = importlib.import_module("nightkeep.spark.session").SparkMapper(self.spark())
         return mapper
 
     def exchange(self) -> Exchange:
-        """Rows through Spark's shuffle."""
+        """An Exchange that moves rows through Spark's shuffle."""
         exchange: Exchange = importlib.import_module("nightkeep.spark.exchange").SparkExchange(self.spark())
         return exchange
 
     def contents(self) -> ContentCheck:
-        """What compares a version's content before and after files went; it imports the checker."""
+        """The module that compares a version's content before and after a removal of files. Imports the checker."""
         return cast(ContentCheck, importlib.import_module("nightkeep.checking.content_check"))
 
     def checker(self) -> Checker:
-        """The second opinion; it imports Great Expectations, which costs seconds."""
+        """The module of the check. Imports Great Expectations, which takes seconds."""
         return cast(Checker, importlib.import_module("nightkeep.checking.check"))
 
     def differ(self) -> Differ:
-        """What compares two versions; Spark alone, without Great Expectations."""
+        """The module that compares two versions. Uses Spark without Great Expectations."""
         return cast(Differ, importlib.import_module("nightkeep.checking.diff"))

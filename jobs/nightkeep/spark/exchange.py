@@ -1,7 +1,7 @@
-"""Sources -> pieces, by Spark's shuffle -> parts. Rows travel as Arrow, so no type of a format must be one of Spark's.
+"""Sources -> pieces -> parts, through Spark's shuffle. Rows travel as Arrow, so a format's types need not be Spark's.
 
-Spark moves a piece by its part's number (`repartitionById`): who scatters knows the ranges already, so nothing is
-sampled, and no source read, a second time.
+Spark moves each piece by the number of its part (`repartitionById`). The ranges are already known, so Spark neither
+samples nor reads a source twice.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ R = TypeVar("R")
 _PIECES: Final = "part int, place long, rows binary, failed boolean"
 _RESULTS: Final = "part int, result binary"
 _ROWS_PER_BATCH: Final = ("spark.sql.execution.arrow.maxRecordsPerBatch", "4")
-"""A row of the shuffle is a piece of perhaps megabytes: Spark's 10,000 of them would not fit a worker."""
+"""A row of the shuffle is a piece of up to megabytes. Spark's default of 10,000 rows would not fit into a worker."""
 _NO_ROWS_PLACE: Final = -(1 << 62)
-"""Before every piece's place: what says that a part exists, or that a source cannot be read."""
+"""A place below that of every piece, for rows which say that a part exists or that a source cannot be read."""
 _WIRE: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class SparkExchange:
-    """A `tasks.Exchange` whose every source and every part is one Spark task.
+    """A `tasks.Exchange` that runs each source and each part as one Spark task.
 
-    A NightkeepError of a task is raised here as it was raised there; any other failure is tried again by Spark and
-    then raised as Spark's. A source that cannot be read is told to the first part, the others may still be gathered.
+    A NightkeepError of a task is raised here again. After any other failure Spark tries the task again and then raises
+    its own error. The failure of a source goes to the first part; the other parts may still be gathered.
     """
 
     def __init__(self, spark: SparkSession, *, console: Console | None = None) -> None:
@@ -51,7 +51,7 @@ class SparkExchange:
     ) -> list[R]:
         if not sources:
             return []
-        sent = self._spark.sparkContext.broadcast((pickled(scatter), [pickled(each) for each in sources]))
+        sent = self._spark.sparkContext.broadcast((pickled(scatter), [pickled(source) for source in sources]))
         work = self._spark.sparkContext.broadcast(pickled(gather))
         try:
             with job(self._spark, label, console=self._console, tasks=len(sources) + parts), self._small_batches():
@@ -78,7 +78,7 @@ class SparkExchange:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """A row of the shuffle. `rows` are an Arrow stream, or the pickled outcome of what `failed`, or nothing."""
+    """A row of the shuffle. `rows` is an Arrow stream, the pickled outcome of a source that `failed`, or nothing."""
 
     part: int
     place: int
@@ -87,7 +87,7 @@ class _Moved:
 
 
 def _scattered(sent: Broadcast[tuple[bytes, list[bytes]]], parts: int) -> Any:
-    """The function Spark runs on each source's number."""
+    """The function that Spark runs on the number of each source."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         work, sources = sent.value
@@ -116,7 +116,7 @@ def _failed(failure: NightkeepError) -> bytes:
 
 
 def _gathered(work: Broadcast[bytes]) -> Any:
-    """The function Spark runs on what was moved to a partition: a result for each part."""
+    """The function that Spark runs on the rows moved to a partition: returns a result for each part."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, rows in groupby(_moved(batches), key=lambda row: row.part):

@@ -1,4 +1,4 @@
-"""A session on a cluster -> a line in the log while no executor comes, and an end to the waiting."""
+"""A session on a cluster -> log lines while it has no executor, and an error after a time limit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _POLL_SECONDS: Final = 0.5
 
 @contextmanager
 def executors_within(spark: Any, seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
-    """Inside, jobs that no executor takes are cancelled after `seconds`; an executor that came ends the watch.
+    """In the `with` block, cancel jobs after `seconds` without an executor, and raise Unreachable. The watch ends with
+    the first executor.
 
-    Raises Unreachable then. Spark itself waits for ever where others hold the cores, or no worker is large enough.
+    Spark itself waits forever if other applications hold the cores or if no worker is large enough.
     """
     context = spark.sparkContext
     if is_local(context.master):
@@ -46,11 +47,11 @@ def executors_within(spark: Any, seconds: float = PATIENCE_SECONDS) -> Iterator[
 
 
 def _watch(context: Any, seconds: float, ended: threading.Event, gave_up: threading.Event) -> None:
-    began = said = time.monotonic()
+    began = reported = time.monotonic()
     while not ended.wait(_POLL_SECONDS) and not _has_executor(context):
         now = time.monotonic()
-        if now - said >= _TOLD_EVERY_SECONDS:
-            said = now
+        if now - reported >= _TOLD_EVERY_SECONDS:
+            reported = now
             _log.warning("%s: no executor after %.0f s: %s", context.master, now - began, _asked(context))
         if now - began >= seconds:
             gave_up.set()
@@ -59,7 +60,7 @@ def _watch(context: Any, seconds: float, ended: threading.Event, gave_up: thread
 
 
 def _has_executor(context: Any) -> bool:
-    # The driver is one of those that have memory for blocks.
+    # The driver is one of the entries.
     return bool(context._jsc.sc().getExecutorMemoryStatus().size() > 1)
 
 

@@ -1,4 +1,4 @@
-"""The package's own files -> Spark's workers: by path on this machine, as a zip elsewhere."""
+"""The package's own files -> Spark's workers: by path on this machine, as a zip on others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 
 def package_path() -> dict[str, str]:
-    """Where workers on this machine find the package; nothing where their interpreter knows it already."""
+    """The setting by which workers on this machine find the package; empty if their interpreter finds it anyway."""
     parent = str(_package().parent)
     if parent in site.getsitepackages():
         return {}

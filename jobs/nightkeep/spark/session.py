@@ -1,4 +1,4 @@
-"""Settings -> a SparkSession -> a Mapper that runs each item as one task. Nothing else builds a session."""
+"""Settings -> a SparkSession -> a Mapper that runs each item as one task. No other module builds a session."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ R = TypeVar("R")
 
 _SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # Adaptive execution joins small partitions again: enough for a large check, cheap for a small one.
+    # Enough for a large check, and cheap for a small one, as adaptive execution joins small partitions again.
     "spark.sql.shuffle.partitions": "32",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The formats allow columns whose names differ in case alone.
     "spark.sql.caseSensitive": "true",
 }
-"""What holds in a session of ours and in one that was already there."""
+"""Settings that apply in a new session and in an existing one."""
 
 
 @contextmanager
 def spark_session(
     *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None
 ) -> Iterator[SparkSession]:
-    """The session `given`, the active one or the one spark-submit asks for, if any, else a new one on `master`.
+    """The session `given`, else the active one, else the one of spark-submit, else a new one on `master`.
 
-    A session made here is stopped on leaving; of one that was there only the settings in `_SESSION` change, and
-    they stay. A session that is `given` has its own settings back on leaving.
+    A new session is stopped at the end. In an existing one only the settings in `_SESSION` change, and they stay
+    changed; a session that was `given` gets its own settings back at the end.
 
-    `local[*]` runs as many tasks as the machine has cores and memory for, at `task_memory_bytes` each; elsewhere
-    executors are asked for that have as much, in their heap and beside it. What the deployment says of
-    Spark stands: see `spark_conf`. Executors of another master get this package as a zip; their Python is
-    PYSPARK_PYTHON, by default the path of this one.
+    `local[*]` runs as many tasks as the machine has cores and memory for, with `task_memory_bytes` each. On other
+    masters, each executor is requested with that much memory in its heap and as much beside it. Settings of the
+    deployment take precedence: see `spark.settings`. Executors of another master get this package as a zip. Their
+    Python is PYSPARK_PYTHON, by default the path of this one.
     """
     if given is not None:
         with _settings(given):
@@ -70,7 +70,7 @@ def spark_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _build(master, app_name, task_memory_bytes)
     try:
-        # Executors fetch the package when they get their first task, so the file must last as long as the session.
+        # Executors fetch the package with their first task, so the file must exist as long as the session.
         with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
             if not str(spark.sparkContext.master).startswith("local"):
                 ship_package(spark, folder)
@@ -81,7 +81,7 @@ def spark_session(
 
 @contextmanager
 def _settings(spark: SparkSession) -> Iterator[None]:
-    """The settings in `_SESSION` inside, and those that were there afterwards."""
+    """Apply the settings in `_SESSION` for the `with` block, then restore the earlier ones."""
     before = {name: spark.conf.get(name, None) for name in _SESSION}
     for name, value in _SESSION.items():
         spark.conf.set(name, value)
@@ -97,13 +97,13 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 
 def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    said = _submitted() if submitted else said_by_deployment(os.environ)
-    # Under spark-submit the master is its argument, and so is the name.
+    deployment = _submitted() if submitted else said_by_deployment(os.environ)
+    # Under spark-submit, its arguments set the master and the name.
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
-    place = said.get("spark.master", master) if submitted else master
+    place = deployment.get("spark.master", master) if submitted else master
     if is_local(place) and not submitted:
         settings |= package_path()
-    settings |= defaults(place, task_memory_bytes, said, submitted=submitted) | _SESSION
+    settings |= defaults(place, task_memory_bytes, deployment, submitted=submitted) | _SESSION
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -111,13 +111,13 @@ def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
 
 
 def _submitted() -> dict[str, str]:
-    """What spark-submit was told, by its arguments and by spark-defaults.conf; its JVM runs already."""
+    """The settings of spark-submit, from its arguments and spark-defaults.conf. Its JVM is already running."""
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 
 
 def _sized(master: str, task_memory_bytes: int) -> str:
-    """`local[n]` with attempts, which local mode ignores otherwise; n for `*` is what the machine has room for."""
+    """`local[n, attempts]`, as local mode ignores the setting for attempts. For `*`, n is what the machine allows."""
     local = re.fullmatch(r"local\[(\*|\d+)\]", master)
     if local is None:
         return master
@@ -127,11 +127,11 @@ def _sized(master: str, task_memory_bytes: int) -> str:
 
 
 class SparkMapper:
-    """An `execute.Mapper` whose every item is exactly one Spark task.
+    """A `tasks.Mapper` that runs each item as exactly one Spark task.
 
-    Items and results travel pickled. A NightkeepError of a task is raised here as it was raised there, with its
-    traceback as a note, once all tasks have ended; any other failure is tried again by Spark and then raised as
-    Spark's. Progress is drawn on `console` (standard error by default) if that is a terminal.
+    Items and results are pickled. A NightkeepError of a task is raised here again once all tasks have ended, with its
+    traceback as a note. After any other failure Spark tries the task again and then raises its own error. Progress is
+    drawn on `console` (standard error by default) if that is a terminal.
     """
 
     def __init__(self, spark: SparkSession, *, console: Console | None = None) -> None:
@@ -154,7 +154,7 @@ class SparkMapper:
 
 @contextmanager
 def job(spark: SparkSession, label: str, *, console: Console, tasks: int) -> Iterator[None]:
-    """What Spark runs inside is called `label`, and its progress drawn if `console` is a terminal."""
+    """Spark jobs in the `with` block are named `label`; their progress is drawn if `console` is a terminal."""
     group = f"{label}-{uuid.uuid4().hex}"
     spark.sparkContext.setJobGroup(group, label)
     try:
@@ -188,10 +188,9 @@ def _progress(tracker: StatusTracker, group: str, *, console: Console, tasks: in
 
 
 def warm_up(spark: SparkSession, *, also: Sequence[str] = ()) -> float:
-    """Start a Python worker on every core and import there what tasks need, and the modules `also` named.
+    """Start a Python worker on every core, and import there what tasks need and the modules in `also`.
 
-    Workers are kept between tasks, so this is worth its second or two before anything that is measured. Returns
-    its seconds.
+    Returns the seconds that it took. Workers are kept between tasks, so call this before a measurement.
     """
     started = time.perf_counter()
     cores, modules = spark.sparkContext.defaultParallelism, (*_TASK_MODULES, *also)
@@ -211,11 +210,11 @@ _POLL_SECONDS: Final = 0.2
 
 
 def _prepare_worker(modules: Sequence[str]) -> None:
-    """Import what tasks need, and lift two costs off every task of this worker: most of the 100 ms of an empty one.
+    """Import what tasks need, and remove two costs from every task of this worker: most of the 100 ms of an empty task.
 
-    Around each task Spark makes Python read the directories of the archives on its path again, Spark's own zips
-    and a jar (importlib.invalidate_caches), and collect garbage. What is needed of those archives is loaded by
-    now, and modules are no garbage.
+    Around each task Spark makes Python collect garbage and read the directories of the archives on its path again,
+    Spark's own zips and a jar (importlib.invalidate_caches). Neither is needed: all modules are loaded by now, and they
+    are no garbage.
     """
     for module in modules:
         importlib.import_module(module)
@@ -237,7 +236,7 @@ def _tasks_ended(tracker: StatusTracker, group: str) -> int:
 
 
 def _task(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
-    """The function Spark runs on each partition: one row in, the number of an item; one row out, its result."""
+    """The function that Spark runs on each partition: one row in, the number of an item; one row out, its result."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -253,7 +252,7 @@ def _done(work: bytes, items: Sequence[bytes], number: int) -> object:
 
 
 def outcome(task: Callable[[], object], *, expected: tuple[type[Exception], ...] = (NightkeepError,)) -> bytes:
-    """What `returned` turns into the task's result, or into the failure that it ended with, of a kind that is `told`.
+    """Run the task and pickle its result, or its failure if that is one of `expected`; `returned` is the inverse.
 
     Any other failure is raised.
     """
@@ -261,18 +260,18 @@ def outcome(task: Callable[[], object], *, expected: tuple[type[Exception], ...]
     try:
         ended = (task(), None, "")
     except expected as failure:
-        # Not a failure of the task: Spark would try again what cannot succeed.
+        # Return the failure instead of raising it: Spark would try the task again, which cannot succeed.
         ended = (None, failure, traceback.format_exc())
     return pickled(ended)
 
 
 def pickled(value: object) -> bytes:
-    """Functions and classes of an interactive session included."""
+    """Pickle a value, including functions and classes that were defined in an interactive session."""
     return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
 
 
 def returned(ended: bytes) -> Any:
-    """The result of an `outcome`. Raises its failure, with its traceback as a note."""
+    """The result in an `outcome`. Raises its failure, with the traceback as a note."""
     result, failure, trace = pickle.loads(ended)
     if failure is not None:
         failure.add_note(f"in a Spark task:\n{trace}")

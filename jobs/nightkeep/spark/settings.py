@@ -1,7 +1,7 @@
-"""Master, memory of a task, what the deployment says -> Spark's settings. Pure: names and texts, no Spark.
+"""Master, memory of a task, settings of the deployment -> Spark's settings. Pure: names and texts, no Spark.
 
-What is here are defaults: a name in spark-defaults.conf, in PYSPARK_SUBMIT_ARGS or in the arguments of spark-submit
-keeps the deployment's value. This is the one place that decides Spark's log level.
+These are defaults: a setting in spark-defaults.conf, in PYSPARK_SUBMIT_ARGS or in the arguments of spark-submit keeps
+its value. Only this module decides Spark's log level.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 ATTEMPTS: Final = 3
-"""How often Spark tries a task that fails by anything but a NightkeepError, which would only fail again."""
+"""How often Spark runs a task that fails. A NightkeepError is not tried again, as it would only fail again."""
 
 GIB: Final = 1 << 30
 _LEAST_OVERHEAD: Final = 384 << 20
@@ -23,7 +23,7 @@ _OPTIONS: Final = {
     "--executor-memory": "spark.executor.memory", "--executor-cores": "spark.executor.cores",
     "--total-executor-cores": "spark.cores.max",
 }  # fmt: skip
-"""Options of spark-submit that are settings under another name."""
+"""Options of spark-submit, and the settings that they stand for."""
 
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
@@ -31,7 +31,7 @@ _DEFAULTS: Final = {
     "spark.eventLog.enabled": "false",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": str(ATTEMPTS),
-    # One task is one core: kernels that start threads of their own would fight over it.
+    # Each task has one core, so kernels must not start threads of their own.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
 }
@@ -40,10 +40,10 @@ _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "
 
 
 def defaults(master: str, task_memory_bytes: int, said: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
-    """Settings of a session on `master`, without those that the deployment `said`.
+    """Settings of a session on `master`, without those in `said`, which the deployment has set.
 
-    A session that nobody submitted belongs to a command, whose answer is not to drown in warnings; in the log of a
-    job they are what tells of cores that do not come. Where nobody submitted, the driver's memory may be set too.
+    Without spark-submit, the session belongs to a command: Spark's warnings are turned off, as they would hide the
+    answer, and the driver's memory can still be set. In the log of a submitted job, warnings show that no cores come.
     """
     settings = {**_DEFAULTS, "spark.log.level": "WARN" if submitted else "ERROR"}
     if not is_local(master):
@@ -54,7 +54,7 @@ def defaults(master: str, task_memory_bytes: int, said: Mapping[str, str], *, su
 
 
 def driver_memory(master: str, task_memory_bytes: int) -> str:
-    """The driver's heap: on a local master the joins of a check are made in it, else it only tells others."""
+    """The driver's heap. On a local master the joins of a check run in it; on others it only coordinates."""
     return f"{max(2 * GIB, task_memory_bytes if is_local(master) else 0) >> 20}m"
 
 
@@ -64,21 +64,21 @@ def is_local(master: str) -> bool:
 
 
 def said_by_deployment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What spark-defaults.conf and PYSPARK_SUBMIT_ARGS say, for a session that nobody submitted."""
+    """The settings in spark-defaults.conf and PYSPARK_SUBMIT_ARGS, for a session without spark-submit."""
     return {**said_by_file(environ), **_arguments(shlex.split(environ.get("PYSPARK_SUBMIT_ARGS", "")))}
 
 
 def said_by_file(environ: Mapping[str, str]) -> dict[str, str]:
-    """What spark-defaults.conf says: in SPARK_CONF_DIR, or in `conf` below SPARK_HOME."""
+    """The settings in spark-defaults.conf, which is in SPARK_CONF_DIR, or in `conf` below SPARK_HOME."""
     folder = environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if (home := environ.get("SPARK_HOME")) else None)
     file = Path(folder, "spark-defaults.conf") if folder else None
     return _properties(file.read_text(encoding="utf-8").splitlines()) if file is not None and file.is_file() else {}
 
 
 def _executors(task_memory_bytes: int, said: Mapping[str, str]) -> dict[str, str]:
-    """One core for each executor, its heap for tasks of Spark SQL, and as much beside it for tasks in Python.
+    """Executors with one core each: a heap for tasks of Spark SQL, and as much memory beside it for tasks in Python.
 
-    A standalone master counts the heap alone.
+    A standalone master counts only the heap.
     """
     cores = int(said.get("spark.executor.cores", 1))
     heap, beside = max(GIB, task_memory_bytes) * cores, max(_LEAST_OVERHEAD, task_memory_bytes * cores)
@@ -90,7 +90,7 @@ def _executors(task_memory_bytes: int, said: Mapping[str, str]) -> dict[str, str
 
 
 def _properties(lines: Collection[str]) -> dict[str, str]:
-    """Lines of Java's properties as Spark's own files have them: a name, a space or `=`, a value."""
+    """Lines of Java properties as in Spark's own files: a name, a space or `=`, a value."""
     pairs = (re.match(r"\s*([^#!\s=:][^\s=:]*)\s*[=:\s]\s*(.*?)\s*$", line) for line in lines)
     return {pair[1]: pair[2] for pair in pairs if pair is not None}
 

@@ -1,6 +1,6 @@
-"""Data files of a version -> numbers, positions and paths that Spark joins on, whatever their format.
+"""Data files of a version -> numbers, positions and paths for Spark's joins, for every format.
 
-A row's position is one long: the number of its file among those that are read, and its ordinal in the file.
+The position of a row is one long: the number of its file among the files that are read, and its ordinal in the file.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from nightkeep.spark.view import column, listed_path, spelling, spelt
 
 ROW_BITS: Final = 40
 BROADCAST_POSITIONS: Final = 1 << 22
-"""Up to here positions are sent to every executor (16 bytes each, 64 MiB); above, the rows are shuffled."""
+"""Up to this many positions are sent to every executor (16 bytes each, 64 MiB). With more, the rows are shuffled."""
 
 F_co = TypeVar("F_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile(Generic[F_co]):
-    """A data file to read: `number` names it in positions, `unit` is the place of its partition among the units."""
+    """A data file to read. `number` stands for it in positions; `unit` is the index of its unit."""
 
     number: int
     unit: int
@@ -37,28 +37,28 @@ class StoredFile(Generic[F_co]):
 
 
 def numbered(units: Iterable[tuple[int, Iterable[F_co]]]) -> list[StoredFile[F_co]]:
-    """The files of units, of which each comes with its place."""
+    """The files of all units, numbered. Each unit comes with its index."""
     files = ((place, file) for place, held in units for file in held)
-    return [StoredFile(number, *found) for number, found in enumerate(files)]
+    return [StoredFile(number, *placed) for number, placed in enumerate(files)]
 
 
 def packed(file: Column, row: Column) -> Column:
-    """A file's number and a row's ordinal as one long: what Spark joins on cheapest."""
+    """A file's number and a row's ordinal as one long, the cheapest type for Spark's joins."""
     return F.shiftleft(file.cast("long"), ROW_BITS).bitwiseOR(row)
 
 
 def listed_paths(read: DataFrame, files: Iterable[tuple[str, str]]) -> list[str]:
-    """The paths of files, given by root and name, as `_metadata.file_path` of a frame that reads them has them."""
-    found = {spelt(uri): listed_path(uri) for uri in read.inputFiles()}
+    """The paths of files, given as (root, name), spelled as `_metadata.file_path` of the frame that reads them."""
+    paths = {spelt(uri): listed_path(uri) for uri in read.inputFiles()}
     names = [spelling(root, name) for root, name in files]
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in paths]
     if missing:
-        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(found)} others")
-    return [found[name] for name in names]
+        raise MissingFile(missing[0], "a data file that Spark lists", f"{len(paths)} others")
+    return [paths[name] for name in names]
 
 
 def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Column]) -> DataFrame:
-    """What `TableView.rows` shows where there is no file."""
+    """An empty frame with the columns of `TableView.rows`, for units without a file."""
     fields = [T.StructField(column(i), field.dataType) for i, field in enumerate(schema.fields)]
     empty = spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
     values = [value.alias(name) for name, value in payload.items()]
@@ -68,22 +68,22 @@ def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Col
 def decoded_positions(
     spark: SparkSession, sources: Sequence[object], decode: Callable[[Any], Iterable[tuple[int, BitMap | BitMap64]]]
 ) -> DataFrame:
-    """The `position` of each row that vectors delete, decoded in tasks. `sources` and `decode` must pickle.
+    """The `position` of each row that deletion vectors delete, decoded in tasks. `sources` and `decode` must pickle.
 
-    `decode` tells the numbers of the files that a source is about, with the ordinals of their deleted rows.
+    `decode` returns, for each file of a source, its number and the ordinals of its deleted rows.
     """
 
     def positions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for pickled in batch.column("pickled"):
                 for number, ordinals in decode(pickle.loads(pickled.as_py())):
-                    found = np.asarray(ordinals.to_array(), np.int64) | np.int64(number << ROW_BITS)
-                    yield pa.record_batch([pa.array(found)], ["position"])
+                    packed_rows = np.asarray(ordinals.to_array(), np.int64) | np.int64(number << ROW_BITS)
+                    yield pa.record_batch([pa.array(packed_rows)], ["position"])
 
     table = pa.table({"pickled": pa.array([pickle.dumps(source) for source in sources], pa.binary())})
     return spark.createDataFrame(table).mapInArrow(positions, "position long")
 
 
 def broadcast_few(deletes: DataFrame, count: int | None, most: int) -> DataFrame:
-    """The same, sent to every executor where its rows are known to be few: at most `most`."""
+    """The frame, to be sent to every executor if `count` is known and at most `most`."""
     return F.broadcast(deletes) if count is not None and count <= most else deletes

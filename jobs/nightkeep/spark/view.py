@@ -1,6 +1,6 @@
-"""Address + SparkSession -> versions of a table as DataFrames of logical rows. No kernel of ours takes part.
+"""Address + SparkSession -> versions of a table as DataFrames of logical rows. None of our kernels takes part.
 
-Each format has a `spark.view` module that reads metadata on the driver and leaves the rest to Spark.
+Each format has a module `spark.view` that reads metadata on the driver and leaves the rest to Spark.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from nightkeep.storage.hadoop import CONNECTORS, hadoop_root, hadoop_settings
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """One unit at one version, from metadata alone.
+    """One unit at one version, from metadata only.
 
-    Two versions with equal `identity` hold the same rows. `rows` are those a published reader should see, None
-    where metadata cannot tell. `waiting` are data files a published reader does not see yet. `bytes` is of data
-    files.
+    A unit with equal `identity` in two versions has the same rows. `rows`: how many rows a published reader should see,
+    None if metadata does not state it. `waiting`: data files that a published reader does not see yet. `bytes`: the
+    size of the data files.
     """
 
     identity: Hashable
@@ -38,12 +38,13 @@ class UnitState:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """One version of a table. `touched` are units its commit names; `author` is what the committer called itself.
+    """One version of a table.
 
-    `changes_rows` says why its commit may have changed rows, None for one that must not. `rows_told` is what the
-    version says that its files hold, `rows_listed` what the files that were found in it hold, each by metadata.
-    `deletes`: the condition, in Spark SQL, on the parent's rows that are gone; such a commit changes no other row.
-    `identity` tells it from others that had its number, or will.
+    `touched`: the units that its commit names. `author`: the committer's name in the commit.
+    `changes_rows`: why its commit may have changed rows; None for a commit that must not.
+    `rows_told`: the row count that the version states. `rows_listed`: the sum of the row counts of its files.
+    `deletes`: the condition, in Spark SQL, on the rows that the commit deletes; it changes no other row.
+    `identity`: distinguishes the version from others with its number.
     """
 
     number: int
@@ -60,7 +61,7 @@ class TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version, seen one way, `without` some data files, and without rows for which `deleted` is true."""
+    """One version in one view, `without` some data files, and without the rows for which `deleted` is true."""
 
     version: int
     view: View
@@ -69,9 +70,9 @@ class Side:
 
 
 class TableView(Protocol):
-    """One table in Spark's eyes. `keys` are key columns within a unit, `published` is the view that readers have.
+    """One table on Spark. `keys`: the key columns within a unit. `published`: the view of readers.
 
-    `notes` are sentences on what Spark cannot compare exactly.
+    `notes`: sentences on what Spark cannot compare exactly.
     """
 
     @property
@@ -85,44 +86,45 @@ class TableView(Protocol):
 
     @property
     def compares_with_parent(self) -> bool:
-        """Whether a version holds the rows of the one directly before it and, after an append, of no older one."""
+        """Whether a version can be compared only with its parent: after an append, it does not have the rows of an
+        older version."""
 
     @property
     def notes(self) -> tuple[str, ...]: ...
 
     def latest(self) -> int:
-        """The number of the newest version. Raises MissingFile where there is none."""
+        """The number of the newest version. Raises MissingFile if there is none."""
 
     def version(self, number: int) -> TableVersion | None:
-        """One version; None where it does not exist (any more)."""
+        """One version; None if it does not exist, or no longer exists."""
 
     def digest(self, number: int) -> str | None:
-        """`identity.commit` of what has this number now, as the protocol's `digest`."""
+        """`identity.commit` of the version that has this number now; as `protocol.Reads.digest`."""
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        """A row for each row `side` shows: `unit` (its place in `units`), `sound`, then `payload` by name.
+        """One row for each row that `side` shows: `unit` (its index in `units`), `sound`, then `payload` by name.
 
-        `payload` is evaluated on every stored row, before any shuffle, over the columns named `column(i)` for
-        the i-th of `schema`. `sound` is false for a row that the format promises a reader never to meet.
-        The version must have been asked for before.
+        `payload` is evaluated on every stored row, before any shuffle, over columns named `column(i)` for the i-th of
+        `schema`. `sound` is false for a row that the format promises a reader never to meet. Call `version` with this
+        version before.
         """
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        """Columns of files whose values are others than their statistics say: files that are new `since`."""
+        """How many columns have values that contradict their statistics, by unit, in files that are new `since`."""
 
 
 def replaced(known: Sequence[VersionIdentity], *versions: TableVersion) -> str | None:
-    """Which of the versions is not the one that is `known` by its number; None where all may be."""
+    """A message naming a version that differs from the one in `known` with its number; None if there is none."""
     by_number = {identity.version: identity for identity in known}
     for version in versions:
-        expected, found = by_number.get(version.number), version.identity
-        if expected is not None and found is not None and not expected.agrees(found):
-            return f"version {version.number}: expected {expected}, found {found}: it was replaced after a rollback"
+        expected, actual = by_number.get(version.number), version.identity
+        if expected is not None and actual is not None and not expected.agrees(actual):
+            return f"version {version.number}: expected {expected}, found {actual}: it was replaced after a rollback"
     return None
 
 
 def gone_meanwhile(relation: TableView, version: TableVersion) -> str | None:
-    """Why a version that was read is none of the table's any more; None while it is."""
+    """Why the table no longer has a version that was read; None if it still has it."""
     now = relation.digest(version.number)
     if version.identity is None or now == version.identity.commit:
         return None
@@ -130,12 +132,12 @@ def gone_meanwhile(relation: TableView, version: TableVersion) -> str | None:
 
 
 def column(position: int) -> str:
-    """What `payload` calls a column of the schema: table columns may have any name, and names clash."""
+    """The name of a schema's column in `payload`. Names of table columns are not used, as they may clash."""
     return f"c{position}"
 
 
 def comparable(value: Column, kind: T.DataType) -> Column:
-    """A column whose equality in Spark is that of the formats: zeros of two signs differ, every NaN is one."""
+    """A column that Spark compares as the formats do: -0.0 and 0.0 differ, and all NaN are equal."""
     return value.cast("string") if isinstance(kind, T.FloatType | T.DoubleType) else value
 
 
@@ -143,7 +145,7 @@ _PATTERNS = re.compile(r"([{}\[\]*?\\])")
 
 
 def connect(spark: SparkSession, storage: Storage) -> None:
-    """Let Spark read files of this store. Raises UsageError where its class path has no connector for it."""
+    """Let Spark read files of this store. Raises UsageError if Spark's class path has no connector for it."""
     for name, value in hadoop_settings(storage).items():
         spark.conf.set(name, value)
     scheme = hadoop_root(storage.root).partition(":")[0]
@@ -160,22 +162,22 @@ def connect(spark: SparkSession, storage: Storage) -> None:
 
 
 def location(root: str, name: str) -> str:
-    """What `spark.read` calls a file of the store with this root: characters of its patterns are escaped."""
+    """The path of a file for `spark.read`, with the characters of path patterns escaped."""
     return _PATTERNS.sub(r"\\\1", spelling(root, name))
 
 
 def spelling(root: str, name: str) -> str:
-    """One text for each file of a store, which `spelt` finds again in what Spark calls it."""
+    """A unique text for each file of a store. `spelt` computes the same text from Spark's name of the file."""
     return f"{hadoop_root(root)}/{name}"
 
 
 def spelt(uri: str) -> str:
-    """The `spelling` of `_metadata.file_path`, of which characters are escaped that Spark chooses."""
+    """The `spelling` of a `_metadata.file_path`, in which Spark has escaped some characters."""
     return unquote(re.sub("^file:/+", "file:///", uri))
 
 
 def listed_path(uri: str) -> str:
-    """How `_metadata.file_path` has a file of `inputFiles`, which gives local ones two slashes more."""
+    """The `_metadata.file_path` of a file of `inputFiles`, which has two more slashes in local paths."""
     return re.sub("^file:/+", "file:/", uri)
 
 
@@ -183,10 +185,10 @@ _FORMATS = {name: f"nightkeep.formats.{name}.spark.view" for name in ("delta", "
 
 
 def open_view(address: Address, spark: SparkSession) -> TableView:
-    """The relation of a table. Raises RefusedTable for a format or a feature Spark cannot stand in for."""
+    """The view of a table on Spark. Raises RefusedTable for a format or a feature that has none."""
     if address.format not in _FORMATS:
-        known = ", ".join(_FORMATS)
-        raise RefusedTable(address.name, f"{address.format} tables cannot be read back in Spark", f"we read {known}")
-    # By name, so that no format's code is loaded for a table of another.
+        names = ", ".join(_FORMATS)
+        raise RefusedTable(address.name, f"{address.format} tables cannot be read back in Spark", f"we read {names}")
+    # Import by name, so that only the code of this format is loaded.
     relation: TableView = import_module(_FORMATS[address.format]).open_table(address, spark)
     return relation
