@@ -77,9 +77,7 @@ class DeltaTable:
         return count_matching(self.storage, task)
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
-        """The snapshot of a version. `read_as` is ignored: columns change only with a version, and a candidate keeps
-        them.
-        """
+        """The snapshot of a version. `read_as` is ignored, because a candidate keeps the columns of its parent."""
         return load(self.address, self.storage, version)
 
     def units(self, snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:

@@ -80,9 +80,7 @@ class MemoryTable:
         return Rewrite(task.key, MergeEdit(task.inputs, added), outputs, rows.num_rows, 0, (), _NO_COST)
 
     def stage(self, parent: MemorySnapshot, rewrites: Sequence[Rewrite[MergeEdit]], run: Run) -> Candidate:
-        """Write the version after `parent` with the edits applied. A partition without rows is kept, so it can be
-        proven.
-        """
+        """Write the version after `parent` with the edits. A partition without rows stays, so that it can be proven."""
         edits = {rewrite.key: rewrite.edit for rewrite in rewrites}
         name, version = f"staged-{run.token}-{run.attempt}.json", parent.version + 1
         after = replace(

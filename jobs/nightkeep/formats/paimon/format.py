@@ -82,8 +82,9 @@ class PaimonTable:
         return self._load(candidate.metadata, int(str(raw["schemaId"])))
 
     def _load(self, name: str, schema_id: int | None) -> PaimonSnapshot:
-        """The snapshot stored as `name`. Rows are read with schema `schema_id`, or the newest, as schemas change
-        without commits.
+        """The snapshot stored as `name`. Rows are read with schema `schema_id`, by default the newest.
+
+        Schemas change without a commit.
         """
         schemas = read_schemas(self.storage)
         current = schemas.get(max(schemas) if schema_id is None else schema_id)

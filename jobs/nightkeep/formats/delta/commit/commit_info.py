@@ -22,8 +22,7 @@ OPERATIONS: Mapping[Operation, str] = {
 
 
 def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[str, object]:
-    """The commitInfo without its author. Keys are in the order of actions.scala's CommitInfo, where metrics are strings
-    too.
+    """The commitInfo without its author. Order of keys and metrics as strings follow actions.scala's CommitInfo.
 
     `readVersion` is the version that the commit was validated against, so no commit of others lies between.
     """
@@ -47,8 +46,8 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
 
 
 def _parameters(intent: Intent) -> dict[str, object]:
-    """Operation parameters, as JSON in strings as in delta-spark. A Z-order is `zOrderBy`; a Hilbert curve is
-    `clusterBy`.
+    """Operation parameters, as delta-spark's JSON in strings: `zOrderBy` for a Z-order, `clusterBy` for a Hilbert
+    curve.
     """
     predicate = {"predicate": json.dumps([] if intent.where is None else [intent.where], ensure_ascii=False)}
     if intent.operation is not Operation.OPTIMIZE:

@@ -23,9 +23,7 @@ _EXCLUSIVE: Final = ("Nightkeep/", "delta-rs")
 
 
 def exclusive_writers(storage: Storage) -> Callable[[DeltaSnapshot, Request], None]:
-    """A guard that refuses tables with writers that could overwrite our commit. It does nothing if the policy allows
-    them.
-    """
+    """A guard against writers that could overwrite our commit. It accepts all if the policy vouches for them."""
 
     def refuse(snapshot: DeltaSnapshot, request: Request) -> None:
         is_s3 = isinstance(storage, ObjectStorage) and storage.root.startswith("s3:")

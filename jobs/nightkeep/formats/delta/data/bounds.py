@@ -19,8 +19,8 @@ from nightkeep.kernels.arrow_buffers import Array
 
 Path = tuple[str, ...]
 FILES_AT_ONCE: Final = 4096
-"""How many files' statistics are parsed into memory at one time. Bench: 100,000 files of six columns take 1.4 s, and a
-tenth more all at once.
+"""Files whose parsed statistics are in memory at one time. 100,000 files of six columns take 1.4 s; a tenth more if all
+at once.
 """
 TRUNCATED: Final = timedelta(milliseconds=1)
 """Writers truncate timestamps to milliseconds, so readers add this to a maximum (DataSkippingReader.scala)."""
@@ -42,9 +42,7 @@ class ColumnBounds:
 
 
 def bounds(schema: DeltaSchema, files: Sequence[DeltaDataFile], column: Path) -> ColumnBounds:
-    """Bounds of one leaf, given by its path of logical names. Raises CorruptMetadata for an unknown leaf or bad
-    statistics.
-    """
+    """Bounds of one leaf, by its path of logical names. Raises CorruptMetadata for an unknown leaf or bad JSON."""
     by_column = every_bounds(schema, files, [column])
     if column not in by_column:
         leaf_names = ", ".join(".".join(leaf.path) for leaf in leaves(schema))
@@ -123,9 +121,7 @@ def _at(objects: list[Any], path: Path) -> list[Any]:
 
 
 def _nulls(counts: Array, parsed: _Parsed) -> Array:
-    """Null counts. With wide bounds, only "none" and "all" are exact; others are null (PROTOCOL.md, "Per-file
-    Statistics").
-    """
+    """Null counts. Wide bounds are exact only for "none" and "all" (PROTOCOL.md, "Per-file Statistics")."""
     nulls: Any = counts
     none_or_all = pc.or_kleene(pc.equal(nulls, pa.scalar(0)), pc.equal(nulls, parsed.rows))
     return cast(Array, pc.if_else(pc.or_kleene(parsed.tight, none_or_all), nulls, None))

@@ -102,8 +102,7 @@ class _Seen:
 
 
 def truncated_maximum(value: str, prefix: int) -> str | None:
-    """An upper bound of `value` and of all texts with its prefix, of about `prefix` UTF-16 units; None if there is
-    none.
+    """An upper bound, of about `prefix` UTF-16 units, of all texts that start like `value`. None if there is none.
 
     truncateMaxStringAgg: the tie-breaker is U+007F if the next unit is below it, else the highest code point. The part
     cut off is never below the tie-breaker.

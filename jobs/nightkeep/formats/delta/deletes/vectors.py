@@ -52,16 +52,12 @@ def read_vector(storage: Storage, file: DeltaDataFile) -> BitMap64:
 
 
 def encode(bitmap: BitMap64) -> bytes:
-    """The payload: magic number and bitmap. Equal sets give equal bytes. Raises ValueError for a position that Java
-    cannot hold.
-    """
+    """The payload: magic number and bitmap. Equal sets give equal bytes. Raises ValueError beyond Java's positions."""
     return _PORTABLE + roaring.encode(bitmap)
 
 
 def decode(payload: bytes, *, subject: str) -> BitMap64:
-    """The positions of a payload. Raises CorruptMetadata naming `subject` unless the bytes are one complete, valid
-    bitmap.
-    """
+    """The positions of a payload. Raises CorruptMetadata naming `subject` unless it is one complete, valid bitmap."""
     magic, content = payload[: len(_PORTABLE)], payload[len(_PORTABLE) :]
     if magic not in (_PORTABLE, _NATIVE):
         raise CorruptMetadata(

@@ -80,9 +80,7 @@ def _ranged(kind: pa.DataType) -> bool:
 
 
 def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
-    """Wrong statistics: null counts must be exact, and no value may be outside the bounds, because readers skip files
-    by them.
-    """
+    """Wrong statistics. Readers skip files by them: null counts must be exact, and bounds must cover all values."""
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"

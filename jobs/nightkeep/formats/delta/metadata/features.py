@@ -1,5 +1,4 @@
-"""Every table feature of the Delta protocol: what we do about it, or why the table is refused, and which test proves
-it.
+"""Every table feature of the Delta protocol: what we do about it, or why it is refused, and the test that proves it.
 
 A feature is supported if the protocol names it or an old protocol version implies it. A property without its feature
 has no effect. `python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
@@ -113,9 +112,7 @@ def _version(protocol: Raw, name: str) -> int:
 
 
 def _named(protocol: Raw, name: str, *, lists: bool) -> Iterator[str]:
-    """The feature names in the list `name`. Only the newest versions have it, and they must (PROTOCOL.md, "Protocol
-    Evolution").
-    """
+    """The feature names in the list `name`. The newest versions must have it (PROTOCOL.md, "Protocol Evolution")."""
     names = protocol.get(name)
     if lists and not isinstance(names, list):
         raise CorruptMetadata("protocol", f"{name}, as its version asks for", kind_of(names))

@@ -17,9 +17,7 @@ _TOLD = (b'"protocol"', b'"metaData"', b'"commitInfo"')
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """The head of one version. `commit_info` is that of its own commit; empty if the log has no such commit or it has
-    none.
-    """
+    """The head of one version. `commit_info` is of its own commit; empty if the log does not have it."""
 
     version: int
     protocol: Raw

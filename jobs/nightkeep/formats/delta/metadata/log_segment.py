@@ -23,9 +23,7 @@ _UNIQUE = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parque
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint: one file, or every part in order. `unique`: its name has a UUID, so it follows the V2
-    spec.
-    """
+    """A complete checkpoint: one file, or every part in order. `unique`: named with a UUID, as in the V2 spec."""
 
     version: int
     names: tuple[str, ...]

@@ -100,9 +100,7 @@ class _Log:
             _put_new(self.named, (kind, name), body, f"checkpoint: {kind} {name}")
 
     def apply(self, subject: str, actions: tuple[Action, ...]) -> list[Raw]:
-        """Applies a commit. Returns the add actions of the files that it removed, or the remove where a file was not
-        live.
-        """
+        """Applies a commit. Returns the adds of the files that it removed; of a file that was not live, the remove."""
         # The order within a commit has no meaning. Removes are applied first, so that a file may change its vector.
         removes, adds = _by_path(subject, actions, "remove"), _by_path(subject, actions, "add")
         for path in removes.keys() & adds.keys():

@@ -109,8 +109,7 @@ class DeltaUnit:
 
 @dataclass(frozen=True)
 class DeltaSnapshot:
-    """One version. `raw_protocol` and `raw_metadata` are its actions; `commit_info` is of its own commit, if still
-    there.
+    """One version. `raw_protocol` and `raw_metadata` are its actions; `commit_info` is of its own commit, or empty.
 
     `row_id_high_water_mark` is the highest row id ever assigned, None before the first. `in_commit_timestamp` is in
     epoch milliseconds, None if the table keeps none. `units` include partitions whose last file this commit removed.

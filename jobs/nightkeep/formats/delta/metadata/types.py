@@ -80,9 +80,9 @@ def widens(old: object, new: object) -> bool:
 
 
 def _primitive(name: str, subject: str) -> pa.DataType:
-    known = _PRIMITIVES.get(name)
-    if known is not None:
-        return known
+    primitive = _PRIMITIVES.get(name)
+    if primitive is not None:
+        return primitive
     decimal = _DECIMAL.fullmatch(name)
     if decimal is None:
         raise _unknown(name, subject)

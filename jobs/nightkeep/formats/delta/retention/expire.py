@@ -43,9 +43,7 @@ class RemovedVersions:
 
 
 def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
-    """The expiry: at most one root, with all files that may be removed. Raises RefusedTable, MissingFile,
-    CorruptMetadata.
-    """
+    """The expiry, with one root of all files that may be removed. Raises RefusedTable, MissingFile, CorruptMetadata."""
     log_files = listing(storage)
     newest = head(storage, table=address.name, version=log_files.newest)
     last = () if request.retain_last is None else (log_files.newest - max(request.retain_last, 1) + 1,)
@@ -139,8 +137,9 @@ def _later(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
 
 
 def _of_checkpoint(storage: Storage, task: RemovedVersions, log_files: Listing) -> Iterator[Action]:
-    """Expired tombstones of the newest checkpoint. None if it is newer than `through`: it does not state which version
-    removed a file.
+    """Expired tombstones of the newest checkpoint. They do not name the version that removed the file.
+
+    So there are none if the checkpoint is newer than `through`.
     """
     start = segment(storage, task.newest).checkpoint
     if start is None or start.version > task.through:

@@ -24,9 +24,7 @@ def tombstone_retention_ms(metadata: Raw) -> int:
 
 
 def threshold_ms(metadata: Raw, now_ms: int, older_than_ms: int) -> int:
-    """Files removed since this time, in epoch milliseconds, are kept. The longer of the table's and the given age
-    counts.
-    """
+    """Files removed since this time, in epoch milliseconds, are kept. The longer of both ages counts."""
     return now_ms - max(tombstone_retention_ms(metadata), older_than_ms)
 
 

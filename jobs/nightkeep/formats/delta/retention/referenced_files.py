@@ -118,9 +118,7 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
 
 
 def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
-    """Roots of the commits, oldest first. `version` is set if all later removals are still protected, so it can be
-    read.
-    """
+    """Roots of the commits, oldest first. `version` is set if the version can still be read with all its files."""
     readable, roots = True, list[Root]()
     if log_files.newest not in dict(log_files.commits):
         newest = VersionFiles(log_files.newest, since_ms, now_ms)
@@ -206,6 +204,6 @@ def _stored(action: Action, part: CheckpointPart, root: str, *, shown_ms: int) -
 
 
 _SKEW_MS: Final = DAY_MS
-"""How far a writer's clock may be ahead of its store's. Removals of older commits are no longer protected, or are in a
-checkpoint.
+"""How far a writer's clock may be ahead of its store's. Removals of commits older than that are no longer protected, or
+a checkpoint has them.
 """

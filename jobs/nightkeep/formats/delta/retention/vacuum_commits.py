@@ -30,8 +30,9 @@ _LOGGED = frozenset({"", "file", "hdfs", "abfs", "abfss", "adl", "wasb", "wasbs"
 
 
 def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
-    """Commit VACUUM START. Raises RefusedTable, UnknownOutcome, EvidenceError after lost races. After these, delete
-    nothing.
+    """Commit VACUUM START before files are deleted.
+
+    Raises RefusedTable, UnknownOutcome, and EvidenceError after lost races. Then nothing may be deleted.
     """
 
     def told(newest: LogHead) -> Told:
@@ -74,9 +75,7 @@ def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[
 
 
 def _created(storage: Storage, name: str, data: bytes, staged: str, transaction: str) -> bool:
-    """Create the version; whether it is ours. A create may have succeeded although its answer was lost or "already
-    exists".
-    """
+    """Create the version; whether it is ours. It may be ours after a lost answer, and even after "already exists"."""
     try:
         won = storage.put_if_absent(name, data, temporary=f"{staged}.tmp")
     except OSError as failure:

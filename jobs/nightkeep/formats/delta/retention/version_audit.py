@@ -28,8 +28,7 @@ _SKEW_MS: Final = 60_000
 
 @dataclass
 class Proof:
-    """Evidence about a segment. Its newest checksum proves all versions up to its own; later commits must prove
-    themselves.
+    """Evidence about a segment. Its newest checksum proves all versions up to its own, but no later commit.
 
     Without a checksum, the checkpoint must match its hint. `unproven` collects what has no second statement.
     """
@@ -76,9 +75,7 @@ class Proof:
             self.unproven.append(unproven)
 
     def require_removed(self) -> None:
-        """Call after the last commit. Files that were removed but not added since the checkpoint must be in the
-        checkpoint.
-        """
+        """Call after the last commit. Files that were removed but never added must be in the checkpoint."""
         if self._missing({key for commit in self.removers for key in commit.older}):
             strays = [(commit, self._missing(commit.older)) for commit in self.removers]
             self.unproven += [commit.removes_strays(count) for commit, count in strays if count]

@@ -26,9 +26,7 @@ def layout(snapshot: DeltaSnapshot) -> TableLayout:
 def sample(
     storage: Storage, snapshot: DeltaSnapshot, columns: Sequence[str], rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
-    """A sample of about `rows` live rows in all. A partition's share is that of its bytes; the sampled files are spread
-    over it.
-    """
+    """A sample of about `rows` live rows. Each partition's share is that of its bytes, from files all over it."""
     for place, files, share in spread([unit.files for unit in snapshot.units], rows):
         unit = snapshot.units[place]
         yield place, pa.concat_tables([_of_file(storage, unit, file, columns, share) for file in files])

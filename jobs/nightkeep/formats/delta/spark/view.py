@@ -34,9 +34,7 @@ _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
 
 
 def open_table(address: Address, spark: SparkSession) -> DeltaView:
-    """The view of the table, with the schema of its latest version. Raises RefusedTable for a feature that we do not
-    read.
-    """
+    """The view of the table, with its latest version's schema. Raises RefusedTable for features we do not read."""
     spark.conf.set(_BY_ID, "true")
     return DeltaView(address, spark)
 
@@ -59,9 +57,7 @@ class DeltaView:
 
     @property
     def schema(self) -> T.StructType:
-        """The compared columns. Row ids and row commit versions are included if every version asked for so far has
-        them.
-        """
+        """The compared columns. They include row ids and row commit versions if every version asked for has them."""
         return self._compared.schema
 
     @property

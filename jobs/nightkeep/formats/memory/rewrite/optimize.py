@@ -54,9 +54,7 @@ def refuse_sorted(table: str) -> Callable[[MemorySnapshot, Request], None]:
 
 
 def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> Work[MergeTask] | None:
-    """Work that merges small files and files with deletes into one. A single small file is left, so a second run does
-    nothing.
-    """
+    """Work that merges small files and files with deletes into one. A single small file is not work."""
     target = request.target_bytes or TARGET_BYTES
     worn = tuple(file for file in unit.files if request.full or file.deleted or file.bytes < target)
     deleted = sum(file.deleted_rows for file in worn)

@@ -1,5 +1,4 @@
-"""Bucket edits -> a complete staged snapshot -> a visible one. A commit of another writer in between is a conflict or
-harmless.
+"""Bucket edits -> a complete staged snapshot -> a visible one. Checks what others commit in between.
 
 C/operation/FileStoreCommitImpl.tryCommitOnce for a COMPACT commit. The conflict check is stricter than
 ConflictDetection: Java accepts two compactions of one bucket that together lose deletes.
@@ -94,8 +93,7 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
 
 
 def undermined(storage: Storage, candidate: Candidate) -> str | None:
-    """Why the version is not sound: a rollback or a new table removed its parent during the commit. None if it is
-    sound.
+    """Why the version is not sound, None if it is: a rollback or a new table removed its parent during the commit.
 
     Expiry removes the oldest snapshots first. A parent that is gone while older ones are left did not expire.
     """
@@ -202,9 +200,7 @@ def _places(bucket: Bucket, *, lifted: bool) -> set[tuple[str, int]]:
 
 
 def _entries(edit: BucketEdit) -> Iterable[Record]:
-    """The delta's entries, DELETE before ADD: expiry reads a delta in order and removes each path whose last entry is
-    DELETE.
-    """
+    """The delta's entries, DELETE before ADD: expiry removes each path whose last entry in a delta is DELETE."""
     for kind, files in ((DELETE, edit.removed), (ADD, edit.added)):
         for file in files:
             yield {

@@ -17,9 +17,7 @@ WRITER_HISTORY = 20
 
 
 def compacting_writers(storage: Storage) -> Callable[[PaimonSnapshot, Request], None]:
-    """A guard that refuses tables whose writers keep a bucket's levels in memory: our commit would break their next
-    one.
-    """
+    """A guard against writers that keep a bucket's levels in memory: our commit would break their next one."""
 
     def refuse(snapshot: PaimonSnapshot, request: Request) -> None:
         if request.allow_compacting_writers:

@@ -54,7 +54,7 @@ def _delta_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator
 
 
 def _order_faults(candidate: PaimonSnapshot) -> Iterator[str]:
-    """Wrong order of entries. Expiry deletes each path whose last entry in a delta is DELETE, live or not
+    """Wrong order of entries. Expiry deletes paths whose last entry in a delta is DELETE, live or not
     (FileDeletionBase).
     """
     last = {

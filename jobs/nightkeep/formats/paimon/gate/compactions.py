@@ -40,9 +40,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class BucketChange:
-    """The files that a commit removes from and adds to a bucket: raw _FILE records by name. Upgraded files are left
-    out.
-    """
+    """A commit's change of a bucket: raw _FILE records by name. Files that only change their level are left out."""
 
     removed: Mapping[str, Record]
     added: Mapping[str, Record]
@@ -50,9 +48,7 @@ class BucketChange:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding about rows that became visible again. With `marked`, it holds only if an earlier commit removed that
-    file.
-    """
+    """A finding on rows that became visible. With `marked`, it holds only if an earlier commit removed that file."""
 
     detail: str
     marked: str | None = None

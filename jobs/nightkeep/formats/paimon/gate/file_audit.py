@@ -120,9 +120,7 @@ def _flags(array: Array) -> np.ndarray:
 
 
 def _statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """Wrong statistics: null counts must be exact, and no value may be outside the bounds, because readers skip files
-    by them.
-    """
+    """Wrong statistics. Readers skip files by them: null counts must be exact, and bounds must cover all values."""
     schema = bucket.schemas.current
     listed = file.record["_VALUE_STATS_COLS"]
     names = [field.name for field in schema.fields] if listed is None else list(listed)

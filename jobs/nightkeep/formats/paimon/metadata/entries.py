@@ -31,9 +31,7 @@ def parse_list(data: bytes, name: str) -> Container:
 
 
 def read_manifest(storage: Storage, meta: Record) -> Container:
-    """The manifest that one record of a list names. Raises CorruptMetadata if its number of entries differs from the
-    record.
-    """
+    """The manifest that a list's record names. Raises CorruptMetadata if it has another number of entries."""
     name = f"manifest/{meta.get('_FILE_NAME')}"
     container = read_container(storage.read(name), subject=name, kind=RecordKind.MANIFEST)
     _require_version(container.records, 2, subject=name)
@@ -77,9 +75,7 @@ def merge_entries(records: Iterable[Record]) -> list[Record]:
 
 
 def entry_identity(record: Record) -> tuple[object, ...]:
-    """The key by which two entries mean the same file (FileEntry.Identifier). An upgrade changes the level, so it is
-    included.
-    """
+    """The key of a file in entries (FileEntry.Identifier). It includes the level, which an upgrade changes."""
     file = record["_FILE"]
     extra = tuple(file.get("_EXTRA_FILES") or ())
     return (

@@ -159,9 +159,7 @@ def _clock(seconds: int) -> str:
 
 
 def _odd_date(year: int, month: int, day: int) -> str:
-    """DateTimeUtils.ymd adds each digit to '0' with Java's remainder, so negative years get characters other than
-    digits.
-    """
+    """DateTimeUtils.ymd adds each digit to '0' with Java's remainder: negative years get characters below '0'."""
     sign = 1 if year >= 0 else -1
     digits = (chr(ord("0") + sign * (abs(year) // place % 10)) for place in (1000, 100, 10, 1))
     return f"{''.join(digits)}-{month:02d}-{day:02d}"

@@ -54,9 +54,7 @@ class BranchFolders:
         return name.startswith(self.data_prefix) and not name.startswith((self.changelog_prefix, CHANGELOG_PREFIX))
 
     def folder(self, partition: bytes, bucket: int) -> str:
-        """The folder of one bucket. Raises RefusedTable for partition values whose text depends on the JVM that wrote
-        them.
-        """
+        """The folder of one bucket. Raises RefusedTable for partition values whose text depends on the writing JVM."""
         values = decode_row(partition, [field.type for field in self.partition])
         names = [field.name for field in self.partition]
         try:
@@ -118,8 +116,7 @@ def branches(storage: Storage) -> tuple[str, ...]:
 
 
 def branch_schemas(storage: Storage, branch: str) -> tuple[PaimonSchema, ...]:
-    """Every schema of a branch, in order of id. Raises MissingFile if there is none, because its folders are then
-    unknown.
+    """Every schema of a branch, in order of id. Raises MissingFile if there is none: its folders are then unknown.
 
     Raises BeingCreated for another branch than main: Java copies tag and snapshot first
     (C/utils/FileSystemBranchManager).

@@ -196,9 +196,7 @@ def _buckets(
 
 
 def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Record]:
-    """The vector file of each bucket. Raises for two of a bucket with keys, because readers differ on which one
-    applies.
-    """
+    """The vector file of each bucket. Raises for two in a bucket with keys: readers differ on which one applies."""
     records: dict[Place, Record] = {}
     for record in index:
         place = (record["_PARTITION"], record["_BUCKET"])

@@ -62,7 +62,7 @@ class PaimonType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type of the column's logical values; a file may store another one. Raises ValueError for NESTED and
+        """The Arrow type of the column's logical values; files may store another. Raises ValueError for NESTED and
         OTHER.
         """
         fixed = _ARROW.get(self.root)

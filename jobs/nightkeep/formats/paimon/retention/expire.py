@@ -1,5 +1,4 @@
-"""Snapshots of the main branch -> those that may expire, and their removal. C/table/ExpireSnapshotsImpl in a safer
-order.
+"""Snapshots of the main branch -> those that may expire, and their removal: C/table/ExpireSnapshotsImpl, made safer.
 
 Java removes files first and the snapshot last. If it is killed in between, unreadable snapshots are left. Here
 snapshots go first, oldest first, and then the files that only they needed. Tags, branches and long-lived changelogs are
@@ -130,8 +129,9 @@ class _Made:
 
 
 def _made(storage: Storage, versions: Sequence[RootMetadata], now_ms: int) -> list[_Made]:
-    """Snapshots with commit times, ascending. A time ahead of now is replaced by the file's or the next snapshot's
-    time.
+    """Snapshots with commit times, ascending. A time ahead of now is from a wrong clock.
+
+    The time of its file or of the next snapshot replaces it.
     """
     changelogs: list[_Made] = []
     latest_ms = now_ms

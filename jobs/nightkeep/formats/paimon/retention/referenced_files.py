@@ -191,8 +191,7 @@ def _has_changelog(storage: Storage, version: RootMetadata) -> bool:
 
 
 def _changelog(storage: Storage, version: RootMetadata) -> Reach:
-    """The files of a long-lived changelog: those of its own list, or those its commit appended
-    (C/operation/ChangelogDeletion).
+    """A long-lived changelog's files: of its own list, or those its commit appended (C/operation/ChangelogDeletion).
 
     Other files of its snapshot were removed with the snapshot, unless another version needs them.
     """
@@ -238,7 +237,7 @@ def _merged(storage: Storage, lists: Sequence[Told], where: BranchFolders, *, ap
 
 
 def _require_changelogs(names: Iterable[str], source: Added) -> None:
-    """Raises CorruptMetadata for data files in a changelog list, whose place a delta list of equal rows may have."""
+    """Raises CorruptMetadata for data files in a changelog list: a delta list may have replaced it."""
     for name in names:
         if source.layout.is_data(name.rpartition("/")[2]):
             raise CorruptMetadata(f"manifest/{source.list.name}", "files of a changelog", f"data file {name}")

@@ -93,9 +93,7 @@ def _data_kinds(bucket: str, prefixes: tuple[str, str]) -> Iterator[FileKind]:
 
 
 def _temporary_kinds(bucket: str) -> Iterator[FileKind]:
-    """Temporary files: in the folders of snapshots and changelogs of every branch, and wherever files are renamed into
-    place.
-    """
+    """Temporary files: in snapshot/ and changelog/ of every branch, and wherever files are renamed into place."""
     versions = r"(?:branch/branch-[^/]+/)?(?:snapshot|changelog)/"
     yield FileKind("staged", rf"{versions}staged-{MARK}-[^/]+")
     yield FileKind("temporary", rf"(?:{versions}|manifest/|index/|statistics/|{bucket}){_TEMPORARY}")

@@ -1,5 +1,4 @@
-"""Keys of lifted rows -> the rows they replace on deeper levels, as (file, position). The first level with the key
-counts.
+"""Keys of lifted rows -> the rows they replace, as (file, position), on the first deeper level with the key.
 
 Reads only key columns, of files and row groups whose key range may hold a wanted key. LookupLevels.java looks keys up
 one by one.

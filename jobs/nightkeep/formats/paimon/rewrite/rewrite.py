@@ -103,8 +103,8 @@ class _Work:
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
-        """Merge overlapping files into new ones on the output level. Retracts are dropped, because the table has
-        vectors.
+        """Merge overlapping files into new ones on the output level. Vectors hide deleted rows, so retracts are
+        dropped.
         """
         bucket, sources = self.task.bucket, _oldest_first(files)
         rows = _keys_of(self.storage, bucket, sources, self.vectors)

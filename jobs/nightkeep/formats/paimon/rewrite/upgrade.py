@@ -47,9 +47,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
 
 
 def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
-    """The warning that file indexes are lost. An index is inside or beside a data file; new files have none, which
-    readers accept.
-    """
+    """The warning that new files have no file index. Readers accept that. An index is inside or beside a data file."""
     if not any(key.startswith("file-index.") for key in snapshot.schema.options):
         return None
     return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
@@ -86,9 +84,7 @@ def refuse_append_table(snapshot: PaimonSnapshot, request: Request) -> None:
 
 
 def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a table without vectors: readers merge level 0 there, and lifted deletes would stay in
-    files.
-    """
+    """Raises RefusedTable for a table without vectors: readers merge level 0, and lifting would keep deletes."""
     if not option_bool(snapshot.schema, "deletion-vectors.enabled"):
         raise RefusedTable(
             snapshot.table.name,

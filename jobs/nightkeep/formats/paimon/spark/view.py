@@ -147,7 +147,7 @@ class PaimonView:
             for file in held[key].files
             if file.level > 0 and _written(file) not in listed
         ]
-        files = [PaimonStoredFile(number, *found) for number, found in enumerate(fresh)]
+        files = [PaimonStoredFile(number, *location) for number, location in enumerate(fresh)]
         if not files:
             return {}
         stored = stored_rows(self._spark, self._storage, self._schemas, files)
@@ -171,9 +171,7 @@ class PaimonView:
         return comparable(F.col(column(position)), self.schema[position].dataType)
 
     def _sound(self) -> Column:
-        """Whether a row adds (is no retract) and its stored key equals its values: readers find it by key and show the
-        values.
-        """
+        """Whether a row is live and stored under its own key: readers find it by the stored key and show its values."""
         keys = zip(self._stored_keys(), self.keys, strict=True)
         same = [F.col(stored).eqNullSafe(self._column(name)) for stored, name in keys]
         return reduce(and_, same, F.col("kind").isin(*LIVE_KINDS))
@@ -217,7 +215,7 @@ def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[PaimonS
         for file in bucket.files
         if file.name not in side.without and (side.view is View.MERGED or file.level > 0)
     ]
-    return [PaimonStoredFile(number, *found) for number, found in enumerate(shown)]
+    return [PaimonStoredFile(number, *location) for number, location in enumerate(shown)]
 
 
 def _written(file: PaimonDataFile) -> Mapping[str, object]:
