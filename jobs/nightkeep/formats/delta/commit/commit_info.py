@@ -46,9 +46,7 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
 
 
 def _parameters(intent: Intent) -> dict[str, object]:
-    """Operation parameters, as delta-spark's JSON in strings: `zOrderBy` for a Z-order, `clusterBy` for a Hilbert
-    curve.
-    """
+    """Operation parameters, as delta-spark's JSON in strings. Z-order is `zOrderBy`, a Hilbert curve `clusterBy`."""
     predicate = {"predicate": json.dumps([] if intent.where is None else [intent.where], ensure_ascii=False)}
     if intent.operation is not Operation.OPTIMIZE:
         return dict(predicate)

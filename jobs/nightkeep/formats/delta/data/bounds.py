@@ -19,8 +19,7 @@ from nightkeep.kernels.arrow_buffers import Array
 
 Path = tuple[str, ...]
 FILES_AT_ONCE: Final = 4096
-"""Files whose parsed statistics are in memory at one time. 100,000 files of six columns take 1.4 s; a tenth more if all
-at once.
+"""Files whose parsed statistics are in memory at once. 100,000 files of six columns take 1.4 s, a tenth more at once.
 """
 TRUNCATED: Final = timedelta(milliseconds=1)
 """Writers truncate timestamps to milliseconds, so readers add this to a maximum (DataSkippingReader.scala)."""

@@ -70,7 +70,7 @@ class DeltaFileReader:
         return self._whole(names, self.batches(names))
 
     def batches(self, names: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
-        """As `read`, at most `batch_rows` rows at a time. No more rows than that are in memory."""
+        """As `read`, at most `batch_rows` rows at a time. No more rows of any column are in memory."""
         for _, piece in self._pieces(self._columns(names), batch_rows=batch_rows):
             yield piece
 

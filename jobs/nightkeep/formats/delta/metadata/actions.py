@@ -1,4 +1,4 @@
-"""JSON lines of a commit <-> raw actions. Every field keeps its text; unknown actions and fields are ignored."""
+"""JSON lines of a commit <-> raw actions. Fields keep their values, also unknown ones; unknown actions are skipped."""
 
 from __future__ import annotations
 

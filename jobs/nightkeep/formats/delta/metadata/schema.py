@@ -199,7 +199,7 @@ def _mapped(column: Raw) -> tuple[str, int | None]:
 
 
 def _check_metadata(column: Raw, subject: str) -> None:
-    """Raises for column metadata that readers must obey and we do not handle. Includes nested fields."""
+    """Raises RefusedTable for a collation or type change that we do not handle, of the column or a nested field."""
     for field in _nested(column):
         metadata = field.get("metadata")
         fields = metadata if isinstance(metadata, dict) else {}

@@ -183,7 +183,7 @@ def _sum_of_json(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
 
 
 def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Sum:
-    """The same, from columns. Only adds whose path is in `gone` are read one by one."""
+    """The number and bytes from columns. Only adds whose path is in `gone` are read one by one."""
     paths = pa.array(sorted({path for path, _ in gone}), pa.string())
     total = Sum(0, 0)
     try:

@@ -1,4 +1,4 @@
-"""A partition's files -> the task that clusters new files, and cubes too small to keep apart, along a curve."""
+"""A partition's files -> the task that clusters new files, and small cubes again with them, along a curve."""
 
 from __future__ import annotations
 

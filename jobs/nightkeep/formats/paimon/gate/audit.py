@@ -54,9 +54,7 @@ def _delta_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot) -> Iterator
 
 
 def _order_faults(candidate: PaimonSnapshot) -> Iterator[str]:
-    """Wrong order of entries. Expiry deletes paths whose last entry in a delta is DELETE, live or not
-    (FileDeletionBase).
-    """
+    """Wrong order of entries: expiry deletes paths whose last entry is DELETE, live or not (FileDeletionBase)."""
     last = {
         (entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_FILE_NAME"]): entry["_KIND"]
         for entry in candidate.delta_entries

@@ -1,12 +1,11 @@
-"""One compaction's change of a bucket, and its vectors before and after -> rows that became visible again. Metadata
-only.
+"""One compaction's change of a bucket, and its vectors -> rows that became visible again. Reads no data file.
 
 Paimon Java's committer (C/operation/commit/ConflictDetection) does not compare deletion vectors. It accepts a
 compaction that was prepared before vectors which it should have applied, and the rows that these hide come back. Three
 rules of a compaction are checked:
 
 - It writes no more rows than its inputs show. Above level 0 each key is shown once, so a compaction of such files
-writes exactly the rows that their vectors leave. A stale one also writes the rows of later vectors.
+writes exactly the rows that their vectors leave. A stale compaction also writes the rows that later vectors hide.
 
 - It unhides no row of a file that it keeps. A bucket's vector file replaces the previous one as a whole.
 
@@ -48,7 +47,7 @@ class BucketChange:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding on rows that became visible. With `marked`, it holds only if an earlier commit removed that file."""
+    """A finding on rows visible again. With `marked`, it holds only if an earlier commit removed that file."""
 
     detail: str
     marked: str | None = None

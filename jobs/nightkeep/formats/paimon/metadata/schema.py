@@ -40,7 +40,7 @@ class PaimonField:
 
 @dataclass(frozen=True, slots=True)
 class PaimonSchema:
-    """One schema version. `trimmed_keys` are the primary keys without the partition columns: files sort by it."""
+    """One schema version. `trimmed_keys`, by which files are sorted, are the primary keys without partition columns."""
 
     id: int
     fields: tuple[PaimonField, ...]

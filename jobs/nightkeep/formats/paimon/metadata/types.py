@@ -62,9 +62,7 @@ class PaimonType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type of the column's logical values; files may store another. Raises ValueError for NESTED and
-        OTHER.
-        """
+        """The Arrow type of the logical values; files may store another. Raises ValueError for NESTED and OTHER."""
         fixed = _ARROW.get(self.root)
         if fixed is not None:
             return fixed

@@ -121,9 +121,9 @@ def require_rows(stated: int | None, found: int, *, subject: str) -> None:
 
 
 def require_successor(storage: Storage, lists: Sequence[Read], following: str) -> None:
-    """Check the number of files against the next snapshot's base list, which repeats this snapshot's state.
+    """Check the number of files against the next snapshot's base list, which lists the state after this snapshot.
 
-    Raises CorruptMetadata if it differs. Merged manifests do not change the number.
+    Merged manifests do not change the number. Raises CorruptMetadata if it differs.
     """
     name = f"manifest/{following}"
     expected, found = sum(map(_files, lists)), _files(Read(name, parse_list(storage.read(name), name), "", None))

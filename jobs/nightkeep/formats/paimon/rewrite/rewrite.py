@@ -103,9 +103,7 @@ class _Work:
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
-        """Merge overlapping files into new ones on the output level. Vectors hide deleted rows, so retracts are
-        dropped.
-        """
+        """Merge overlapping files into new ones on the output level. The table has vectors, so retracts end here."""
         bucket, sources = self.task.bucket, _oldest_first(files)
         rows = _keys_of(self.storage, bucket, sources, self.vectors)
         if any(file.level == 0 for file in files):
