@@ -1,1 +1,1 @@
-"""What operations do to Iceberg tables: rules, planning of units, tasks."""
+"""Operations on Iceberg tables: rules, planning of units, tasks."""

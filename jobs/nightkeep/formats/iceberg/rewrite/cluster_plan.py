@@ -1,4 +1,4 @@
-"""A partition's files -> the task that lays new ones, and cubes not worth keeping apart, along a curve."""
+"""A partition's files -> a task that clusters new files, and cubes too small to keep separate, along a curve."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nightkeep.protocol import Wide, Work
 def cluster_files(
     snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request
 ) -> Work[IcebergPack | IcebergCluster | Wide] | None:
-    """What `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
+    """The work that `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
     if request.clustering is None or unit.left_out:
         return None
     clustering, sizes = resolved(snapshot, request.clustering), sizes_of(snapshot, request)

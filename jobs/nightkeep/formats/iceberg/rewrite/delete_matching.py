@@ -1,7 +1,7 @@
-"""A unit's equality deletes x its data files -> which keys must be looked for in which files. Metadata only.
+"""Equality deletes and data files of a unit -> which keys must be looked up in which files. Metadata only.
 
-Iceberg table spec, "Scan Planning": equality deletes hold for data of a smaller sequence number. All that a unit has
-are in its scope already.
+Iceberg table spec, "Scan Planning": an equality delete applies to data with a smaller sequence number. A unit lists
+only deletes in its scope.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.key_bounds import Flags, Spans, may_match, ranked, spans
 
 _PAIRS: Final = 1 << 22
-"""Of a data file and a delete file that are compared at a time, a few bytes each."""
+"""Pairs of data file and delete file compared at a time. A pair takes a few bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Equality deletes over the same columns, and the data files that may have rows of them.
+    """Equality deletes with the same key columns, and the data files in which they may match rows.
 
-    `field_ids` are ascending. `counts` has for each of `files` how many of the deletes may match in it, at least one;
-    `deletes`, by sequence number, may match in one file at least.
+    `field_ids` are ascending. `counts` has for each of `files` the number of deletes that may match in it, at least
+    one. `deletes` are ordered by sequence number; each may match in at least one file.
     """
 
     field_ids: tuple[int, ...]
@@ -39,7 +39,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Equality deletes over the same columns and data files, with what is known of their keys: one Spans a column."""
+    """Equality deletes with the same key columns, data files, and the bounds of both: one Spans per column."""
 
     field_ids: tuple[int, ...]
     files: tuple[ContentFile, ...]
@@ -59,7 +59,7 @@ class Matching:
         return cls(field_ids, files, ordered, tuple(right for _, right in columns), tuple(left for left, _ in columns))
 
     def probe(self, paths: frozenset[str] | None = None) -> Probe | None:
-        """Of all files, or of those with one of `paths`; None where nothing may match."""
+        """The probe of all files, or of those in `paths`; None if nothing may match."""
         chosen = np.array([paths is None or file.path in paths for file in self.files], np.bool_)
         files = tuple(compress(self.files, chosen))
         counts, needed = np.zeros(len(files), np.int64), np.zeros(len(self.deletes), np.bool_)
@@ -76,7 +76,7 @@ class Matching:
         )
 
     def _matches(self, files: Sequence[ContentFile], held: Sequence[Spans]) -> Iterator[tuple[int, Flags]]:
-        """For some files after the other, from which one on: whether each delete (second axis) may match in each."""
+        """Yield batches of files: the index of the first file, and whether each delete (second axis) may match."""
         newer, older = _sequences(self.deletes), _sequences(files)
         step = max(1, _PAIRS // max(1, len(newer)))
         for start in range(0, len(files), step):
@@ -86,7 +86,7 @@ class Matching:
 
 
 def matchings(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Matching, ...]:
-    """One for each set of columns that equality deletes go by which are newer than some of these files of the unit."""
+    """One Matching for each set of key columns. Deletes must be newer than at least one of these files."""
     held = tuple(files)
     if not held:
         return ()
@@ -99,21 +99,21 @@ def matchings(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Matching
 
 
 def probes(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Probe, ...]:
-    """One for each set of columns by which rows of these files may be deleted."""
+    """One Probe for each set of key columns by which rows of these files may be deleted."""
     return probes_of(matchings(unit, files))
 
 
 def probes_of(found: Iterable[Matching], paths: frozenset[str] | None = None) -> tuple[Probe, ...]:
-    """What may match in all files, or in those with one of `paths`."""
+    """The probes of all files, or of those in `paths`; empty ones left out."""
     return tuple(probe for each in found if (probe := each.probe(paths)) is not None)
 
 
 def key_bytes(file: ContentFile, field_ids: Sequence[int]) -> int:
-    """What columns take in a file, by its manifest; a file without sizes counts as a whole."""
-    told = file.raw.get("column_sizes")
-    if not isinstance(told, Mapping):
+    """Bytes of columns in a file, by its manifest; the size of the whole file if column sizes are missing."""
+    sizes = file.raw.get("column_sizes")
+    if not isinstance(sizes, Mapping):
         return file.bytes
-    return sum(size for number in field_ids if isinstance(size := told.get(number), int))
+    return sum(size for number in field_ids if isinstance(size := sizes.get(number), int))
 
 
 def _sequences(files: Sequence[ContentFile]) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Files -> the bounds of their columns as Arrow arrays, by what manifests say of them."""
+"""Files -> the bounds of their columns as Arrow arrays, from manifests only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nightkeep.kernels.skipping import FileBounds
 
 
 def file_bounds(files: Sequence[ContentFile], leaves: Iterable[IcebergLeaf]) -> Mapping[tuple[str, ...], FileBounds]:
-    """Of every ordered leaf, by its path; nulls that nobody counted are taken for none."""
+    """The bounds of every ordered leaf, by its path. A missing null count is taken as 0."""
     return {leaf.path: _bounds(files, leaf) for leaf in leaves if leaf.ordered}
 
 
@@ -29,7 +29,7 @@ def _bounds(files: Sequence[ContentFile], leaf: IcebergLeaf) -> FileBounds:
 
 
 def _ends(files: Sequence[ContentFile], leaf: IcebergLeaf, name: str) -> Array:
-    """As the column's type; of fixed length as binary, as bounds may be cut."""
+    """The bounds in the column's type; for fixed as binary, as bounds may be truncated."""
     number, kind = leaf.field.field_id, leaf.field.field_type
     values = [
         None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
@@ -37,7 +37,7 @@ def _ends(files: Sequence[ContentFile], leaf: IcebergLeaf, name: str) -> Array:
     ]
     wanted = leaf.type
     if pa.types.is_temporal(wanted):
-        # Bounds are numbers there: days, microseconds, nanoseconds.
+        # These bounds are numbers: days, microseconds, nanoseconds.
         return pa.array(values, pa.int32() if pa.types.is_date32(wanted) else pa.int64()).cast(wanted)
     return pa.array(values, pa.binary() if pa.types.is_fixed_size_binary(wanted) else wanted)
 

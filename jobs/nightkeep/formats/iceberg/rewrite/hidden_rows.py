@@ -1,7 +1,7 @@
-"""Deletes -> positions of the data files' rows that they hide: vectors, position deletes and equality deletes.
+"""Vectors, position deletes and equality deletes -> the deleted positions of each data file.
 
-Key columns are read, and of those only what may match; what is held at a time is an index of deleted keys and a batch
-of rows. Iceberg table spec, "Scan Planning", "Delete Formats".
+Of data files only key columns are read, and only where deletes may match. An index of deleted keys and a batch of rows
+are in memory at a time. Iceberg table spec, "Scan Planning", "Delete Formats".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nightkeep.kernels.equality import EqualityIndex
 from nightkeep.storage import Storage
 
 INDEX_BYTES = 256 << 20
-"""Of deleted keys as Arrow holds them. The index takes 40 bytes a key beside them: for two numbers four times this."""
+"""Bytes of deleted keys in Arrow memory. The index adds 40 bytes per key: with keys of two numbers, four times this."""
 
 Deletes = tuple[ContentFile, ...]
 _NONE = BitMap64()
@@ -36,66 +36,65 @@ _NONE = BitMap64()
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A data file and the positional deletes that hold for it, whether or not they have a row of it."""
+    """A data file and the positional deletes that apply to it. They may have no row of it."""
 
     file: ContentFile
     held: Deletes
 
 
 def marked_files(unit: IcebergUnit, files: Sequence[ContentFile]) -> tuple[Marked, ...]:
-    """Each of these files of the unit with the position deletes or the vector that hold for it.
+    """Each of these files of the unit, with the position deletes or the vector that apply to it.
 
-    Of data files with the same ones it is the same tuple.
+    Data files with equal deletes share one tuple.
     """
     ordered = sorted(unit.positional, key=lambda delete: repr(delete.identity))
     place = {delete.identity: at for at, delete in enumerate(ordered)}
     held = positional_of(unit)
-    known: dict[frozenset[Identity], Deletes] = {}
+    interned: dict[frozenset[Identity], Deletes] = {}
     for file in files:
-        if held[file.path] not in known:
-            known[held[file.path]] = tuple(ordered[at] for at in sorted(place[each] for each in held[file.path]))
-    return tuple(Marked(file, known[held[file.path]]) for file in files)
+        if held[file.path] not in interned:
+            interned[held[file.path]] = tuple(ordered[at] for at in sorted(place[each] for each in held[file.path]))
+    return tuple(Marked(file, interned[held[file.path]]) for file in files)
 
 
 def hidden(
     storage: Storage, unit: IcebergUnit, files: Sequence[ContentFile], *, index_bytes: int = INDEX_BYTES
 ) -> Mapping[str, BitMap64]:
-    """Rows of some of the unit's data files that no reader sees, by path; files without any are left out.
+    """The deleted positions of some of the unit's data files, by path; files without deleted rows are left out.
 
     Raises CorruptMetadata and MissingFile naming the delete file, also for positions beyond a file's rows.
     """
     held = positional_rows(storage, marked_files(unit, files))
     by_keys = equality_rows(storage, unit.schema, probes(unit, files), index_bytes=index_bytes)
-    found = {
+    positions = {
         path: BitMap64.union(_NONE, _NONE, *rows.values(), by_keys.get(path, _NONE)) for path, rows in held.items()
     }
-    return {path: rows for path, rows in found.items() if rows}
+    return {path: rows for path, rows in positions.items() if rows}
 
 
 def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Mapping[str, Mapping[ContentFile, BitMap64]]:
-    """What each vector and position delete file hides of these data files, those that hide nothing left out.
+    """By path of the data file, each of its vectors and position delete files with the positions that it deletes.
 
-    By the data file's path; every delete file is read once.
+    Deletes without a position in the data file are left out. Every delete file is read once.
     """
-    found: dict[str, dict[ContentFile, BitMap64]] = {target.file.path: {} for target in targets}
+    by_path: dict[str, dict[ContentFile, BitMap64]] = {target.file.path: {} for target in targets}
     files = {target.file.path: target.file for target in targets}
     vectors = {vector: target.file for target in targets for vector in target.held if vector.is_vector}
     for vector, rows in read_vectors(storage, ((vector, file.rows) for vector, file in vectors.items())):
-        found[vectors[vector].path][vector] = rows
+        by_path[vectors[vector].path][vector] = rows
     for delete, paths in _by_delete(targets):
         for path, rows in read_positions(storage, delete, paths).items():
             _require_within(rows, delete, files[path])
-            found[path][delete] = rows
-    return found
+            by_path[path][delete] = rows
+    return by_path
 
 
 def equality_rows(
     storage: Storage, schema: IcebergSchema, found: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
 ) -> Mapping[str, BitMap64]:
-    """What equality deletes hide of the probes' data files by path, those without such rows left out.
+    """The positions that equality deletes delete, by path of the data file; files without any are left out.
 
-    Keys beyond `index_bytes` are looked for in further passes over the data files' key columns: a row is hidden by
-    any one of the keys.
+    If the keys take more than `index_bytes`, they are looked up in several passes over the data files' key columns.
     """
     rows: dict[str, BitMap64] = {}
     for probe in found:
@@ -110,7 +109,7 @@ def equality_rows(
 def _indexes(
     storage: Storage, schema: IcebergSchema, probe: Probe, index_bytes: int
 ) -> Iterator[tuple[int, EqualityIndex]]:
-    """Each with the greatest sequence number that a key of it was deleted at."""
+    """Yield indexes of deleted keys, each with the greatest sequence number of its keys."""
     pending: list[tuple[pa.Table, int]] = []
     held = 0
     for delete in probe.deletes:
@@ -127,28 +126,28 @@ def _indexes(
 def _matches(
     storage: Storage, schema: IcebergSchema, file: ContentFile, field_ids: Sequence[int], *, index: EqualityIndex
 ) -> npt.NDArray[np.int64]:
-    start, found = 0, [np.empty(0, np.int64)]
+    start, matches = 0, [np.empty(0, np.int64)]
     for keys in IcebergFileReader(storage, schema, file).keys(field_ids):
-        found.append(start + index.hidden(keys, file.sequence_number))
+        matches.append(start + index.hidden(keys, file.sequence_number))
         start += keys.num_rows
     if start != file.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows, as its manifest counts", str(start))
-    return np.concatenate(found)
+    return np.concatenate(matches)
 
 
 def _by_delete(targets: Iterable[Marked]) -> Iterator[tuple[ContentFile, Set[str]]]:
-    """Position delete files with the paths that they may hold for.
+    """Yield position delete files with the paths of the data files that they may apply to.
 
-    What data files have the same tuple of is looked at once: there may be thousands of both.
+    Data files that share a tuple of deletes are handled together: there may be thousands of both.
     """
     alike: dict[int, tuple[Deletes, set[str]]] = {}
     for target in targets:
         alike.setdefault(id(target.held), (target.held, set()))[1].add(target.file.path)
-    found: dict[Identity, tuple[ContentFile, list[set[str]]]] = {}
+    by_delete: dict[Identity, tuple[ContentFile, list[set[str]]]] = {}
     for held, paths in alike.values():
         for delete in (each for each in held if not each.is_vector):
-            found.setdefault(delete.identity, (delete, []))[1].append(paths)
-    for delete, parts in found.values():
+            by_delete.setdefault(delete.identity, (delete, []))[1].append(paths)
+    for delete, parts in by_delete.values():
         yield delete, parts[0] if len(parts) == 1 else set[str]().union(*parts)
 
 

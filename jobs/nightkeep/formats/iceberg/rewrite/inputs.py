@@ -1,4 +1,4 @@
-"""What one task of packing or clustering replaces in an Iceberg table: files of a partition, their rows, new files."""
+"""Files of a partition -> rows for one task of packing or clustering, and the edit that replaces the files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class IcebergInputs:
-    """What a task replaces, and as what: `files` of `unit`, which has no more than reading them takes.
+    """The `files` that a task replaces. `unit` has only what is needed to read them.
 
-    New files have the data sequence number `planned_sequence`: deletes that come after the plan hold for them, as
-    they do for the rows where they were. The index of deleted keys is held in parts of `index_bytes`.
+    New files get the data sequence number `planned_sequence`: deletes newer than the plan then apply to them, as they
+    do to the old files. The index of deleted keys is built in parts of `index_bytes`.
     """
 
     unit: IcebergUnit
@@ -70,7 +70,7 @@ class IcebergInputs:
         return measuring(self.unit.schema, self.unit.spec_id, self.unit.values)
 
     def edit(self, written: Sequence[WrittenIcebergFile], *, removed: Sequence[PlacedFile]) -> IcebergEdit:
-        """Files go with the deletes that speak of them alone. Which others go too is decided by the commit."""
+        """The edit: removes files with the deletes of these files only. The commit decides on other deletes."""
         return IcebergEdit(
             planned_sequence=self.planned_sequence,
             intent=self.intent,
@@ -80,7 +80,7 @@ class IcebergInputs:
         )
 
     def _writer(self, storage: Storage, run: Run, mark: str) -> IcebergFileWriter:
-        """Writes files of the partition, in its spec and with the rows' lineage."""
+        """A writer of files of the partition, in its spec and with the rows' lineage."""
         unit, sequence = self.unit, self.planned_sequence
         naming = IcebergNaming(run, unit.key, mark=mark)
         return IcebergFileWriter(
@@ -89,13 +89,13 @@ class IcebergInputs:
 
 
 def measuring(schema: IcebergSchema, spec_id: int, values: Sequence[object]) -> IcebergFileWriter:
-    """A writer whose files tell their size and are forgotten. Raises RefusedTable for settings we do not write by."""
+    """A writer to measure file sizes; its files are discarded. Raises RefusedTable for settings that we cannot use."""
     naming, nowhere = IcebergNaming(Run("", "", "", 0)), CountingStorage(root_of(schema.location))
     return IcebergFileWriter(cast(Storage, nowhere), schema, naming, spec_id=spec_id, values=values)
 
 
 def mark_of(schema: IcebergSchema, clustering: Clustering) -> str:
-    """Of files that are clustered so; `clustering` has the table's own names."""
+    """The mark in names of files with this clustering. `clustering` has the table's own names."""
     return clustered_mark([leaf.field.field_id for leaf in chosen_leaves(schema, clustering)], clustering.curve)
 
 

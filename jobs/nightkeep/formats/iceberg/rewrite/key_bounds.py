@@ -1,8 +1,7 @@
-"""What manifests say of key columns -> which equality delete files can match rows of which data files. Pure.
+"""Bounds of key columns in manifests -> which equality delete files can match rows of which data files. Pure.
 
-As Java decides which deletes a scan reads (DeleteFileIndex.canContainEqDeletesForFile), but for two things: a column
-is without nulls only if it was counted, and uuids are not compared, whose order Java's writers and others see unlike.
-What is not known may match.
+As DeleteFileIndex.canContainEqDeletesForFile of Java, with two differences: a column has no nulls only if they were
+counted, and bounds of uuids are ignored, as Java orders uuids differently. Unknown bounds may match.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ Ranks = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A column of one file: its values lie within `low` and `high`, both None where that is not known.
+    """A column of one file: its values are between `low` and `high`, which are both None if unknown.
 
-    The bounds may be cut, but never so that a value lies outside.
+    The bounds may be truncated, but no value is outside them.
     """
 
     low: Value | None
@@ -40,8 +39,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """A column of some files, one element each: bounds as ranks among the values that are compared, ends for unknown
-    ones."""
+    """A column of several files, one element per file. Bounds are ranks among all compared bounds.
+
+    An unknown bound has the lowest or highest rank.
+    """
 
     low: Ranks
     high: Ranks
@@ -53,13 +54,12 @@ class Spans:
 
 
 def spans(files: Iterable[ContentFile], fields: Sequence[NestedField]) -> list[tuple[Span, ...]]:
-    """For each file one Span a field, as what it is now: bounds of a column that was promoted are read as the wider
-    type."""
+    """For each file one Span per field. Bounds are read in the field's current type, even if it was promoted since."""
     return [tuple(_span(file, field.field_id, field.field_type) for field in fields) for file in files]
 
 
 def ranked(deleted: Sequence[Span], held: Sequence[Span]) -> tuple[Spans, Spans]:
-    """One column of delete files and of data files, to be compared with each other."""
+    """One column's Spans of delete files and of data files, with common ranks to compare them."""
     every = (*deleted, *held)
     values = {value for span in every for value in (span.low, span.high) if value is not None}
     ranks: dict[Value | None, int] = {value: rank for rank, value in enumerate(sorted(values))}
@@ -72,9 +72,9 @@ def ranked(deleted: Sequence[Span], held: Sequence[Span]) -> tuple[Spans, Spans]
 
 
 def may_match(deleted: Sequence[Spans], held: Sequence[Spans]) -> Flags:
-    """Whether a deleted key of each delete file (second axis) may equal the key of a row of each data file (first).
+    """Whether a key of each delete file (second axis) may equal the key of a row of each data file (first axis).
 
-    A key's columns in one order on both sides; at least one.
+    Both arguments have the key's columns, at least one, in the same order.
     """
     return reduce(np.logical_and, (_may_equal(left, right) for left, right in zip(deleted, held, strict=True)))
 
@@ -109,12 +109,12 @@ def _bound(file: ContentFile, side: str, number: int, kind: IcebergType) -> Valu
     try:
         value = from_bytes(kind, stored, subject=f"{file.path} {side} {number}")
     except CorruptMetadata:
-        # Of the type that the column once had: what cannot be read rules nothing out.
+        # Written with an earlier type of the column. An unreadable bound excludes nothing.
         return None
-    # No writer may give NaN, which has no place in an order.
+    # Bounds must not be NaN; it has no order.
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _told(file: ContentFile, what: str, number: int) -> object:
-    told = file.raw.get(what)
-    return told.get(number) if isinstance(told, Mapping) else None
+    values = file.raw.get(what)
+    return values.get(number) if isinstance(values, Mapping) else None

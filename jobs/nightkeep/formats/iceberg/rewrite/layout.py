@@ -1,4 +1,4 @@
-"""A snapshot -> where its rows lie: the bounds of every file by its manifest, and a sample of the rows themselves."""
+"""Snapshot -> its layout: bounds of every file from manifests, and a sample of rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layout(snapshot: IcebergSnapshot) -> TableLayout:
 def sample(
     storage: Storage, snapshot: IcebergSnapshot, columns: Sequence[str], rows: int
 ) -> Iterator[tuple[int, pa.Table]]:
-    """About `rows` live rows in all: of each partition as many as it has bytes, from files spread over it."""
+    """Yield a sample of about `rows` live rows in all, from every partition in proportion to its bytes."""
     for place, files, share in spread([placed_files(unit) if _read(unit) else () for unit in snapshot.units], rows):
         unit, chosen = snapshot.units[place], [placed.file for placed in files]
         names = [field.name for field in unit.schema.current.fields]

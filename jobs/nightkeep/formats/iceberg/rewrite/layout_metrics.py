@@ -1,4 +1,4 @@
-"""Two versions -> what their layout is worth to readers, from the statistics of their files."""
+"""Two versions -> figures of their layouts, from file statistics in manifests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nightkeep.model import UnitKey
 
 
 def figures(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-    """The figures of the touched partitions, for every column with bounds, by its dotted path; and deletes by kind.
+    """Figures of the touched partitions for every column with bounds, by dotted path; and counts of deletes by kind.
 
     `delete_files` counts live files of the whole table: equality deletes, position deletes, vectors.
     """

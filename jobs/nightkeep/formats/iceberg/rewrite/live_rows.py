@@ -1,4 +1,4 @@
-"""Data files -> their rows that no delete hides, a batch at a time, and a sample of some columns."""
+"""Data files -> their live rows, a batch at a time, and a sample of some columns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from nightkeep.storage import Storage
 
 
 class IcebergLiveRows:
-    """The rows of files of a unit. The gate joins keys in a way of its own.
+    """Live rows of files of a unit. The gate does not use this code.
 
-    What is hidden is found once for files that are asked for together, with the index of deleted keys in parts of
-    `index_bytes`.
+    Deleted positions are computed once for the files of one call, with indexes of deleted keys of `index_bytes`.
     """
 
     def __init__(self, storage: Storage, unit: IcebergUnit, index_bytes: int) -> None:
@@ -29,20 +28,20 @@ class IcebergLiveRows:
         self._found: dict[str, BitMap64 | None] = {}
 
     def batches(self, files: Sequence[PlacedFile], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of `files`, each in its order, in tables of one schema. Files without rows are not opened."""
+        """Yield the live rows of `files`, in file order, in tables of one schema. Files without rows are not opened."""
         rows = self._hidden(files)
         for placed in files:
             if not is_gone(placed):
                 yield from self._live(placed, columns, rows.get(placed.file.path))
 
     def count(self, files: Sequence[PlacedFile]) -> int:
-        """How many rows `batches` yields. Reads deletes, and key columns where some are by keys."""
+        """The number of rows that `batches` yields. Reads deletes, and key columns if there are equality deletes."""
         rows = self._hidden(files)
         some = [placed for placed in files if not is_gone(placed)]
         return sum(placed.rows - len(rows.get(placed.file.path) or ()) for placed in some)
 
     def sampled(self, files: Sequence[PlacedFile], columns: Sequence[str], share: float) -> pa.Table:
-        """About `share` of the physical rows of each file, at least one of each."""
+        """A sample of about `share` of each file's rows, deleted ones included, at least one per file."""
         schema = self._unit.schema
         readers = (IcebergFileReader(self._storage, schema, placed.file) for placed in files if not is_gone(placed))
         return sample_share(readers, columns, share)

@@ -1,7 +1,7 @@
-"""A table with too many small manifests and nothing else to do -> a task that has them merged.
+"""Snapshot with too many small manifests and no other work -> a task that makes the commit merge them.
 
-Manifests are no unit's: a commit merges them all. Where a unit is worked on anyway, its edit asks for that; else the
-lightest unit's does, which changes nothing of it and costs one proof.
+Manifests belong to no unit: a commit merges them all. If any unit has work, its edit asks for the merge. Otherwise the
+lightest unit gets a task that changes none of its files: it costs one proof.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from nightkeep.protocol import Work
 
 @dataclass(frozen=True, slots=True)
 class ManifestTask:
-    """No file of the unit is replaced."""
+    """A task that replaces no file. Its edit asks the commit to merge manifests."""
 
     inputs: IcebergInputs
 
 
 def merge_manifests(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[ManifestTask] | None:
-    """Work for the lightest unit, where no unit has any other and no filter leaves some out."""
+    """Work for the lightest unit, if no unit has other work and no filter excludes units; else None."""
     if unit is not snapshot.lightest or request.where is not None:
         return None
     reason = worth_merging(snapshot)

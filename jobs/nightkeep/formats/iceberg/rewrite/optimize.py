@@ -1,4 +1,7 @@
-"""A partition's small, large and worn files -> tasks that write files near the target, or remove files without rows."""
+"""Small, large and worn files of a partition -> tasks that write files near the target, or remove files without rows.
+
+A worn file has many deleted rows.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,17 @@ UNSORTED = 0
 
 
 def refuse_unhandled(snapshot: IcebergSnapshot, request: Request) -> None:
-    """Raises RefusedTable for keys of deletes that have no one meaning of equal, and for files we do not write."""
+    """Raises RefusedTable for equality delete keys that readers compare differently, and for files we cannot write."""
     refuse_persisting(snapshot, request)
     if snapshot.unread is None:
         measuring(snapshot.schema, snapshot.schema.default_spec_id, ())
 
 
 def pack_files(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[IcebergPack] | None:
-    """What `packing` picks, unless the table is clustered. Deletes by keys, which metadata cannot count, pick nothing
-    by themselves: they are taken into account wherever a file is rewritten."""
+    """The work that `packing` picks, unless the table is clustered.
+
+    Equality deletes alone make no file worn, as metadata cannot count their rows. Rewriting a file applies them.
+    """
     if request.clustering is not None or unit.left_out:
         return None
     sizes = sizes_of(snapshot, request)
@@ -47,7 +52,7 @@ def pack_files(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -
 
 
 def sort_order_note(snapshot: IcebergSnapshot) -> str | None:
-    """New files do not claim the table's sort order, which no reader of ours has checked of their inputs."""
+    """A note if new files lose the table's sort order: we do not verify the order of their input files."""
     number = snapshot.metadata.get("default-sort-order-id", UNSORTED)
     orders = objects(snapshot.metadata, "sort-orders", subject=snapshot.table.name) if number != UNSORTED else []
     if not any(order.get("order-id") == number and order.get("fields") for order in orders):
@@ -56,5 +61,5 @@ def sort_order_note(snapshot: IcebergSnapshot) -> str | None:
 
 
 def _seen(placed: PlacedFile, *, is_ours: bool) -> int:
-    """The sequence number of the snapshot that a run of ours was planned on, or when any other file was added."""
+    """The data sequence number for files that we wrote (that of the plan), else the file sequence number."""
     return placed.file.sequence_number if is_ours else placed.file.file_sequence_number

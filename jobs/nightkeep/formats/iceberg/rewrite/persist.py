@@ -1,7 +1,7 @@
-"""Deletes of a task's data files -> positions in place of them; no data file is read for more than keys.
+"""Deletes of a task's data files -> one positional delete per data file. Of data files only key columns are read.
 
-New positions hold everything the file's old ones did: at most one vector, or one position delete file, is left for
-each data file (spec, "Delete Formats"). Which delete files that makes superfluous is decided when it is committed.
+The new positions include all old ones of the data file: it is left with at most one vector or one position delete file
+(spec, "Delete Formats"). The commit decides which delete files are then no longer needed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Persisted:
-    """What a task did: `outputs` are names of files that nothing refers to yet, `marked` the rows newly hidden by
-    position, `findings` what an operator should know."""
+    """The result of a task. `outputs` are names of new files that no version refers to yet.
+
+    `marked` counts the rows newly deleted by position, `findings` are messages for the operator.
+    """
 
     edit: IcebergEdit
     outputs: tuple[str, ...]
@@ -37,16 +39,16 @@ class Persisted:
 
 
 def persist(storage: Storage, task: PersistTask, run: Run) -> Persisted:
-    """Find what equality deletes hide, and write it together with what positions hid already.
+    """Write the positions that equality deletes delete, together with those already deleted by position.
 
-    A data file all of whose rows are hidden stays, with positions of all its rows: no data file is removed here.
-    Raises CorruptMetadata and MissingFile naming the file that is not as its manifest says.
+    A data file without live rows stays, with all its positions deleted: no data file is removed here. Raises
+    CorruptMetadata and MissingFile naming a file that contradicts its manifest entry.
     """
-    found = equality_rows(storage, task.unit.schema, task.probes, index_bytes=task.index_bytes)
-    # Positions are read of no file that stays as it is.
-    changing = [each for each in task.marked if each.file.path in task.folded or each.file.path in found]
+    deleted = equality_rows(storage, task.unit.schema, task.probes, index_bytes=task.index_bytes)
+    # Read the old positions of changing files only.
+    changing = [each for each in task.marked if each.file.path in task.folded or each.file.path in deleted]
     held = positional_rows(storage, changing)
-    folds = [_fold(task.unit, each, held[each.file.path], found.get(each.file.path, _NONE)) for each in changing]
+    folds = [_fold(task.unit, each, held[each.file.path], deleted.get(each.file.path, _NONE)) for each in changing]
     added = _write(storage, task.unit, {each.file: each.rows for each in folds if each.rows}, run)
     edit = IcebergEdit(
         planned_sequence=task.planned_sequence,
@@ -64,8 +66,11 @@ _NONE = BitMap64()
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """`rows` are the new positions of a data file, none where it gets no new ones; `marked` were not hidden by
-    position before. `replaced` are the positional deletes that readers no longer need for it."""
+    """The change to one data file. `rows` are all its deleted positions, empty if nothing is to be written for it.
+
+    `marked` counts positions that were not deleted before. `replaced` are identities of the positional deletes that
+    readers no longer need for it.
+    """
 
     file: ContentFile
     rows: BitMap64
@@ -80,12 +85,12 @@ def _fold(unit: IcebergUnit, marked: Marked, held: Mapping[ContentFile, BitMap64
     every = frozenset(delete.identity for delete in marked.held)
     if after != before or len(telling) > 1 or any(is_unwanted(unit, delete) for delete in telling):
         return _Fold(marked.file, after, every, len(after) - len(before))
-    # All that is hidden is told in one good place already: what else may hold for the file says nothing of it.
+    # One delete of the wanted kind already has all positions. Other deletes have no position in this file.
     return _Fold(marked.file, _NONE, every - {delete.identity for delete in telling}, 0)
 
 
 def _write(storage: Storage, unit: IcebergUnit, rows: Mapping[ContentFile, BitMap64], run: Run) -> tuple[NewFile, ...]:
-    """One file of all vectors, or a position delete file for each data file (spec, "Delete Formats")."""
+    """Write one Puffin file with all vectors, or one position delete file per data file (spec, "Delete Formats")."""
     naming = IcebergNaming(run, unit.key)
     if unit.schema.format_version >= 3:
         writer = PuffinVectorWriter(storage, data_location(unit.schema, unit.spec_id, unit.values, naming.vectors()))

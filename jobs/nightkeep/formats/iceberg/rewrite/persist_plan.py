@@ -1,7 +1,7 @@
-"""A partition's deletes that cost readers a join or a search -> tasks that write positions instead. Metadata only.
+"""Deletes of a partition that are slow to read -> tasks that write positions instead. Metadata only.
 
-Iceberg table spec, "Delete Formats". Equality deletes become positions, and so do position delete files that are not
-of the one kind wanted: of one data file and its only one (format version 2), or a vector (version 3).
+Iceberg table spec, "Delete Formats". Equality deletes become positions. So do position deletes that are not of the
+wanted kind: in format version 2 one file for one data file, and its only one; in version 3 a vector.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from nightkeep.model import Estimate, Intent, Request
 from nightkeep.protocol import Work
 
 TASK_ROWS = 2_000_000
-"""Rows of the data files whose keys a task reads: a third of a second's work, of which reading the deleted keys again
-is a small part. The memory of a task does not grow with them."""
+"""Rows of the data files whose keys a task reads, about a third of a second of work. Each task also reads the deleted
+keys again, which takes a small part of that. A task's memory does not grow with its rows."""
 _POSITION_BYTES = 4
-"""Of a stored position, about: a vector takes less, a position delete file more."""
+"""Estimated bytes of a stored position: a vector takes less, a position delete file more."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersistTask:
-    """Data files of a unit whose deletes are to become positions.
+    """Data files of a unit whose deletes will become positions.
 
-    `unit` has what the task reads and no more. `marked` are files that get new positions if `probes` find any or if
-    they are `folded`: their positional deletes are not of the wanted kind. `settled` are files whose equality deletes
-    are done with once the task is, `marked` or not. The index of deleted keys is held in parts of `index_bytes`.
+    `unit` has only what the task reads. `marked` are files that get new positions if `probes` match rows in them, or if
+    they are in `folded`: their positional deletes are not of the wanted kind. `settled` are paths of files that need no
+    equality delete once the task is done, whether in `marked` or not. The index of deleted keys is built in parts of
+    `index_bytes`.
     """
 
     unit: IcebergUnit
@@ -46,9 +47,9 @@ class PersistTask:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is wrong with a unit. `older` are the data files that some equality delete holds for by its number.
+    """The deletes of a unit that call for work. `older` are data files older than some equality delete.
 
-    `idle` are deletes that hold for no data file of the table. `probes` are what `matchings` find in all files.
+    `idle` are deletes that apply to no data file of the table. `probes` are those of `matchings` for all files.
     """
 
     matchings: tuple[Matching, ...]
@@ -61,7 +62,7 @@ class _Found:
 
     @property
     def deletes(self) -> tuple[ContentFile, ...]:
-        """What tasks read."""
+        """The deletes that tasks read."""
         probed = {delete.identity: delete for probe in self.probes for delete in probe.deletes}
         held = {each.identity: each for marked in self.marked for each in marked.held}
         return tuple((probed | held).values())
@@ -71,29 +72,29 @@ def persist_deletes(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Reque
     """Work for a unit with equality deletes, with position deletes of an unwanted kind, or with idle deletes."""
     if unit.left_out:
         return None
-    found = _find(snapshot, unit)
-    if not (found.equality or found.folded or found.idle):
+    deletes = _find(snapshot, unit)
+    if not (deletes.equality or deletes.folded or deletes.idle):
         return None
-    tasks = _tasks(found, unit, request, snapshot.sequence_number)
-    read = found.deletes
-    probed = {file.path: file for probe in found.probes for file in probe.files}
-    keys = sum(key_bytes(file, probe.field_ids) for probe in found.probes for file in probe.files)
+    tasks = _tasks(deletes, unit, request, snapshot.sequence_number)
+    read = deletes.deletes
+    probed = {file.path: file for probe in deletes.probes for file in probe.files}
+    keys = sum(key_bytes(file, probe.field_ids) for probe in deletes.probes for file in probe.files)
     size = sum(delete.content_bytes or delete.bytes for delete in read) + keys
     return Work(
-        reason=_reason(found),
-        input_files=tuple(dict.fromkeys(file.name for file in (*read, *found.idle, *probed.values()))),
+        reason=_reason(deletes),
+        input_files=tuple(dict.fromkeys(file.name for file in (*read, *deletes.idle, *probed.values()))),
         input_bytes=size,
-        estimate=Estimate(size, _written_bytes(found), _files_after(unit, found, len(tasks)), _benefit(found)),
+        estimate=Estimate(size, _written_bytes(deletes), _files_after(unit, deletes, len(tasks)), _benefit(deletes)),
         tasks=tasks,
-        # A delete of every partition goes only with the commit that has settled them all.
+        # A global delete can only be removed by a commit that settles all partitions.
         together="global" if any(unit.schema.is_global(each.spec_id) for each in unit.equality) else None,
     )
 
 
 def refuse_persisting(snapshot: IcebergSnapshot, request: Request) -> None:
-    """Raises RefusedTable for equality deletes by columns whose values have no one meaning of equal.
+    """Raises RefusedTable for equality deletes by columns whose values readers compare differently.
 
-    Of a field within a struct, a null struct is null by the specification, and to Java another key.
+    For example a field within a null struct is null by the specification, but another key in Java.
     """
     schema, deletes = snapshot.schema, [delete for unit in snapshot.units for delete in unit.equality]
     refuse_keys(schema, deletes)
@@ -107,13 +108,16 @@ def refuse_persisting(snapshot: IcebergSnapshot, request: Request) -> None:
 
 
 def is_unwanted(unit: IcebergUnit, delete: ContentFile) -> bool:
-    """Whether positional deletes are to take another form: a vector's, or that of a file for one data file."""
+    """Whether a positional delete is not of the wanted kind: a vector, or a file for one data file."""
     return not delete.is_vector if unit.schema.format_version >= 3 else delete.referenced is None
 
 
 def streaming_note(snapshot: IcebergSnapshot) -> str | None:
-    """A compaction begun before must not bring deleted rows back: Java rejects it for new position deletes only if
-    their snapshot is a `delete` or an `overwrite` (MergingSnapshotProducer.java)."""
+    """A note that the commit is a `delete`: a compaction that began before must not bring deleted rows back.
+
+    Java rejects such a compaction for new position deletes only if their snapshot is a `delete` or an `overwrite`
+    (MergingSnapshotProducer.java).
+    """
     return (
         "commits as `delete`, so that compactions begun before are rejected: "
         "Spark streaming readers of the table need streaming-skip-delete-snapshots=true"
@@ -121,19 +125,19 @@ def streaming_note(snapshot: IcebergSnapshot) -> str | None:
 
 
 def left_out_note(snapshot: IcebergSnapshot) -> str | None:
-    """Partitions with files that we do not read, and why; or why no run would go on from here."""
+    """A note on partitions left out for files that we cannot read; or the reason why no run can go on from here."""
     if snapshot.unread is not None:
         return f"a run would be refused: {snapshot.unread.feature}; {snapshot.unread.advice}"
-    found = [unit for unit in snapshot.units if unit.left_out]
-    if not found or found[0].left_out is None:
+    left_out = [unit for unit in snapshot.units if unit.left_out]
+    if not left_out or left_out[0].left_out is None:
         return None
-    names = ", ".join(str(unit.key) for unit in found[:3]) + (", ..." if len(found) > 3 else "")
-    why = found[0].left_out
-    return f"{len(found)} of {len(snapshot.units)} partitions are left out, {names}: {why.feature}; {why.advice}"
+    names = ", ".join(str(unit.key) for unit in left_out[:3]) + (", ..." if len(left_out) > 3 else "")
+    why = left_out[0].left_out
+    return f"{len(left_out)} of {len(snapshot.units)} partitions are left out, {names}: {why.feature}; {why.advice}"
 
 
 def filter_note(snapshot: IcebergSnapshot) -> str | None:
-    """Equality deletes of an unpartitioned spec hold for all partitions, and go when all are done."""
+    """A note if a filter keeps global equality deletes: they are removed only when all partitions are done."""
     if len(snapshot.units) < 2:
         return None
     every = {delete.identity: delete for unit in snapshot.units for delete in unit.equality}
@@ -148,16 +152,16 @@ def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
     oldest = min((file.sequence_number for file in unit.files), default=newest)
     older = tuple(file for file in unit.files if file.sequence_number < newest)
     pairs = matchings(unit, older)
-    found = probes_of(pairs)
+    probes = probes_of(pairs)
     every = marked_files(unit, unit.files)
     folded = frozenset(
         each.file.path for each in every if len(each.held) > 1 or any(is_unwanted(unit, held) for held in each.held)
     )
-    needed = folded | {file.path for probe in found for file in probe.files}
+    needed = folded | {file.path for probe in probes for file in probe.files}
     held = {delete.identity for marked in every for delete in marked.held}
     return _Found(
         matchings=pairs,
-        probes=found,
+        probes=probes,
         marked=tuple(marked for marked in every if marked.file.path in needed),
         folded=folded,
         older=older,
@@ -170,9 +174,9 @@ def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
 
 
 def _idle_equality(snapshot: IcebergSnapshot, unit: IcebergUnit, oldest: int) -> tuple[ContentFile, ...]:
-    """Equality deletes that are not older than any data file in their scope.
+    """Equality deletes that apply to no data file: none in their scope is older. `oldest` is this unit's lowest number.
 
-    Those of all partitions are the first unit's to remove.
+    The first unit removes the global ones.
     """
     schema = snapshot.schema
     own = [delete for delete in unit.equality if not schema.is_global(delete.spec_id)]
@@ -185,7 +189,7 @@ def _idle_equality(snapshot: IcebergSnapshot, unit: IcebergUnit, oldest: int) ->
 
 
 def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) -> tuple[PersistTask, ...]:
-    """As many as there is work for, each with about as many rows; the first settles what no task must read."""
+    """Tasks of about equal rows. The first one also settles files that no task needs to read."""
     parts = _parts(found.marked)
     every = frozenset(file.path for file in found.older)
     idle = every - {marked.file.path for marked in found.marked}
@@ -210,7 +214,7 @@ def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) ->
 
 
 def _parts(marked: Sequence[Marked]) -> list[tuple[Marked, ...]]:
-    """One at least: a unit may have nothing but deletes to drop."""
+    """The files in parts of about equal rows, at least one part: a unit may only have deletes to remove."""
     rows = sum(each.file.rows for each in marked)
     parts: list[list[Marked]] = [[] for _ in range(max(1, min(len(marked), round(rows / TASK_ROWS))))]
     loads = [0] * len(parts)
@@ -233,7 +237,7 @@ def _files_after(unit: IcebergUnit, found: _Found, tasks: int) -> int:
 def _reason(found: _Found) -> str:
     probed = {file.path for probe in found.probes for file in probe.files}
     keys = sum(delete.rows for delete in found.equality)
-    said = [
+    reasons = [
         (
             found.equality,
             f"{_files(len(found.equality), 'equality delete file')} of {keys:,} keys for "
@@ -242,16 +246,16 @@ def _reason(found: _Found) -> str:
         (found.folded, f"position deletes of {_files(len(found.folded), 'data file')} in several places"),
         (found.idle, f"{_files(len(found.idle), 'delete file')} for no row of any data file"),
     ]
-    return "; ".join(sentence for held, sentence in said if held)
+    return "; ".join(sentence for held, sentence in reasons if held)
 
 
 def _benefit(found: _Found) -> str:
-    said = [
+    benefits = [
         (found.equality, f"readers compare no keys with {_files(len(found.equality), 'equality delete file')}"),
         (found.folded, "one place of positions for each data file"),
         (found.idle, f"{_files(len(found.idle), 'delete file')} fewer"),
     ]
-    return ", ".join(sentence for held, sentence in said if held)
+    return ", ".join(sentence for held, sentence in benefits if held)
 
 
 def _files(count: int, what: str) -> str:

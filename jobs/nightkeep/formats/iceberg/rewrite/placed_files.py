@@ -1,4 +1,4 @@
-"""A unit's data files as planning sees them, each with the deletes that hold for it.
+"""Unit -> its data files for planning, each with the deletes that apply to it.
 
 Iceberg table spec, "Scan Planning". Metadata only.
 """
@@ -16,7 +16,7 @@ from nightkeep.formats.iceberg.rewrite.hidden_rows import Deletes, marked_files
 
 @dataclass(frozen=True, slots=True)
 class PlacedFile:
-    """A data file, the vector or the position deletes that hold for it, and how many equality deletes may."""
+    """A data file, the positional deletes that apply to it, and the number of equality deletes that may."""
 
     file: ContentFile
     held: Deletes
@@ -40,23 +40,23 @@ class PlacedFile:
 
     @property
     def own(self) -> Deletes:
-        """Those that speak of this file alone, and go with it."""
+        """The positional deletes of this file only, which are removed with it."""
         return tuple(delete for delete in self.held if delete.referenced == self.file.path)
 
     @property
     def deleted_rows(self) -> int:
-        """By vectors, exactly; by position delete files of this file, as Java counts them (ContentFileUtil.java).
+        """Rows deleted by vectors and by position delete files of this file only, as in ContentFileUtil.java.
 
-        What those of several files and equality deletes hide, no metadata tells. Position delete files may name a
-        row twice: by them no file is without rows before it is read.
+        Metadata has no such counts for equality deletes and for position delete files of several data files. A position
+        delete file may name a row twice, so its count alone does not prove that a file has no live rows.
         """
         counted = sum(delete.rows for delete in self.own)
         return min(counted, self.rows if any(delete.is_vector for delete in self.own) else max(0, self.rows - 1))
 
 
 def placed_files(unit: IcebergUnit) -> tuple[PlacedFile, ...]:
-    """In the order of the unit."""
-    found: Counter[str] = Counter()
+    """The unit's data files, in its order."""
+    counts: Counter[str] = Counter()
     for probe in probes(unit, unit.files):
-        found.update({file.path: count for file, count in zip(probe.files, probe.counts, strict=True)})
-    return tuple(PlacedFile(each.file, each.held, found[each.file.path]) for each in marked_files(unit, unit.files))
+        counts.update({file.path: count for file, count in zip(probe.files, probe.counts, strict=True)})
+    return tuple(PlacedFile(each.file, each.held, counts[each.file.path]) for each in marked_files(unit, unit.files))

@@ -1,4 +1,4 @@
-"""Task -> new files of one partition, referenced by nothing: packed, clustered, or positions of deleted rows alone."""
+"""Task -> new files of one partition that no version refers to: packed or clustered data, or positional deletes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nightkeep.model import Rewrite, Run
 from nightkeep.storage import Storage
 
 IcebergTask = IcebergPack | IcebergCluster | ManifestTask | PersistTask
-"""What the rules of Iceberg ask for."""
+"""The tasks that the rules of Iceberg plan."""
 
 
 def rewrite(storage: Storage, task: IcebergTask, run: Run) -> Rewrite[IcebergEdit]:
-    """Do one task; every file it replaces, and every one without rows, is in its edit."""
+    """Do one task. Its edit lists every file that it replaces, and every file without live rows."""
     match task:
         case PackTask():
             return pack(storage, task, run)

@@ -1,4 +1,4 @@
-"""What a request means by small, by large and by worn in an Iceberg table."""
+"""Request and table properties -> the limits for small, large and worn files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nightkeep.model import Request
 
 TARGET_PROPERTY: Final = "write.target-file-size-bytes"
 TARGET_BYTES: Final = 512 << 20
-"""Its default (TableProperties.java)."""
+"""The default target size in bytes (TableProperties.java)."""
 SMALL_SHARE: Final = 0.75
 LARGE_SHARE: Final = 1.8
-"""Between these shares of the target a file is left alone (SizeBasedFileRewritePlanner.java)."""
+"""Files between these shares of the target are left alone (SizeBasedFileRewritePlanner.java)."""
 FEWEST: Final = 2
-"""Java's planner waits for five small files (min-input-files), as it may be called after every checkpoint. A night
-comes once a day: a partition whose day is over has its two or three small files for good, if not packed then."""
+"""Java's planner waits for five small files (min-input-files), as it may run after every checkpoint. We run once a day:
+the two or three small files of a partition whose day is over would otherwise stay for good."""
 
 
 def sizes_of(snapshot: IcebergSnapshot, request: Request) -> Sizes:
-    """Raises RefusedTable for a target in the table's properties that is no size."""
+    """The size limits. Raises RefusedTable if the target in the table's properties is no valid size."""
     target = request.target_bytes or _property(snapshot)
     return Sizes.of(request, target, small_share=SMALL_SHARE, large_share=LARGE_SHARE, fewest=FEWEST)
 
