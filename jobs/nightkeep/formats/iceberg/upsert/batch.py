@@ -1,4 +1,4 @@
-"""What is asked for: one batch of changes, which either becomes one snapshot or leaves the table as it was."""
+"""A batch of changes and its options. A batch becomes one snapshot, or leaves the table unchanged."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 BATCH_PROPERTY = "nightkeep.batch-id"
-"""The key of a snapshot's summary that names the batch it holds: a replayed batch finds itself."""
+"""The key of a snapshot's summary that names its batch, by which a repeated batch is detected."""
 
 
 class ChangeMode(StrEnum):
-    """What a change does to older rows of its key (Flink's sink, `write.upsert.enabled`)."""
+    """The effect of a change on older rows of its key (Flink's sink, `write.upsert.enabled`)."""
 
     APPEND = "append"
     """Every row is new; there are no keys."""
     CHANGES = "changes"
-    """Each change says what it is: inserts only add, a delete or an update's before-image hides the old row."""
+    """Each change has a kind: an insert only adds its row; a delete or an update's before-image deletes the old row."""
     UPSERT = "upsert"
     """An insert or an update's after-image replaces the row of its key; before-images are ignored."""
 
@@ -24,16 +24,16 @@ class Distribution(StrEnum):
     """Which writer a change goes to. Two writers must never have changes of one key."""
 
     NONE = "none"
-    """A file's changes stay together, and files are dealt out to the writers."""
+    """All changes of a file go to one writer; files are distributed over the writers."""
     HASH = "hash"
-    """By the hash of the key."""
+    """The hash of the key selects the writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """`files` are change files in their order, Parquet or JSON Lines by their endings; `batch_id` names the batch.
+    """`files` are change files in their order, Parquet or JSON Lines by suffix. `batch_id` identifies the batch.
 
-    Without `keys` they are the table's identifier fields.
+    Without `keys` the table's identifier fields are the keys.
     """
 
     batch_id: str

@@ -1,4 +1,4 @@
-"""Change files -> rows of the table's own columns and types, and what each change does. Parquet or JSON Lines."""
+"""Change files, Parquet or JSON Lines -> rows with the table's columns and types, and the effect of each change."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nightkeep.formats.iceberg.upsert.batch import CHANGES, INSERT, UPDATE_BEFOR
 from nightkeep.formats.iceberg.upsert.exact import ChunkedArray, exactly
 
 KIND: Final = "_change_type"
-"""The column of a change's kind, as Iceberg's changelog tables call it; without it every change is an insert."""
+"""The column with a change's kind, named as in Iceberg's changelog tables. Without it every change is an insert."""
 _BLOCK_BYTES: Final = 64 << 20
-"""A JSON line may not be longer."""
+"""The longest JSON line in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """`rows` have the table's columns, in order and of its types; a change `writes` its row, or deletes its key."""
+    """`rows` have the table's columns in its types. `writes`: whether a change writes its row or deletes its key."""
 
     rows: pa.Table
     writes: npt.NDArray[np.bool_]
@@ -40,8 +40,8 @@ class Changes:
 def read_changes(path: str, columns: pa.Schema, mode: ChangeMode) -> Changes:
     """The changes of a file, in their order, without those that the mode ignores.
 
-    Raises UsageError naming the file, what was expected and what was found: a column that the table has not, a value
-    its type cannot hold as it is (exact.exactly), an unknown kind of change, a change that the mode has no meaning for.
+    Raises UsageError naming the file for a column that the table does not have, a value that its type cannot hold
+    exactly (exact.exactly), an unknown kind of change, and a kind that the mode does not allow.
     """
     file = Path(path)
     read = _READ.get(file.suffix.lower())
@@ -62,7 +62,7 @@ def read_changes(path: str, columns: pa.Schema, mode: ChangeMode) -> Changes:
 
 
 def require_values(changes: Changes, required: Iterable[str], *, keys: tuple[str, ...], mode: ChangeMode) -> None:
-    """Raise UsageError for a null in a column that must have none: deletes of an upsert need a key only."""
+    """Raises UsageError for a null in a required column. Deletes of an upsert need only their key."""
     for name in required:
         missing = pc.is_null(changes.rows.column(name)).to_numpy()
         if mode is ChangeMode.UPSERT and name not in keys:
@@ -77,7 +77,7 @@ def _wrong(file: Path, expected: str, found: str) -> UsageError:
 
 
 def _kinds(file: Path, texts: ChunkedArray, mode: ChangeMode) -> npt.NDArray[np.int64]:
-    """For each change its place in CHANGES."""
+    """For each change the index of its kind in CHANGES."""
     spellings = [change.name for change in CHANGES] + [change.short for change in CHANGES]
     places = pc.index_in(texts.cast(pa.string()), pa.array(spellings))
     unknown = pc.unique(texts.filter(pc.is_null(places)))
@@ -117,12 +117,12 @@ def _parquet(file: Path, columns: pa.Schema) -> pa.Table:
 
 
 def _json_lines(file: Path, columns: pa.Schema) -> pa.Table:
-    """What JSON has no type for is read as text, as Iceberg spells it (spec, "JSON single-value serialization")."""
+    """The rows of a JSON Lines file. Types that JSON lacks are strings (spec, "JSON single-value serialization")."""
     wanted = pa.schema([*(_as_text(file, field) for field in columns), pa.field(KIND, pa.string())])
     options = json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="infer")
     held = json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES), options)
     _require_columns(file, held.column_names, columns)
-    # Columns that no line has are there, too, all null: a change without a kind is an insert.
+    # Arrow also returns columns that no line has, all null. Without a kind every change is an insert.
     return held.drop_columns([KIND]) if held.column(KIND).null_count == held.num_rows else held
 
 
@@ -139,7 +139,7 @@ def _readable(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_readable(kind.value_type))
     if pa.types.is_floating(kind):
-        # As a double, of which `exactly` tells whether a float is that number, too.
+        # Read as double; `exactly` then checks whether a float holds the same number.
         return pa.float64()
     plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     return kind if plain else pa.string()

@@ -1,7 +1,7 @@
-"""Values of a change file -> the same values in the type of the table's column, or an error: nothing is rounded or cut.
+"""Values of a change file -> the same values in the type of the table's column, or an error. Nothing is rounded or cut.
 
-A change file has the types that its writer happened to have. Which of them a column may be read from is a matter of
-what the values mean; whether its type holds each of them is found by taking the result back.
+A change file may have other types than the table. The meaning of a type decides whether a column may be read from it.
+Casting the result back shows whether every value was kept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
 def exactly(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> ChunkedArray:
     """The same values as `kind`, nulls as nulls.
 
-    `spelled`: floating point was read from decimal text, so that 0.1 is exact in whichever type prints it as 0.1. Text
-    is parsed, as Iceberg spells values. Raises ValueError naming one value and its type: of a kind that `kind` never
-    stands for (a moment without a zone for one with, a number for a boolean), or one that it cannot hold as it is.
+    `spelled`: floating point was read from decimal text, so 0.1 is exact in any type that prints it as 0.1. Strings
+    are parsed in Iceberg's spelling. Raises ValueError naming one value and its type if `kind` never stands for that
+    type (a number for a boolean, a timestamp without a zone for one with a zone), or cannot hold the value exactly.
     """
     if values.type == kind:
         return values
@@ -52,9 +52,9 @@ _NUMBERS: Final = (_Meaning.INTEGER, _Meaning.FLOAT, _Meaning.DECIMAL)
 _PAIRS: Final = {
     *((each, each) for each in _Meaning),
     *((given, wanted) for given in _NUMBERS for wanted in _NUMBERS),
-    # Bytes would be hexadecimal in Iceberg's spelling, and are the text itself in Arrow's.
+    # Not for bytes: Iceberg spells them in hexadecimal, while Arrow would take the text itself.
     *((_Meaning.TEXT, wanted) for wanted in _Meaning if wanted is not _Meaning.BYTES),
-    # Some writers do not say that their bytes are text; Arrow refuses what is none.
+    # Some writers do not mark strings as such; Arrow refuses bytes that are not UTF-8.
     (_Meaning.BYTES, _Meaning.TEXT),
     (_Meaning.DATE, _Meaning.LOCAL),
     (_Meaning.LOCAL, _Meaning.DATE),
@@ -76,7 +76,10 @@ _MEANINGS: Final[Mapping[_Meaning, tuple[Callable[[pa.DataType], bool], ...]]] =
 
 
 def _may_be(given: pa.DataType, kind: pa.DataType) -> bool:
-    """By kind alone. A struct may lack fields, which are null then, as the table's columns may be; it has no others."""
+    """Whether values of type `given` may be read as `kind`, by type alone.
+
+    A struct may lack fields, which are then null. It must not have other fields.
+    """
     given, wanted = _stored(given), _parts(kind)
     own = _parts(given)
     if pa.types.is_null(given):
@@ -92,7 +95,7 @@ def _may_be_within(given: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _is_by_text(given: pa.DataType, kind: pa.DataType) -> bool:
-    """Arrow's own way from decimals is off by one bit for every tenth value; through text it is exact."""
+    """Whether to cast through text: Arrow's cast from decimals is off by one bit for one value in ten."""
     pair = (given, kind)
     return any(map(pa.types.is_decimal, pair)) and any(map(pa.types.is_floating, pair))
 
@@ -112,7 +115,7 @@ def _meaning(kind: pa.DataType) -> _Meaning | None:
 
 
 def _parts(kind: pa.DataType) -> Mapping[str, pa.DataType] | None:
-    """The types inside of a nested one: those of lists have one name, and maps have two."""
+    """The types inside a nested type, by name: lists have one, maps two."""
     if isinstance(kind, pa.StructType):
         return {f"field {field.name}": field.type for field in kind}
     if isinstance(kind, pa.MapType):
@@ -123,7 +126,7 @@ def _parts(kind: pa.DataType) -> Mapping[str, pa.DataType] | None:
 
 
 def _tried(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> tuple[ChunkedArray | None, str]:
-    """None, and why, where a value is lost."""
+    """The cast values and ""; or None and the reason, if a value is lost."""
     try:
         cast_values = _cast(values, kind)
         kept = _is_kept(values, cast_values, spelled=spelled)
@@ -138,7 +141,7 @@ def _cast(values: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
     if _is_by_text(given, kind):
         return cast(ChunkedArray, plain.cast(pa.string()).cast(kind))
     if _meaning(given) is _Meaning.TEXT and pa.types.is_time(kind):
-        # Arrow reads no times of day, but moments.
+        # Arrow parses timestamps, but no times of day.
         moments = pc.replace_substring_regex(plain, "^", "1970-01-01T")
         return cast(ChunkedArray, moments.cast(pa.timestamp("us")).cast(kind))
     return cast(ChunkedArray, plain.cast(kind))
@@ -152,7 +155,7 @@ def _is_kept(given: ChunkedArray, cast_values: ChunkedArray, *, spelled: bool) -
 
 
 def _inner(values: ChunkedArray, name: str) -> ChunkedArray:
-    """One part of nested values, without those below a null."""
+    """One part of nested values, without the values below a null."""
     kind = values.type
     if isinstance(kind, pa.StructType):
         return cast(ChunkedArray, pc.struct_field(values, [name.removeprefix("field ")]))
@@ -164,7 +167,7 @@ def _inner(values: ChunkedArray, name: str) -> ChunkedArray:
 
 
 def _same(given: ChunkedArray, other: ChunkedArray, *, spelled: bool) -> Any:
-    """For each value whether it is the one given; null for nulls."""
+    """For each value whether it equals the given one; null for nulls."""
     kind = _stored(given.type)
     given = given.cast(kind)
     if _meaning(kind) is _Meaning.TEXT and pa.types.is_floating(other.type):
@@ -181,7 +184,7 @@ def _same(given: ChunkedArray, other: ChunkedArray, *, spelled: bool) -> Any:
 
 
 def _worst(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> ChunkedArray:
-    """The first value that does not fit, found by halves."""
+    """The first value that does not fit, found by bisection."""
     while len(values) > 1:
         half = values.slice(0, len(values) // 2)
         values = values.slice(len(half)) if _tried(half, kind, spelled=spelled)[0] is not None else half
@@ -189,7 +192,7 @@ def _worst(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> Chunked
 
 
 def _shown(values: ChunkedArray) -> str:
-    """Its first value, spelled by Arrow where Python has no type that holds it."""
+    """The first value as text; Arrow formats it if Python has no type for it."""
     first = values.slice(0, 1)
     try:
         return f"{first.cast(pa.string())[0].as_py()!r:.80}"

@@ -1,4 +1,4 @@
-"""Rows -> the partition each belongs to, for any partition spec. pyiceberg-core transforms whole columns at once."""
+"""Rows -> partitions, for any partition spec. pyiceberg-core transforms whole columns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from nightkeep.kernels.curve import order_of
 
 Rows = npt.NDArray[np.int64]
 _NANOS: Final = 1000
-"""Nanoseconds of a microsecond."""
+"""Nanoseconds per microsecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """`values` are the partition as manifests have it; `rows` the ordinals of its rows, ascending: perhaps of all."""
+    """A partition: `values` in the form of manifests, `rows` the indexes of its rows, ascending.
+
+    `is_everything`: the partition has all rows.
+    """
 
     values: tuple[object, ...]
     rows: Rows
@@ -34,7 +37,7 @@ class Partitioned:
 
 
 def partition_rows(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Iterator[Partitioned]:
-    """The partitions of the rows by their first rows. Each row is in one; an unpartitioned table has one."""
+    """The partitions of the rows, ordered by their first rows. An unpartitioned table has one partition."""
     if not rows.num_rows:
         return
     if not spec.fields:
@@ -44,17 +47,17 @@ def partition_rows(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Itera
     values = pa.table(fields)
     encoded = pc.dictionary_encode(pa.array(key_codes(values)))
     assert isinstance(encoded, pa.DictionaryArray)
-    # Numbers of partitions in the order of their first rows.
+    # The partition's number of each row. Numbers follow the order of first rows.
     place = encoded.indices.to_numpy()
     order, counts = order_of(place.astype(np.uint64)), np.bincount(place)
     stops = np.cumsum(counts)
-    known = values.take(order[stops - counts]).to_pylist()
+    values_of = values.take(order[stops - counts]).to_pylist()
     for number, stop in enumerate(stops):
-        yield Partitioned(tuple(known[number].values()), order[stop - counts[number] : stop])
+        yield Partitioned(tuple(values_of[number].values()), order[stop - counts[number] : stop])
 
 
 def source_column(rows: pa.Table, schema: Schema, field_id: int) -> Array:
-    """A column, or a field of a struct, by its id: null where a struct around it is."""
+    """A column, or a field of a struct, by its id; null where a struct around it is null."""
     path = _path(schema.fields, field_id)
     column = _whole(rows.column(path[0]))
     return pc.struct_field(column, path[1:]) if path[1:] else column
@@ -67,7 +70,7 @@ def _whole(column: ChunkedArray) -> Array:
 
 
 def _path(fields: Sequence[NestedField], field_id: int) -> list[str]:
-    """Names down to a field; empty where it is not below these."""
+    """The path of names to a field; empty if none of `fields` contains it."""
     for field in fields:
         if field.field_id == field_id:
             return [field.name]
@@ -87,13 +90,13 @@ def _values(rows: pa.Table, schema: Schema, field: PartitionField) -> Array:
 
 
 def _to_micros(nanos: Array) -> Array:
-    """The microsecond that each moment is in: pyiceberg-core has no hours of nanoseconds."""
+    """Timestamps rounded down to microseconds: pyiceberg-core has no hour transform of nanoseconds."""
     numbers = nanos.cast(pa.int64()).fill_null(0).to_numpy() // _NANOS
     return pa.array(numbers, pa.timestamp("us"), mask=nanos.is_null().to_numpy(zero_copy_only=False))
 
 
 def _stored(values: Array) -> Array:
-    """Dates, times and moments as manifests store them: numbers."""
+    """Dates, times and timestamps as numbers, in the form of manifests."""
     kind = values.type
     if pa.types.is_date(kind):
         return values.cast(pa.int32())

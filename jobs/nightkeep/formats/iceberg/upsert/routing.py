@@ -1,7 +1,7 @@
-"""Which writer a change goes to: a key's changes must all reach one, in their order.
+"""Changes -> writers. All changes of a key must reach one writer, in their order.
 
-Two writers with one key would each delete what was there before the batch, and both their rows would stay (an equality
-delete does not hold for its own snapshot's rows; apache/iceberg issue 15305).
+If two writers had changes of one key, each would delete the row from before the batch, and both of their new rows would
+stay: an equality delete does not apply to rows of its own snapshot (apache/iceberg issue 15305).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from nightkeep.kernels.arrow_buffers import one_array
 from nightkeep.kernels.row_hash import hash_blocks
 
 _WRITES: Final = "nightkeep\0writes"
-"""What a change does, on its way; no name of a column of ours, as none has a control character."""
+"""The column with a change's effect while rows are exchanged. A table's column names have no control characters."""
 _PLACES: Final = 1 << 32
-"""Of one file."""
+"""The number of places reserved for each file."""
 Hashes = npt.NDArray[np.void]
 _HASH: Final = np.dtype([("a", np.uint64), ("b", np.uint64)])
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """Writer `number` reads and writes the changes of its files: every `writers`-th, from its own number on."""
+    """Calling it with `number` writes the changes of that writer's files: every `writers`-th file from `number` on."""
 
     target: WriterTarget
     files: tuple[str, ...]
@@ -51,7 +51,10 @@ class Dealt:
 
 @dataclass(frozen=True, slots=True)
 class KeysOf:
-    """The hashes of a writer's keys, ascending, each once: 128 bits, so that no two keys have one."""
+    """Calling it with a writer's number returns the distinct hashes of its keys, ascending.
+
+    With 128 bits, collisions are practically excluded.
+    """
 
     dealt: Dealt
 
@@ -60,7 +63,7 @@ class KeysOf:
 
 
 def require_apart(target: WriterTarget, keys: Sequence[Hashes]) -> None:
-    """Raise UsageError where a key has changes at more than one writer."""
+    """Raises UsageError if more than one writer has changes of the same key."""
     _, counts = np.unique(np.concatenate([*keys]), return_counts=True)
     shared = int((counts > 1).sum())
     if shared:
@@ -71,7 +74,10 @@ def require_apart(target: WriterTarget, keys: Sequence[Hashes]) -> None:
 def scatter_changes(
     target: WriterTarget, number: int, file: str, *, writers: int
 ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """A file's changes by the writer their key's hash says: (writer, place, changes); places follow the files."""
+    """Yield a file's changes by writer, chosen by the hash of the key: (writer, place, changes).
+
+    Places order the changes of all files.
+    """
     changes = _read(target, file)
     writer = (_hashes(target, changes.rows)["a"] % np.uint64(writers)).astype(np.int64)
     rows = changes.rows.append_column(_WRITES, pa.array(changes.writes))
@@ -83,7 +89,7 @@ def scatter_changes(
 
 
 def gather_changes(target: WriterTarget, number: int, batches: Sequence[pa.RecordBatch]) -> WrittenChanges:
-    """What a writer makes of the changes that came to it, in the order of their places."""
+    """Write the changes that were sent to one writer, in the order of their places."""
     parts = []
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -93,7 +99,7 @@ def gather_changes(target: WriterTarget, number: int, batches: Sequence[pa.Recor
 
 
 def join_changes(target: WriterTarget, parts: Sequence[Changes]) -> Changes:
-    """The changes of several files, one after the other, a chunk per column."""
+    """The changes of several files in order, with one chunk per column."""
     columns = arrow_schema(target.schema.current)
     rows = pa.concat_tables([columns.empty_table(), *(part.rows for part in parts)]).combine_chunks()
     return Changes(rows, np.concatenate([np.zeros(0, np.bool_), *(part.writes for part in parts)]))
@@ -108,7 +114,7 @@ def _read(target: WriterTarget, file: str) -> Changes:
 
 
 def _hashes(target: WriterTarget, rows: pa.Table) -> Hashes:
-    """Of each row's key."""
+    """The hash of each row's key."""
     columns = [one_array(rows.column(name)) for name in target.keys]
     hashes = np.empty(rows.num_rows, _HASH)
     start = 0

@@ -1,8 +1,8 @@
-"""A table that takes batches: what it refuses, what its writers need to know, and the one commit of each batch.
+"""Table and batch of changes -> refusals, the target of its writers, and one commit.
 
-A batch is committed once: its id is in its snapshot's summary, and a batch that finds itself among the ancestors of
-main writes nothing. New rows and deletes are no conflict for others' rows: whatever was committed meanwhile, equality
-deletes hold for it, and position deletes speak of the batch's own files only.
+A batch is committed once: its id is in its snapshot's summary, and a batch whose id is among the ancestors of main
+writes nothing. A batch has no conflict with other commits: its equality deletes apply to rows committed meanwhile, and
+its position deletes are for its own files only.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges
 from nightkeep.model import Run
 
 MAX_ATTEMPTS: Final = 20
-"""Lost races in a row before giving up: each one means that another writer committed in between."""
+"""Attempts to commit. An attempt fails only if another writer commits first."""
 _NAMESPACE: Final = uuid.UUID("6a8e32b2-6f0c-4d0b-9a55-6e1ac3fd4b0e")
-"""Of operation ids: a batch's id is that of its table and name, whoever applies it and whenever."""
+"""The namespace of operation ids, which are made from table and batch id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The snapshot that holds a batch; `replayed` if it was there before. `seconds` by step, over all writers."""
+    """The snapshot of a batch. `replayed`: it was committed earlier. `seconds` by step, summed over all writers."""
 
     snapshot_id: int
     replayed: bool
@@ -44,17 +44,17 @@ class Applied:
 
 
 def find_applied(table: IcebergTable, batch: ChangeBatch) -> Applied | None:
-    """The batch's snapshot, if main has it among its ancestors; as long as that is not expired."""
+    """The batch's snapshot if it is an ancestor of main, else None. An expired snapshot is not found."""
     metadata, location = table.handle.load()
-    known = head(metadata, subject=location)
-    for version in ancestors(metadata, known.current, subject=location):
-        if summary_of(known.snapshots[version], subject=location).get(BATCH_PROPERTY) == batch.batch_id:
+    table_head = head(metadata, subject=location)
+    for version in ancestors(metadata, table_head.current, subject=location):
+        if summary_of(table_head.snapshots[version], subject=location).get(BATCH_PROPERTY) == batch.batch_id:
             return Applied(version, replayed=True)
     return None
 
 
 def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: ChangeBatch) -> WriterTarget:
-    """What the writers of the batch need. Raises RefusedTable and UsageError, before anything is read or written."""
+    """The target of the batch's writers. Raises RefusedTable and UsageError before any data is read or written."""
     schema = snapshot.schema
     keys = () if batch.mode is ChangeMode.APPEND else _keys(schema, batch)
     if batch.distribution is Distribution.HASH and not keys:
@@ -63,7 +63,7 @@ def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: ChangeBatch
         _require_partitions_of_keys(schema, keys)
         _require_reach(snapshot)
     operation = _operation(snapshot, batch)
-    # What a batch writes is written anew before long: where the table asks for no level, speed counts.
+    # Files of a batch are soon rewritten: unless the table sets a compression level, prefer speed.
     quick = replace(schema, properties={"write.parquet.compression-level": "1", **schema.properties})
     return WriterTarget(table.storage, quick, batch.mode, keys, operation)
 
@@ -71,10 +71,10 @@ def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: ChangeBatch
 def commit_batch(
     table: IcebergTable, target: WriterTarget, batch: ChangeBatch, written: Sequence[WrittenChanges], *, run: Run
 ) -> Applied:
-    """One row delta with all files of the batch, however often others commit first.
+    """Commit all files of the batch as one row delta. Tries again when another writer commits first.
 
-    Raises UnknownOutcome where it may or may not be committed; the files of a batch that is not stay where they are,
-    under the operation id in their names, for a sweep to find.
+    Raises UnknownOutcome if the outcome of the commit is unknown. Files of a batch that is not committed stay in
+    storage until a sweep; their names contain the operation id.
     """
     files = tuple(file for each in written for file in each.files)
     for _ in range(MAX_ATTEMPTS):
@@ -102,7 +102,7 @@ def commit_batch(
 
 
 def _operation(snapshot: IcebergSnapshot, batch: ChangeBatch) -> uuid.UUID:
-    """The same for this very table and batch, whoever applies it and whenever."""
+    """The operation id, which depends only on table and batch."""
     return uuid.uuid5(_NAMESPACE, f"{snapshot.metadata.get('table-uuid')}\n{batch.batch_id}")
 
 
@@ -114,7 +114,7 @@ def _done(version: int, files: Sequence[NewFile], written: Sequence[WrittenChang
 
 
 def _told(files: Sequence[NewFile], batch: ChangeBatch) -> Mapping[str, str]:
-    """The operation as Java's row delta picks it (BaseRowDelta.java), and whose batch it is."""
+    """The snapshot's summary: the operation as in Java's BaseRowDelta, and the batch id."""
     kinds = {file.content for file in files}
     operation = "overwrite"
     if kinds == {FileContent.DATA}:
@@ -148,7 +148,7 @@ def _keys(schema: IcebergSchema, batch: ChangeBatch) -> tuple[str, ...]:
 
 
 def _require_partitions_of_keys(schema: IcebergSchema, keys: tuple[str, ...]) -> None:
-    """A key's older row must be in the partition its deletes go to (IcebergSink's own rule)."""
+    """Raises RefusedTable unless partition columns are keys: a delete only reaches its own partition (IcebergSink)."""
     ids = {schema.current.find_field(name).field_id for name in keys}
     for each in schema.spec(schema.default_spec_id).fields:
         if str(each.transform) != "void" and each.source_id not in ids:
@@ -161,7 +161,7 @@ def _require_partitions_of_keys(schema: IcebergSchema, keys: tuple[str, ...]) ->
 
 
 def _require_reach(snapshot: IcebergSnapshot) -> None:
-    """Deletes of one spec do not hold for the rows of another (spec, "Scan Planning")."""
+    """Raises RefusedTable for live files of another spec: deletes do not apply across specs (spec, "Scan Planning")."""
     schema = snapshot.schema
     if schema.is_global(schema.default_spec_id):
         return
@@ -175,7 +175,7 @@ def _require_reach(snapshot: IcebergSnapshot) -> None:
 
 
 def _require_same(target: WriterTarget, head: IcebergSnapshot) -> None:
-    """Raise RefusedTable where the files were written for another schema or partition spec than the table has now."""
+    """Raises RefusedTable if the table's schema or partition spec changed after the files were written."""
     now, then = head.schema, target.schema
     if (now.current, now.default_spec_id, now.format_version) != (
         then.current,

@@ -1,7 +1,7 @@
-"""One writer's changes -> data files, equality deletes and position deletes per partition, referenced nowhere.
+"""One writer's changes -> data files, equality deletes and position deletes per partition. No version refers to them.
 
-Source: BaseTaskWriter.BaseEqualityDeltaWriter and Flink's BaseDeltaTaskWriter of Apache Iceberg. A key that the batch
-wrote is deleted by position, for one snapshot's equality deletes do not hold for its own rows.
+Source: BaseTaskWriter.BaseEqualityDeltaWriter and Flink's BaseDeltaTaskWriter of Apache Iceberg. A row that the batch
+itself wrote is deleted by position: equality deletes do not apply to rows of their own snapshot.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _ATTEMPTS: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class WriterTarget:
-    """What a batch's writers share: the table, and `keys`, the names of its equality fields, none when appending.
+    """What all writers of a batch share. `keys` are the names of the equality fields, empty when appending.
 
-    Files are called after `operation`: by it a batch's leftovers are found, whoever left them.
+    `operation` is part of all file names: leftovers of a batch are found by it.
     """
 
     storage: Storage
@@ -64,7 +64,7 @@ class WriterTarget:
 
 @dataclass(frozen=True, slots=True)
 class WrittenChanges:
-    """A writer's files and what went into them; `seconds` by step."""
+    """A writer's new files, the number of rows in them, and `seconds` by step."""
 
     files: tuple[NewFile, ...] = field(hash=False)
     rows: int
@@ -72,9 +72,9 @@ class WrittenChanges:
 
 
 def write_changes(target: WriterTarget, number: int, changes: Changes) -> WrittenChanges:
-    """The files of writer `number`: all changes of a key that the batch has must be among its `changes`."""
+    """Write the files of writer `number`. `changes` must have all changes that the batch has for each of its keys."""
     clock = _Clock()
-    # Spark may run a task twice: each try must own its file names.
+    # Spark may run a task twice: each attempt needs its own file names.
     naming = IcebergNaming.of_writer(number, secrets.randbelow(_ATTEMPTS), target.operation)
     with clock.step("resolve"):
         resolved = _resolved(target, changes)
@@ -115,7 +115,7 @@ def _spec_id(target: WriterTarget) -> int:
 
 
 def _resolved(target: WriterTarget, changes: Changes) -> tuple[Rows, Rows, Rows]:
-    """Rows written, keys of older rows, and rows replaced."""
+    """Indexes of rows to write, of keys of older rows to delete, and of written rows that the batch replaces."""
     if target.mode is ChangeMode.APPEND:
         nothing = np.zeros(0, np.int64)
         return np.arange(changes.rows.num_rows), nothing, nothing
@@ -125,7 +125,7 @@ def _resolved(target: WriterTarget, changes: Changes) -> tuple[Rows, Rows, Rows]
 
 
 class _Chosen:
-    """Some rows of a batch, ascending: all of them, or those of a partition."""
+    """Some rows of a batch, by ascending index."""
 
     def __init__(self, rows: Rows, batch_rows: int) -> None:
         self._rows = rows
@@ -137,7 +137,7 @@ class _Chosen:
 
 
 class _PartitionWriter:
-    """Files of one partition, from the changes of a batch."""
+    """Writes the files of one partition from the changes of a batch."""
 
     def __init__(self, target: WriterTarget, naming: IcebergNaming, partition: Partitioned, changes: Changes) -> None:
         self._target, self._naming = target, naming
@@ -145,13 +145,13 @@ class _PartitionWriter:
         self._written: Rows = np.zeros(0, np.int64)
 
     def data(self, written: Rows) -> list[WrittenIcebergFile]:
-        """The changes that become rows, in their order."""
+        """Write data files of the changes that become rows, in their order."""
         self._written = written
         rows = self._taken(written, self._rows.column_names)
         return self._writer(self._target.schema).write([rows], target_bytes=self._target.target_bytes)
 
     def equality_deletes(self, unseen: Rows) -> list[NewFile]:
-        """Of older rows: for an upsert keys alone, for changes the whole row that was there (BaseDeltaTaskWriter)."""
+        """Write equality deletes of older rows: for an upsert their keys, else whole rows (BaseDeltaTaskWriter)."""
         target = self._target
         if not len(unseen):
             return []
@@ -161,7 +161,7 @@ class _PartitionWriter:
         return [_as_equality_delete(each.file, target.key_ids) for each in written]
 
     def hidden(self, data: Sequence[WrittenIcebergFile], replaced: Rows) -> Iterator[tuple[NewFile, BitMap64]]:
-        """The rows of each data file that the batch itself replaced."""
+        """Yield each data file with the positions of rows that the batch itself replaced."""
         places = np.searchsorted(self._written, replaced)
         stops = list(accumulate(each.rows for each in data))
         for each, stop in zip(data, stops, strict=True):
@@ -198,7 +198,7 @@ def _as_equality_delete(file: NewFile, key_ids: tuple[int, ...]) -> NewFile:
 def _position_deletes(
     target: WriterTarget, naming: IcebergNaming, hidden: Sequence[tuple[NewFile, BitMap64]]
 ) -> Iterable[NewFile]:
-    """One file for each data file in format version 2; in version 3 vectors, those of a writer in one Puffin file."""
+    """Write one delete file per data file in format version 2; in version 3 one Puffin file with all vectors."""
     schema, spec_id = target.schema, _spec_id(target)
     if not schema.has_row_lineage:
         for file, rows in hidden:
@@ -214,7 +214,7 @@ def _position_deletes(
 
 
 def _data_file(new: NewFile) -> ContentFile:
-    """A new data file as deletes speak of it; its sequence numbers will be its commit's."""
+    """A new data file in the form that writers of deletes take. The commit sets its sequence numbers."""
     raw: Mapping[str, Any] = new.raw
     return ContentFile(
         content=new.content,
