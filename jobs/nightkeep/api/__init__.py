@@ -1,4 +1,4 @@
-"""What Python calls, the command line and the job scripts among them: a table or a group of tables -> documents.
+"""A table or a group of tables -> documents. The functions that Python, the command line and the job scripts call.
 
-`nightkeep` has the functions for one table by the names of its commands.
+The package `nightkeep` has the functions for one table, named like its commands.
 """

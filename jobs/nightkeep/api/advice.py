@@ -1,4 +1,4 @@
-"""nightkeep.advise: what a table would be best clustered by, or that nothing should be done."""
+"""nightkeep.advise: a table -> the columns to cluster it by, or the advice to do nothing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nightkeep.sql_text.queries import Query, read_queries
 def advise(
     table: str, *, queries: str | Path | None = None, target_size: str | None = None, policy: str | Path | None = None
 ) -> Advice:
-    """Which columns to cluster by, judged by the files that queries skip on a sample; it may say to do nothing.
+    """Advise which columns to cluster by, from the files that queries skip on a sample; or advise to do nothing.
 
-    `queries` is a file of SQL queries or conditions; without it ranges of 1 % of every column are judged.
+    `queries` is a file of SQL queries or conditions. Without it, ranges of 1 % of each column are used.
     """
     chosen = find_place(policy, None).effective(table, Overrides(target_size=target_size))
     opened = open_table(chosen.address)

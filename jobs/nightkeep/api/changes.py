@@ -1,4 +1,4 @@
-"""A batch of change files -> one snapshot, by as many writers as are asked for; applying it again changes nothing."""
+"""A batch of change files -> one snapshot, by one or several writers. Applying the same batch again changes nothing."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def apply_changes(
     distribution: str = "none", writers: int = 1, policy: str | Path | None = None, master: str = "local[*]",
     spark: SparkSession | None = None,
 ) -> Applied:  # fmt: skip
-    """Apply the change rows of `files` to an Iceberg table, once, however often it is called. More than one writer
-    run on Spark. Raises as `apply_batch`, and UsageError for what cannot be understood."""
+    """Apply the change rows of `files` to an Iceberg table. Further calls with the same batch id change nothing.
+
+    Several writers run on Spark. Raises what `apply_batch` raises, and UsageError for invalid arguments."""
     address = load_usable(policy or "tables.yaml", text=None if policy else "version: 1").effective(table).address
     keys = tuple(filter(None, (key or "").split(",")))
     paths = tuple(str(Path(file).absolute()) for file in files)
@@ -46,7 +47,7 @@ def apply_changes(
 
 
 def _engine(batch: ChangeBatch, master: str, spark: SparkSession | None) -> AbstractContextManager[Engine | None]:
-    """One writer needs no Spark."""
+    """The Engine for several writers; None for a single one, which needs no Spark."""
     if batch.writers == 1:
         return nullcontext()
     return Engine(master=master, task_memory_bytes=_TASK_MEMORY, spark=spark)
@@ -54,7 +55,7 @@ def _engine(batch: ChangeBatch, master: str, spark: SparkSession | None) -> Abst
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Where writers run: in this process unless told otherwise."""
+    """Where writers run; by default in this process."""
 
     mapper: Mapper = inline
     exchange: Exchange = inline_exchange
@@ -63,7 +64,8 @@ class Workers:
 def apply_batch(address: Address, batch: ChangeBatch, workers: Workers) -> Applied:
     """Write the batch and commit it, unless it is committed already.
 
-    Raises UsageError, RefusedTable before anything is written; EvidenceError where a commit's fate is unknown.
+    Raises UsageError and RefusedTable before anything is written, and EvidenceError if it is unknown whether the commit
+    happened.
     """
     if address.format != "iceberg":
         raise UsageError(f"{address.name}: expected an Iceberg table to apply changes to, found {address.format}")

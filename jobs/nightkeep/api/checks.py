@@ -1,4 +1,4 @@
-"""nightkeep.check and diff: what Spark SQL says of versions that are there."""
+"""nightkeep.check and diff: published versions -> their comparison by Spark SQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check(
     table: str, *, version: int | None = None, base: int | None = None, policy: str | Path | None = None,
     reports: str | Path | None = None, master: str = "local[*]", spark: SparkSession | None = None,
 ) -> CheckReport:  # fmt: skip
-    """A second opinion on a published version, the latest by default, by Spark SQL and Great Expectations."""
+    """Check a published version, by default the latest, with Spark SQL and Great Expectations."""
     chosen = find_place(policy, reports).policy.effective(table)
     _require_versions(chosen, {"--version": version, "--base": base})
     request = CheckRequest(
@@ -45,12 +45,12 @@ def diff(
 
 
 def _require_versions(chosen: EffectivePolicy, asked: Mapping[str, int | None]) -> None:
-    """Raise UsageError for a version that is not there: starting Spark to find that out costs seconds."""
+    """Raise UsageError for a version that does not exist, before Spark is started, which takes seconds."""
     named = {option: number for option, number in asked.items() if number is not None}
     table = open_table(chosen.address) if named else None
     for option, number in named.items():
         try:
-            # What is refused has its version; the checker says why it is not compared.
+            # A refused version exists. The check then says why it cannot be compared.
             with suppress(RefusedTable):
                 _ = table and table.snapshot(number)
         except (EvidenceError, FileNotFoundError) as failure:

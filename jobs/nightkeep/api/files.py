@@ -1,4 +1,4 @@
-"""nightkeep.sweep, expire and restore: files that no version needs, listed, put aside, deleted, brought back."""
+"""nightkeep.sweep, expire and restore: a table -> its files listed, quarantined, deleted or restored."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def sweep(
     no_check: bool = False, policy: str | Path | None = None, reports: str | Path | None = None,
     master: str = "local[*]", spark: SparkSession | None = None,
 ) -> RunDocument:  # fmt: skip
-    """List the files of a table that nothing needs; put them aside or delete them where that is asked for.
+    """List the orphan files of a table. With `quarantine` or `delete`, also move them to quarantine or delete them.
 
-    Raises UsageError for what cannot be understood. Every other failure is the document's outcome.
+    Raises UsageError for invalid arguments. Every other failure is the document's outcome.
     """
     if delete and quarantine:
         raise UsageError("--delete and --quarantine: expected one of the two, found both")
@@ -46,7 +46,7 @@ def expire(
     quarantine: bool = False, run_id: str | None = None, no_check: bool = False, policy: str | Path | None = None,
     reports: str | Path | None = None, master: str = "local[*]", spark: SparkSession | None = None,
 ) -> RunDocument:  # fmt: skip
-    """Let versions go that the table's own options no longer retain, and the files that only they need."""
+    """Expire versions that the table's own options no longer retain, and remove the files that only they need."""
     if dry_run and quarantine:
         raise UsageError("--dry-run and --quarantine: expected one of the two, found both")
     if retain_last is not None and retain_last < 1:
@@ -64,7 +64,7 @@ def restore(
     table: str, run_id: str, *, policy: str | Path | None = None, reports: str | Path | None = None,
     spark: SparkSession | None = None,
 ) -> RunDocument:  # fmt: skip
-    """Bring back what the run `run_id` put aside. Overwrites nothing."""
+    """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing."""
     place = find_place(policy, reports)
     order = RetentionOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
     return _carry_out(place, table, order, master="local[*]", spark=spark)

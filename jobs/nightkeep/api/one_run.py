@@ -12,16 +12,16 @@ from nightkeep.spark.engine import Engine
 
 
 def run_and_check(chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, checks: bool) -> RunDocument:
-    """Run one operation and store the document, then again with what the second opinion said.
+    """Run one operation and store its document. If a check follows, store the document again with its result.
 
-    Raises UsageError for a request that cannot be understood. Everything else ends in the document.
+    Raises UsageError for an invalid request. Every other ending is in the document.
     """
     document = run_table(chosen, order, engine)
     stored, _ = store_or_say(document, order.reports)
     if checks and document.committed_version is not None:
         stored, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)
     elif document.awaits_check and document.expectations.status is CheckStatus.NOT_RUN:
-        # Nobody is to wait for it: versions that are to be checked do not expire.
+        # The document must say that no check will follow: versions that wait for a check do not expire.
         why = "left out by --no-check" if chosen.settings.check.enabled else "the policy turns the check off"
         skipped = Expectations(CheckStatus.SKIPPED, reason=why)
         stored, _ = store_or_say(replace(document, expectations=skipped), order.reports)

@@ -1,4 +1,4 @@
-"""Where a call finds its policy and keeps its documents, what it is called, and the Spark that it works on."""
+"""Options of a call -> its policy file, reports folder, run id and Spark engine."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The policy file in force and where documents are kept."""
+    """The policy file in force, and the folder of documents."""
 
     policy: PolicyFile
     reports: str
 
     def effective(self, table: str, said: Overrides) -> EffectivePolicy:
-        """The table's policy with what the call says on top. Raises UsageError."""
+        """The table's policy, overridden by the call's options. Raises UsageError."""
         chosen = self.policy.effective(table)
         return replace(chosen, settings=said.over(chosen.settings))
 
 
 def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
-    """What the options name, else the environment, else what is nearby; without any file an empty policy."""
+    """The policy and reports folder of the options, else of the environment, else nearby. Without a file, the policy
+    is empty."""
     named = policy or os.environ.get("NIGHTKEEP_POLICY")
     file = Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
@@ -44,17 +45,17 @@ def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
 
 
 def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None) -> Engine:
-    """The Spark of one call. Nothing starts before there is work for it."""
+    """The engine of one call. Spark starts only when there is work for it."""
     return Engine(master=master, task_memory_bytes=chosen.settings.task_memory, spark=spark)
 
 
 def name_run(run_id: str | None) -> str:
-    """The run id of the caller, else a new one."""
+    """The caller's run id, else a new one."""
     return run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
 
 
 def choose(option: str, kind: type[Named], value: str | None) -> Named | None:
-    """The value by its name. Raises UsageError for a name that is none."""
+    """The value with this name, or None. Raises UsageError for an unknown name."""
     try:
         return None if value is None else kind(value)
     except ValueError as failure:

@@ -1,6 +1,6 @@
-"""What functions return where a command prints more than one run's document. Frozen; each prints as its command does.
+"""Results of functions whose commands print more than one run's document. Frozen; str() is the command's text.
 
-`to_json` is what the command prints for `--json`, where it has that option.
+`to_json` returns what the command prints for `--json`, if it has that option.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = ("table", "operation", "outcome", "version", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The documents of one call, an operation each, in the order they ran. `is_plan`: nothing was to be changed."""
+    """The documents of one call, one per operation, in the order in which they ran. `is_plan`: of plans only."""
 
     documents: tuple[RunDocument, ...]
     is_plan: bool = False
@@ -41,7 +41,7 @@ class Runs:
         return Outcome.worst(document.outcome for document in self.documents)
 
     def to_json(self) -> dict[str, object] | list[dict[str, object]]:
-        """One document, or a list where there are several."""
+        """One document, or a list if there are several."""
         documents = [document.to_json() for document in self.documents]
         return documents[0] if len(documents) == 1 else documents
 
@@ -56,7 +56,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """The stored documents, oldest first, and the files among them that cannot be read."""
+    """The stored documents, oldest first, and the files that cannot be read."""
 
     documents: tuple[RunDocument, ...]
     unreadable: tuple[Unreadable, ...]
@@ -82,7 +82,7 @@ class RunHistory:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The policy in force for one table, and where each of its values comes from."""
+    """The policy in force for one table, and the origin of each value."""
 
     policy: EffectivePolicy
 
@@ -107,7 +107,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The hold that was lifted: None where there was none, `Unreadable` where its file could not be read."""
+    """The released hold: None if there was none, `Unreadable` if its file could not be read."""
 
     table: str
     hold: Hold | Unreadable | None
@@ -127,7 +127,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages that were written: the index, one for each run, and the documents that cannot be read."""
+    """The pages that were written, the index and one for each run, and the documents that cannot be read."""
 
     index: Path
     runs: tuple[Path, ...]

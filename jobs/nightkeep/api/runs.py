@@ -1,4 +1,4 @@
-"""nightkeep.plan, run, sql and delete: what a table needs, in words or done."""
+"""nightkeep.plan, run, sql and delete: a table and options -> the documents of its operations."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def plan(
     allow_compacting_writers: bool = False, writers: str | None = None,
     policy: str | Path | None = None, reports: str | Path | None = None, spark: SparkSession | None = None,
 ) -> Runs:  # fmt: skip
-    """What a run would do, and why: a document for each operation. Reads metadata only, and stores nothing.
+    """Plan a run: one document per operation says what it would do, and why. Reads only metadata and stores nothing.
 
-    Raises UsageError for what cannot be understood.
+    Raises UsageError for invalid arguments.
     """
     place = find_place(policy, reports)
-    said = Overrides(
+    overrides = Overrides(
         where=where, full=full, zorder=_columns(zorder), hilbert=_columns(hilbert), target_size=target_size,
         min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
         allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
     )  # fmt: skip
-    chosen = place.effective(table, said)
+    chosen = place.effective(table, overrides)
     with start_engine(chosen, "local[*]", spark) as engine:
         documents = tuple(
             run_operation(chosen, RunOrder(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
-            for each in _operations(chosen, operation, said)
+            for each in _operations(chosen, operation, overrides)
         )
     return Runs(documents, is_plan=True)
 
@@ -56,20 +56,20 @@ def run(
     no_check: bool = False, task_memory: str | None = None, master: str = "local[*]", run_id: str | None = None,
     policy: str | Path | None = None, reports: str | Path | None = None, spark: SparkSession | None = None,
 ) -> Runs:  # fmt: skip
-    """Plan, rewrite, prove, publish and check: a document for each operation, which is stored as well.
+    """Plan, rewrite, prove, publish and check: one document per operation, which is also stored.
 
-    Raises UsageError for what cannot be understood. Every other failure is a document's outcome.
+    Raises UsageError for invalid arguments. Every other failure is a document's outcome.
     """
     place = find_place(policy, reports)
-    said = Overrides(
+    overrides = Overrides(
         where=where, full=full, zorder=_columns(zorder), hilbert=_columns(hilbert), target_size=target_size,
         min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
         allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
         verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
     )  # fmt: skip
-    chosen = place.effective(table, said)
-    how = _How(master, run_id, spark, no_check=no_check, asked=said.asked())
-    return Runs(_run(place, chosen, _operations(chosen, operation, said), how))
+    chosen = place.effective(table, overrides)
+    how = _How(master, run_id, spark, no_check=no_check, asked=overrides.asked())
+    return Runs(_run(place, chosen, _operations(chosen, operation, overrides), how))
 
 
 def sql(
@@ -79,17 +79,18 @@ def sql(
     run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
     spark: SparkSession | None = None,
 ) -> RunDocument:  # fmt: skip
-    """Run an OPTIMIZE statement. What it can say comes from it alone, the rest from options and the policy."""
+    """Run an OPTIMIZE statement. The filter and the clustering come only from the statement, all else from options and
+    the policy."""
     asked = parse_statement(statement)
     place = find_place(policy, reports)
-    said = Overrides(
+    overrides = Overrides(
         target_size=target_size, min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
         allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
         verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
     )  # fmt: skip
-    chosen = _as_stated(place.effective(asked.table, said), asked)
+    chosen = _as_stated(place.effective(asked.table, overrides), asked)
     stated = {"where": asked.where, "zorder": ",".join(asked.columns), "full": asked.full}
-    wanted = {**said.asked(), **{name: value for name, value in stated.items() if value}}
+    wanted = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
     how = _How(master, run_id, spark, no_check=no_check, asked=wanted)
     (document,) = _run(place, chosen, (Operation.OPTIMIZE,), how)
     return document
@@ -101,8 +102,9 @@ def delete(
     run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
     spark: SparkSession | None = None,
 ) -> RunDocument:  # fmt: skip
-    """Hide the rows for which a condition is true, or that have one of the keys of a file, in deletion vectors, prove
-    that no other row went, publish, check."""
+    """Delete the rows for which a condition is true, or that have one of the keys of a file, by deletion vectors.
+
+    Proves that no other row is deleted, publishes and checks."""
     if (rows_where is None) == (keys is None):
         named = "neither" if keys is None else "both"
         raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
@@ -124,7 +126,7 @@ def delete(
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """What a call says of a run, and not of the table."""
+    """The options of a call that concern the run and not the table."""
 
     master: str
     run_id: str | None
@@ -155,7 +157,7 @@ def _operations(
 
 
 def _as_stated(policy: EffectivePolicy, asked: Statement) -> EffectivePolicy:
-    """The policy's filter and clustering give way to the statement's also where that has none."""
+    """The policy with the statement's filter and clustering, even if the statement has none."""
     clustering = None
     if asked.columns:
         same = policy.settings.clustering or Clustering(asked.columns, Curve.Z)
@@ -175,7 +177,7 @@ def _run(
 
 
 def _digest(keys: Path) -> str:
-    """What stands for the content of a file of keys; its path where it cannot be read, which is told later."""
+    """A digest of a file of keys. Its path if the file cannot be read; that failure is reported later."""
     try:
         with keys.open("rb") as source:
             return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""nightkeep.explain, history, report and release: what policies say, what was done and what is held."""
+"""nightkeep.explain, history, report and release: policies and stored documents -> text, pages, released holds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nightkeep.reports import RunDocument, read_history, render_index, render_ru
 
 
 def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
-    """The policy in force for a table, and the line each value comes from."""
+    """The policy in force for a table, and the line that each value comes from."""
     return Explanation(find_place(policy, None).policy.effective(table))
 
 
 def history(
     table: str | None = None, *, policy: str | Path | None = None, reports: str | Path | None = None
 ) -> RunHistory:
-    """What was done to a table, or to all, oldest first."""
+    """The documents of a table, or of all tables, oldest first."""
     place = find_place(policy, reports)
     name = None if table is None else place.policy.effective(table).address.name
     stored = read_history(place.reports, name)
@@ -28,7 +28,7 @@ def history(
 
 
 def release(table: str, *, policy: str | Path | None = None, reports: str | Path | None = None) -> Release:
-    """Lift the hold that a failed check put on a table."""
+    """Release a table from the hold that a failed check put on it."""
     place = find_place(policy, reports)
     name = place.policy.effective(table).address.name
     return Release(name, reporting.release(place.reports, name))
@@ -37,7 +37,7 @@ def release(table: str, *, policy: str | Path | None = None, reports: str | Path
 def report(
     *, policy: str | Path | None = None, reports: str | Path | None = None, out: str | Path | None = None
 ) -> Pages:
-    """Write the page of every run and the index over them, beside the documents unless `out` names a folder."""
+    """Write a page for each run and the index, to the folder `out` or, by default, beside the documents."""
     place, now = find_place(policy, reports), datetime.now(UTC)
     if not Path(place.reports).is_dir():
         raise UsageError(f"{place.reports}: expected a folder of reports, found none")
@@ -55,5 +55,5 @@ def report(
 
 
 def _run_name(document: RunDocument) -> str:
-    """What the documents of one run over several tables have in common: run ids of a night end in the table."""
+    """The common name of the documents of one run over several tables: the run id without the table at its end."""
     return document.run_id.removesuffix(f":{document.table}")

@@ -1,4 +1,4 @@
-"""Groups of tables, as job scripts work on them: one Spark session, an entry for each document once it is stored."""
+"""A group of tables -> its stored documents, one after the other, in one Spark session. For the job scripts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from nightkeep.spark.engine import Engine
 
 @contextmanager
 def run_tables(group: TableGroup, operations: Sequence[Operation]) -> Iterator[Iterator[StoredDocument]]:
-    """Run these operations, or without any what each table's policy asks for, and check what that publishes."""
+    """Run these operations, or without any those of each table's policy, and check every published version."""
     with _engine(group) as engine:
         yield run_group(group, operations, engine)
 
 
 @contextmanager
 def check_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
-    """Check what the group's run published and no check has judged."""
+    """Check every version that the group's run published and that no check has judged."""
     with _engine(group) as engine:
         yield check_group(group, engine)
 
 
 @contextmanager
 def sweep_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
-    """Expire and sweep the tables as their policies say, and check what is left."""
+    """Expire and sweep the tables as their policies say, and check the remaining files."""
     with _engine(group) as engine:
         yield sweep_group(group, engine)
 
@@ -37,5 +37,5 @@ def sweep_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
 def _engine(group: TableGroup) -> Engine:
     policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
     memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
-    # Under spark-submit the session is there already and its master stands.
+    # Under spark-submit the session already exists, and its master applies.
     return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)

@@ -1,4 +1,4 @@
-"""The command `nightkeep`: its verbs, and what its exit status says. Everything but the answer goes to stderr."""
+"""The command `nightkeep`: arguments -> its verbs -> an exit status. Everything but the answer goes to stderr."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _options(*, debug: _Debug = False, version: _Version = False) -> None:
 
 
 def _named(verb: Callable[P, None]) -> Callable[P, None]:
-    """The verb, whose surprises name it and the table."""
+    """The verb, with its name and the table added to any unexpected failure."""
 
     @functools.wraps(verb)
     def call(*arguments: P.args, **options: P.kwargs) -> None:
@@ -72,8 +72,9 @@ for _verb in (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point. Every failure becomes one line on stderr and an exit status, one that nobody planned for, too;
-    nothing is printed with its credentials."""
+    """Entry point. Every failure, also an unexpected one, becomes one line on stderr and an exit status.
+
+    Credentials are never printed."""
     sys.exit(one_line(lambda: app(args=argv, standalone_mode=True), program="nightkeep"))
 
 

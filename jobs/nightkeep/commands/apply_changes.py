@@ -1,4 +1,4 @@
-"""Arguments of the job script that applies changes -> a batch applied -> what became of it, as JSON on stdout."""
+"""Arguments of the job script that applies changes -> an applied batch -> its result, as JSON on stdout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nightkeep.redaction import redacted_output
 
 @redacted_output()
 def apply_job(argv: Sequence[str]) -> int:
-    """Apply the batch of `argv`, print what became of it as JSON. Raises as `apply_changes`."""
+    """Apply the batch of `argv` and print the result as JSON. Raises what `api.apply_changes` raises."""
     arguments = _parse(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     applied = apply_changes(

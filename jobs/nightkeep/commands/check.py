@@ -1,4 +1,4 @@
-"""nightkeep check and diff: what Spark SQL says of versions that are there."""
+"""nightkeep check and diff: arguments -> a comparison of versions by Spark SQL, as text or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nightkeep delete: the one command that changes rows, and only those that it is told."""
+"""nightkeep delete: the only command that changes rows, and only those that its options select."""
 
 from __future__ import annotations
 

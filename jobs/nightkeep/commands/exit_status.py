@@ -1,6 +1,6 @@
-"""The rim of a command and of a job script: any failure -> one sentence on stderr without a secret, and a status.
+"""Any failure of a command or job script -> one sentence on stderr without secrets, and an exit status.
 
-A surprise is told like what is raised on purpose. Its traceback is for who asks for it.
+An unexpected failure is printed like an expected one. Its traceback is printed only on request (`--debug`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _USAGE_STATUS: Final = 2
 
 
 def one_line(work: Callable[[], int | None], *, program: str | None = None) -> int:
-    """The exit status of `work`, which is 0 for None: of a failure, which is told, 2 for usage, 3 for a refused table
-    and 1 for anything else. `program`, which begins what is told, is the running script's name by default.
+    """Run `work` and return its exit status; None counts as 0. A failure is printed: 2 for usage, 3 for a refused
+    table, 1 for any other.
 
-    What the process prints meanwhile has no credentials. A SystemExit is let out.
+    `program` begins the printed line; by default the name of the running script. Everything that the process prints
+    meanwhile is redacted. A SystemExit is raised.
     """
     name = program or Path(sys.argv[0]).name
     with redacted_output():
@@ -38,7 +39,7 @@ def one_line(work: Callable[[], int | None], *, program: str | None = None) -> i
 
 
 def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    """A script's arguments, `--debug` among them as the command has it. Raises SystemExit as argparse does."""
+    """A script's arguments, with the option `--debug` of the command. Raises SystemExit as argparse does."""
     parser.add_argument("--debug", action="store_true", help=f"show the traceback of a surprise (also {DEBUG}=1)")
     arguments = parser.parse_args(argv)
     if arguments.debug:

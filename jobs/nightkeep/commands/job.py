@@ -1,7 +1,7 @@
-"""Arguments of a job script -> a group of tables -> documents and a result list, and exit status 0 once written.
+"""Arguments of a job script -> a group of tables -> documents and a result file; exit status 0 once they are written.
 
-One process is one Spark session at most, for care and check alike. It starts when a table has work; what the check
-costs to import is paid when something was published.
+A process has at most one Spark session, for the work and for the check. It starts when a table has work. The check is
+imported only if something was published.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from nightkeep.redaction import redacted, redacted_output
 
 @redacted_output()
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
-    """Care for the tables of `argv`, and check what that publishes; without `operations` each as its policy asks.
+    """Run `operations`, or those of each table's policy, on the tables of `argv`, and check every published version.
 
-    Raises UsageError, before any work, for a policy or an option that cannot be understood.
+    Raises UsageError, before any work, for an invalid policy or option.
     """
     arguments = _parse(argv)
     with run_tables(_group(arguments), operations) as reported:
@@ -37,7 +37,7 @@ def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
 
 @redacted_output()
 def check_job(argv: Sequence[str]) -> int:
-    """Check what the run of `argv` published and no check has judged."""
+    """Check every version that the run of `argv` published and that no check has judged."""
     arguments = _parse(argv)
     with check_tables(_group(arguments)) as reported:
         return _write(arguments.result, reported)
@@ -45,7 +45,7 @@ def check_job(argv: Sequence[str]) -> int:
 
 @redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
-    """Expire and sweep the tables of `argv` as their policies say, and check what is left."""
+    """Expire and sweep the tables of `argv` as their policies say, and check the remaining files."""
     arguments = parsed(_arguments(), argv)
     with sweep_tables(_tables(arguments, Overrides())) as reported:
         return _write(arguments.result, reported)
@@ -62,7 +62,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _arguments() -> argparse.ArgumentParser:
-    """What every script is told."""
+    """The arguments that all scripts share."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--policy", required=True, help="tables.yaml")
     parser.add_argument("--tables", default="", help="names or addresses, separated by commas")
@@ -73,7 +73,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # At INFO it tells which of its own functions it does not register.
+    # At INFO it logs which of its own functions it does not register.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     return parser
 
@@ -98,9 +98,10 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
 
 
 def _write(result: Path | None, reported: Iterable[StoredDocument]) -> int:
-    """Every entry as soon as there is one. Raises UsageError, before any work, for a place that cannot be written.
+    """Write every entry as soon as it exists. Raises UsageError, before any work, if the file cannot be written.
 
-    Where Spark is gone, the table at work stays noted and the status is 1: the others would fail of nothing else.
+    If Spark has ended, the work stops with status 1, as the other tables would fail too. The note of the table at work
+    stays.
     """
     entries, launcher = list[dict[str, object]](), os.getppid()
     _put(result, entries)
@@ -123,12 +124,12 @@ def _write(result: Path | None, reported: Iterable[StoredDocument]) -> int:
 
 
 def _abandoned(launcher: int) -> bool:
-    """Whether the JVM that started this process, as spark-submit does, has ended."""
+    """Whether the JVM of spark-submit, which started this process, has ended."""
     return "PYSPARK_GATEWAY_PORT" in os.environ and os.getppid() != launcher
 
 
 def _hand(result: Path | None) -> Path | None:
-    """The file that names the table at work, as long as one is."""
+    """The file that names the table at work. It exists only while a table is at work."""
     return None if result is None else result.with_name(f"{result.name}.hand")
 
 
@@ -136,7 +137,7 @@ def _put(result: Path | None, entries: Sequence[dict[str, object]]) -> None:
     if result is None:
         return
     try:
-        # Whole at any time, as this process may die at any table.
+        # The file must be complete at any time, as this process may die at any table.
         part = result.with_name(f"{result.name}.part")
         part.write_text(json.dumps(redacted(entries), indent=2) + "\n", encoding="utf-8")
         part.replace(result)

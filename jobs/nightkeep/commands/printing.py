@@ -1,4 +1,4 @@
-"""Documents -> one JSON document or a text on stdout, and the exit status of the worst of them."""
+"""Documents -> JSON or text on stdout, and the exit status of the worst outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nightkeep.reports import RunDocument
 
 
 def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
-    """Print the documents, a list where they are several, or the text; then exit as the worst of them ended."""
+    """Print the documents as JSON (a list if there are several) or the text. Exits as the worst of them ended."""
     printed = [document.to_json() for document in documents]
     status = Outcome.worst(document.outcome for document in documents).exit_status
     try:
@@ -27,14 +27,14 @@ def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
 
 
 def _say_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:
-    """Nobody reads stdout any more: what was done is told in a line each, and the status stays what it is."""
+    """Print one line per document to stderr, because stdout cannot be written. The exit status stays the same."""
     with open(os.devnull, "wb") as nowhere:
-        # What is left in the buffer is written when the process ends.
+        # Otherwise Python writes the rest of its buffer to stdout when the process ends.
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    for each in documents if failure.errno != errno.EPIPE else ():
-        published = "" if each.committed_version is None else f", version {each.committed_version} was published"
+    for done in documents if failure.errno != errno.EPIPE else ():
+        published = "" if done.committed_version is None else f", version {done.committed_version} was published"
         text = (
-            f"{each.table}: {each.operation}: {each.outcome}{published}; stdout cannot be written: {failure.strerror}"
+            f"{done.table}: {done.operation}: {done.outcome}{published}; stdout cannot be written: {failure.strerror}"
         )
         print(f"nightkeep: {text}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""nightkeep explain, history, report and release: what was said, done and held."""
+"""nightkeep explain, history, report and release: arguments -> policies, documents, pages and holds."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def report(
 
 
 def _say_unreadable(unreadable: Sequence[Unreadable]) -> None:
-    """One line each on stderr: what is there is told all the same."""
+    """Print one line per unreadable file to stderr. The readable ones are shown as usual."""
     for each in unreadable:
         print(f"nightkeep: {each}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""nightkeep sweep, expire and restore: files that no version needs, told, put aside, deleted, brought back."""
+"""nightkeep sweep, expire and restore: arguments -> files listed, quarantined, deleted or restored."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _text(document: RunDocument) -> Iterator[str]:
 
 
 def _staying(document: RunDocument) -> Iterator[str]:
-    """Versions that an expiry leaves, each with its reason; neighbours with one reason on one line."""
+    """The versions that an expiry keeps, each with the reason. Neighbours with the same reason are on one line."""
     left = leftovers(document)
     if left is None or not left.kept:
         return
@@ -118,7 +118,7 @@ def _table(title: str, value: object) -> Iterator[str]:
 
 
 def _next(document: RunDocument) -> Iterator[str]:
-    """What to do about what was only told; how to bring back what was put aside is among the reasons above."""
+    """What to do next about orphans that were only listed. The reason already says how to restore quarantined files."""
     dry = document.extra.get("mode") == SweepMode.DRY_RUN and document.outcome is Outcome.SKIPPED
     table = shlex.quote(document.table)
     if dry and document.operation is Operation.SWEEP:

@@ -1,4 +1,4 @@
-"""nightkeep plan, run and sql: what a table needs, in words or done."""
+"""nightkeep plan, run and sql: arguments -> a plan, or the documents of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened -> documents -> files, pages and text. All three are made from documents alone."""
+"""Results of runs -> documents -> files, pages and text. All three are made only from documents."""
 
 from nightkeep.reports.document import (
     CheckStatus,

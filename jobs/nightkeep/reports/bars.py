@@ -1,4 +1,4 @@
-"""Numbers -> bars with their places, and words that say the same. Pure; knows no HTML."""
+"""Numbers -> bars with their places, and the same as text. Pure; knows no HTML."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-# Each bin is four times the one before: small files and large ones fit one axis of a few bars.
+# Each bin is four times as wide as the one before, so that small and large files fit on one axis of a few bars.
 _BIN_FACTOR = 4
 _SMALLEST_BIN = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One mark: `label` names it, `text` is its value in words, `start` and `size` are shares of the axis."""
+    """One bar: its `label`, its value as `text`, and its `start` and `size` as shares of the axis."""
 
     label: str
     text: str
@@ -34,7 +34,7 @@ class Pair:
         return max((*self.before, *self.after, 1))
 
     def sentence(self, side: Sequence[int]) -> str:
-        """`2 at 64 KB, 1 at 1 MB`: the bars in words."""
+        """The bars as text: `2 at 64 KB, 1 at 1 MB`."""
         counts = [f"{n} at {label}" for label, n in zip(self.labels, side, strict=True) if n]
         return ", ".join(counts) or "none"
 

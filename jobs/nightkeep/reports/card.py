@@ -15,8 +15,8 @@ _LONGEST: Final = 300
 def render_card(
     title: str, sentences: Sequence[str], head: Sequence[str] = (), rows: Sequence[Sequence[str]] = ()
 ) -> str:
-    """Without credentials. Of a long table the first rows, and how many more there are."""
-    parts = [f"<strong>{_text(title)}</strong>", *(f"<p>{_text(each)}</p>" for each in sentences)]
+    """The HTML, without credentials. Of a long table, the first rows and the number of the others."""
+    parts = [f"<strong>{_text(title)}</strong>", *(f"<p>{_text(sentence)}</p>" for sentence in sentences)]
     if rows:
         lines = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows[:_MOST_ROWS])
         names = "".join(f"<th>{_text(name)}</th>" for name in head)

@@ -1,4 +1,4 @@
-"""What a check or a comparison of versions found -> documents, their JSON and their text. Values alone, no Spark."""
+"""Results of a check or of a comparison of versions -> their JSON and text. Values only, no Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nightkeep.reports.document import CheckStatus
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """One expectation: over everything that was compared, or, where it failed, in one unit."""
+    """The result of one expectation, over everything that was compared or, if it failed, in one unit."""
 
     name: str
     unit: str | None
@@ -22,14 +22,14 @@ class ExpectationResult:
 
 
 Row = Mapping[str, object]
-"""Values by column name, as JSON has them: times in ISO 8601, bytes in hex, numbers JSON cannot hold as text."""
+"""Values by column name, as in JSON: times in ISO 8601, bytes in hex, and as text the numbers that JSON cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a unit differs: rows that only one side has, counted, and the first of them in order of their columns.
+    """The rows of a unit that only one side has: their counts, and the first of them, sorted by their columns.
 
-    A row that one side has more often counts as often as that, and is listed once.
+    A row that one side has n times more often counts n times and is listed once.
     """
 
     missing_count: int = 0
@@ -47,7 +47,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class UnitDifference:
-    """Rows that differ in one unit, by comparison."""
+    """The rows that differ in one unit, in one comparison."""
 
     unit: UnitKey
     comparison: str
@@ -56,9 +56,9 @@ class UnitDifference:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """How the check ended. `coverage` says how much was looked at, `reason` why nothing was, if nothing was.
+    """How the check ended. `coverage` says how much was compared; `reason` says why nothing was, if nothing was.
 
-    `identity` tells the version that was looked at from others of its number.
+    `identity` is the identity of the version that was checked.
     """
 
     status: CheckStatus
@@ -91,7 +91,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class UnitDiff:
-    """One unit at both versions. Rows are None where both have the same files, which are then not read."""
+    """One unit at both versions. Row counts are None if both have the same files, which are not read then."""
 
     unit: UnitKey
     equal: bool
@@ -102,7 +102,7 @@ class UnitDiff:
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """What `version` has that `other` lacks is missing, and the reverse extra. Units in order of their key."""
+    """Rows of `version` that `other` lacks are missing; the reverse are extra. Units are sorted by key."""
 
     version: int
     other: int

@@ -1,7 +1,7 @@
-"""Frozen dataclasses <-> JSON values. Keys come out in field order; keys we do not know survive a round trip.
+"""Frozen dataclasses <-> JSON values. Keys are written in field order; unknown keys survive a round trip.
 
-A dataclass that keeps unknown keys has a field `extra: Mapping[str, object]`; its entries stand beside the
-others in JSON, after them. Handles str, int, float, bool, datetime, enums, tuples, mappings and `X | None`.
+A dataclass that keeps unknown keys has a field `extra: Mapping[str, object]`. In JSON its entries follow the other keys
+at the same level. Handles str, int, float, bool, datetime, enums, tuples, mappings and `X | None`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEEPEST = 64
 
 
 def encode(value: object) -> Any:
-    """The JSON value of a dataclass, or of what it holds. Times become ISO 8601 with their offset."""
+    """The JSON value of a dataclass or of a field's value. Times become ISO 8601 with their offset."""
     if is_dataclass(value) and not isinstance(value, type):
         known = {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.name != _EXTRA}
         extra = encode(getattr(value, _EXTRA, {}))
@@ -35,7 +35,7 @@ def encode(value: object) -> Any:
 
 
 def decode(kind: type[T], value: object, subject: str) -> T:
-    """A `kind` from its JSON value. Raises CorruptMetadata naming the place below `subject`."""
+    """A value of type `kind` from its JSON value. Raises CorruptMetadata, naming the place below `subject`."""
     decoded: T = _decode(kind, value, subject)
     return decoded
 
@@ -84,14 +84,14 @@ def _decode_scalar(kind: Any, value: object, subject: str) -> Any:
 
 
 def _expect(kind: type[T], value: object, subject: str) -> T:
-    # JSON's true is no number although Python's True is an int.
+    # JSON's true is not a number, although Python's True is an int.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise CorruptMetadata(subject, kind.__name__, f"{type(value).__name__} {value!r:.80}")
     return value
 
 
 def _time(text: str) -> datetime:
-    """Raises ValueError, and OverflowError for a time that is none in UTC."""
+    """Parse a time. Raises ValueError, and OverflowError for a time that UTC cannot represent."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         moment.astimezone(UTC)
@@ -99,7 +99,7 @@ def _time(text: str) -> datetime:
 
 
 def _require_shallow(value: object, subject: str, depth: int = _DEEPEST) -> None:
-    """What is nested more deeply can be read but not written again."""
+    """Raises CorruptMetadata for a value that is nested too deeply: it could be read but not written again."""
     if not isinstance(value, Mapping | list | tuple):
         return
     if not depth:

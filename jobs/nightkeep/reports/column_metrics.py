@@ -1,10 +1,10 @@
-"""metrics.extra -> what each column of a table gained or lost by the new order of its rows. Pure; knows no HTML.
+"""metrics.extra -> what each column gained or lost by the new order of rows. Pure; knows no HTML.
 
     skipping  {column: {"before": share, "after": share}}   files that a query of 1 % of the column's range skips
     overlap   {column: {"before": x, "after": y}}           files that hold a value of the column, on average
     delete_files  {"before": {kind: count}, "after": ...}   delete files that readers apply, of formats that have them
 
-A document may hold anything under these names: what is neither is not shown.
+A document may hold anything under these names; values of another form are not shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHOWN = ("skipping", "overlap")
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """A figure before and after, None where it was not measured."""
+    """A figure before and after; None if it was not measured."""
 
     before: float | None
     after: float | None
@@ -29,7 +29,7 @@ class BeforeAfter:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """Both figures of one column, None where the document has none."""
+    """Both figures of one column; None if the document has none."""
 
     column: str
     skipping: BeforeAfter | None
@@ -37,20 +37,20 @@ class ColumnChange:
 
     @property
     def loses(self) -> bool:
-        """Whether queries on the column read more than before: as far as people see it, in whole percents."""
+        """Whether queries on the column read more than before, compared in whole percents, as the page shows them."""
         if self.skipping is not None:
             return round(self.skipping.gain, 2) < 0
         return self.overlap is not None and round(self.overlap.gain, 1) > 0
 
 
 def column_changes(extra: Mapping[str, object]) -> tuple[ColumnChange, ...]:
-    """One for each column that either figure names, in the order they are named."""
+    """One value for each column that a figure names, in the order of the document."""
     skipping, overlap = (_changes(extra.get(name)) for name in SHOWN)
     return tuple(ColumnChange(name, skipping.get(name), overlap.get(name)) for name in {**skipping, **overlap})
 
 
 def delete_files(extra: Mapping[str, object]) -> str:
-    """`equality 32 -> 0, position 32 -> 40`: the kinds of which there were or are any; empty for no such figure."""
+    """Kinds of delete files that existed before or after: `equality 32 -> 0, position 32 -> 40`. Empty without any."""
     stored = extra.get("delete_files")
     sides = [stored.get(side) for side in ("before", "after")] if isinstance(stored, Mapping) else []
     counts = [side for side in sides if isinstance(side, Mapping)]
@@ -65,7 +65,7 @@ def delete_files(extra: Mapping[str, object]) -> str:
 
 
 def losers(changes: Sequence[ColumnChange]) -> str:
-    """`ts, note`: the columns that lose."""
+    """The names of the columns that lose: `ts, note`."""
     return ", ".join(change.column for change in changes if change.loses)
 
 

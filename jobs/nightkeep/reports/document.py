@@ -1,6 +1,6 @@
-"""What happened -> one document per run, table and operation; the JSON is a contract that only ever grows.
+"""The results of a run -> one document per table and operation. Keys of the JSON are only added, never changed.
 
-Every part keeps JSON keys it does not know in `extra`, so that a document of a newer version survives.
+Every part keeps unknown JSON keys in `extra`, so that a document of a newer release survives.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Extra = Mapping[str, object]
 
 
 class CheckStatus(StrEnum):
-    """How a check ended; a single expectation ends in one of the first three."""
+    """How a check ended. A single expectation ends in one of the first three."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -35,7 +35,7 @@ _UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 
 @dataclass(frozen=True, slots=True)
 class UnitEstimate:
-    """What a planned unit was expected to cost and bring; sizes in bytes."""
+    """The expected cost and benefit of a planned unit. Sizes are in bytes."""
 
     read_bytes: int
     written_bytes: int
@@ -59,7 +59,7 @@ class PlanUnit:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """What was planned on `version`, in the plan's order; `clustering` is None where files are only packed."""
+    """The plan for `version`, in the plan's order. `clustering` is None if files are only packed."""
 
     version: int | None = None
     units: tuple[PlanUnit, ...] = ()
@@ -85,7 +85,7 @@ class PlanSection:
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """How one unit ended, and its proof: `equal` is None where nothing was compared."""
+    """How one unit ended, and its proof. `equal` is None if nothing was compared."""
 
     partition: str
     bucket: int | None
@@ -100,7 +100,7 @@ class UnitResult:
 
     @staticmethod
     def of(proof: UnitProof, outcome: Outcome, reason: str | None = None) -> UnitResult:
-        """`rows` are the base's; `equal` speaks of the rows alone, `faults` of everything else."""
+        """The result from a proof. `rows` are those of the base. `equal` is about rows only; `faults` are the rest."""
         return UnitResult(
             partition=proof.key.partition,
             bucket=proof.key.bucket,
@@ -116,9 +116,9 @@ class UnitResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """One version we published and what it holds; `parent_version` is the one directly before it.
+    """One published version and its units. `parent_version` is the version directly before it.
 
-    Identities are the text of model.VersionIdentity; None where it is not known.
+    Identities are the text of model.VersionIdentity; None if unknown.
     """
 
     version: int
@@ -131,7 +131,7 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How much the gate looked at, and its cost as a share of the rewrite's (0.25 is a quarter)."""
+    """The level of the gate's proof, and its cost as a share of the rewrite's (0.25 is a quarter)."""
 
     level: VerifyLevel
     share_of_rewrite: float | None = None
@@ -140,10 +140,10 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What was measured: sizes in bytes, `seconds` by stage in the order they ran, None for what was not.
+    """Measurements: sizes in bytes, `seconds` by stage in the order of the run; None if not measured.
 
-    `extra` holds what an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
-    of each live data file), `levels_before` and `levels_after` (files by level), and what `column_metrics` reads.
+    `extra` holds figures that an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
+    of each live data file), `levels_before`, `levels_after` (files by level), and the figures of `column_metrics`.
     """
 
     files_before: int | None = None
@@ -160,7 +160,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class ExpectationSummary:
-    """One expectation, what it found, and whether it could be evaluated at all."""
+    """One expectation, how it ended, and the details."""
 
     expectation: str
     status: CheckStatus
@@ -170,7 +170,7 @@ class ExpectationSummary:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """The check of the published version; `coverage` is a sentence on how much of it was looked at."""
+    """The check of the published version. `coverage` is a sentence on how much of it was compared."""
 
     status: CheckStatus = CheckStatus.NOT_RUN
     results: tuple[ExpectationSummary, ...] = ()
@@ -182,11 +182,11 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDocument:
-    """One operation on one table in one run. Times carry their zone; `versions` names software, by component.
+    """One operation on one table in one run. Times have a zone. `versions` are software versions, by component.
 
-    `go_back` is the engine's own statement that restores the version before the commit, given where a published
-    version failed its check and where rows were deleted. `base_identity` tells the version planned on from others of
-    its number (model.VersionIdentity).
+    `go_back` is the engine's own statement for a rollback to the version before the commit. It is given if a published
+    version failed its check, and after a delete of rows. `base_identity` is the identity of the planned version
+    (model.VersionIdentity).
     """
 
     run_id: str
@@ -219,12 +219,12 @@ class RunDocument:
 
     @property
     def rows_proven(self) -> int:
-        """Logical rows of units whose two sides were compared and found equal, without any other fault."""
+        """The rows of all units whose two sides were equal, without any fault."""
         return sum(unit.rows or 0 for unit in self.units if unit.equal and not unit.faults)
 
     @property
     def awaits_check(self) -> bool:
-        """Whether a version was published that no check has judged yet: none was run, or it could not be finished."""
+        """Whether a version was published that no check has judged: none was run, or it could not be finished."""
         return self.committed_version is not None and self.expectations.status in _UNJUDGED
 
     @property
@@ -232,7 +232,7 @@ class RunDocument:
         return sum(self.metrics.seconds.values())
 
     def __str__(self) -> str:
-        """One line: what was done to which table, how it ended, and why."""
+        """One line: operation, table, outcome and reason."""
         version = "" if self.committed_version is None else f", version {self.committed_version}"
         reason = "" if self.reason is None else f": {self.reason}"
         return redact(f"{self.table}: {self.operation}: {self.outcome}{version}{reason}")
@@ -250,13 +250,13 @@ class RunDocument:
         return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),), ("", ""), [*rows, check])
 
     def to_json(self) -> dict[str, object]:
-        """Without credentials."""
+        """The JSON value, without credentials."""
         encoded: dict[str, object] = redacted(encode(self))
         return encoded
 
     @staticmethod
     def from_json(value: object, subject: str = "report") -> RunDocument:
-        """Reads what `to_json` wrote. Raises CorruptMetadata naming the key below `subject`."""
+        """The inverse of `to_json`. Raises CorruptMetadata, naming the key below `subject`."""
         try:
             return decode(RunDocument, value, subject)
         except ValueError as error:
@@ -264,5 +264,5 @@ class RunDocument:
 
 
 def to_text(document: RunDocument) -> str:
-    """The stored form: ASCII JSON, so that any name survives, keys in the order of the contract."""
+    """The stored text: JSON in ASCII, so that any name survives, with keys in the order of the fields."""
     return json.dumps(document.to_json(), indent=2, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""What ended the work on a table -> how its document tells of it."""
+"""The failure that ended the work on a table -> the outcome and reason in its document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nightkeep.model import Outcome
 
 
 def failure_outcome(failure: NightkeepError | OSError, table: str) -> tuple[Outcome, str]:
-    """Outcome and reason; a document of `table` need not name it again."""
+    """Outcome and reason. The reason does not repeat the name of the table."""
     if isinstance(failure, BeingCreated):
         return Outcome.CONFLICTED, f"{failure}; run again"
     if not isinstance(failure, RefusedTable):

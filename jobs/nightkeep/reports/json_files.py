@@ -1,7 +1,7 @@
-"""A file of the reports folder -> its JSON value; a folder of documents -> those that can be read, the others by name.
+"""A file of the reports folder -> its JSON value. A folder -> its readable documents, and the names of the others.
 
-Others may have written, cut or replaced any of the files: only a regular file of a bounded size is read, and whatever
-a reader of a document would trip over is an error that names the file.
+Anyone may have written, cut or replaced a file. So only regular files of a bounded size are read, and anything that is
+not a valid document is an error that names the file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.reports.document import RunDocument
 
 MOST_BYTES = 256 << 20
-"""A document of a million files is about this large; what is larger was not written here."""
+"""A document of a million files is about this large. A larger file was not written by Nightkeep."""
 
 _INT64 = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that is no document, or a folder that cannot be listed. `modified_ms` is None where nobody knows."""
+    """A file that is no document, or a folder that cannot be listed. `modified_ms` is None if unknown."""
 
     path: str
     subject: str
@@ -47,14 +47,14 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Documents, oldest start first, and what could not be read, by path."""
+    """Documents, oldest start first, and the files that could not be read, by path."""
 
     documents: tuple[RunDocument, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 
 
 def read_json(path: Path) -> object:
-    """The JSON value of a regular file. Raises FileNotFoundError; CorruptMetadata, naming the file, for the rest."""
+    """The JSON value of a regular file. Raises FileNotFoundError, and CorruptMetadata, naming the file, otherwise."""
     try:
         return json.loads(_bytes(path), parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
     except FileNotFoundError:
@@ -70,12 +70,12 @@ def read_json(path: Path) -> object:
 
 
 def load_document(path: str | Path) -> RunDocument:
-    """One stored document. Raises FileNotFoundError; CorruptMetadata, naming the file, for what is no document."""
+    """One stored document. Raises FileNotFoundError, and CorruptMetadata, naming the file, if it is no document."""
     return RunDocument.from_json(read_json(Path(path)), str(path))
 
 
 def read_folders(folders: list[Path]) -> History:
-    """The documents of these folders. A folder that is not there has none."""
+    """The documents of these folders. A folder that does not exist has none."""
     documents, unreadable = list[RunDocument](), list[Unreadable]()
     for folder in folders:
         try:
@@ -92,7 +92,7 @@ def read_folders(folders: list[Path]) -> History:
 
 
 def _documents(folder: Path) -> Iterator[Path]:
-    """As a glob finds them: hidden files are not documents, a folder that is not there has none."""
+    """Paths of the documents in a folder. Hidden files are no documents; a folder that does not exist has none."""
     try:
         names = sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -101,7 +101,7 @@ def _documents(folder: Path) -> Iterator[Path]:
 
 
 def _document(path: Path) -> RunDocument | Unreadable | None:
-    """None for one that was removed meanwhile."""
+    """The document of a path; None if it was removed meanwhile."""
     try:
         return load_document(path)
     except FileNotFoundError:
@@ -122,7 +122,7 @@ def _modified_ms(path: Path) -> int | None:
 
 
 def _bytes(path: Path) -> bytes:
-    # A FIFO without a writer is opened at once this way, and refused; else it would be waited for.
+    # With O_NONBLOCK a FIFO without a writer opens at once and is then refused; otherwise the open would wait.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -137,7 +137,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _whole(text: str) -> int:
-    # A page could neither add up nor show it.
+    # A page could neither add up nor show a larger number.
     if len(text) > 20 or not -_INT64 <= (value := int(text)) < _INT64:
         raise ValueError(f"a number beyond 64 bits, {text[:30]}")
     return value

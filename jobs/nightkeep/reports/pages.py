@@ -1,4 +1,4 @@
-"""Documents -> static pages. A page is one file that loads nothing; every text in it is escaped."""
+"""Documents -> static HTML pages. A page is one file that loads nothing else. Every text in it is escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 STAGES = ("plan", "rewrite", "verify", "publish", "check")
 _UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "expire", "restore")
 
-# Beyond this a page is slow to open and nobody reads on; the document has everything.
+# A page with more rows is slow to open. The document has all of them.
 _MOST_ROWS = 200
 _LATELY = 20
 
@@ -49,7 +49,7 @@ _LEVEL_MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(Generic[T]):
-    """The first rows of a list that may be too long for a page."""
+    """The first rows of a list that may be too long for a page, and how many there are."""
 
     shown: tuple[T, ...]
     total: int
@@ -61,7 +61,7 @@ class Excerpt(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One document, prepared for its part of a page; `number` names the part."""
+    """One document, prepared for its section of a page. `number` identifies the section."""
 
     number: int
     document: RunDocument
@@ -85,9 +85,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table on the index: its newest document, the newest of a rewrite, and its latest outcomes, newest last.
+    """A table on the index: its newest document, its newest rewrite, and its latest outcomes, newest last.
 
-    `verified_at` is when rows were last proven: a sweep proves none.
+    `verified_at` is when rows were last proven. A sweep proves none.
     """
 
     table: str
@@ -99,14 +99,14 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A document on the index and where its page is, if it has one."""
+    """A document on the index, and the link to its page if it has one."""
 
     document: RunDocument
     href: str | None
 
 
 def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: datetime) -> str:
-    """The page of one run: all its tables in the order given. `generated_at` carries its zone."""
+    """The page of one run, with all its tables in the given order. `generated_at` has a zone."""
     stages = stage_names(documents)
     page = _environment().get_template("run.html.j2").render(
         title=title,
@@ -128,9 +128,9 @@ def render_index(
     history: Sequence[RunDocument], *, title: str, generated_at: datetime,
     page_of: Callable[[RunDocument], str | None] | None = None, unreadable: Sequence[Unreadable] = (),
 ) -> str:  # fmt: skip
-    """The page over all runs: one row per table, then every run. `history` is oldest first.
+    """The index of all runs: one row per table, then every run. `history` is oldest first.
 
-    `page_of` gives a document's page as a relative link, None where it has none. `unreadable` are named at the end.
+    `page_of` returns a document's page as a relative link, None if it has none. `unreadable` are listed at the end.
     """
     newest = [*reversed(history)][:_MOST_ROWS]
     page = _environment().get_template("index.html.j2").render(
@@ -146,14 +146,14 @@ def render_index(
 
 
 def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
-    """Stages that any document measured, in the order of the flow, others after them by name."""
+    """The stages that any document measured: in the order of the flow, then unknown ones by name."""
     stages = {stage for document in documents for stage in document.metrics.seconds}
-    known = (*STAGES[:-1], *_UPKEEP_STAGES, STAGES[-1])
-    return (*(s for s in known if s in stages), *sorted(stages - set(known)))
+    in_order = (*STAGES[:-1], *_UPKEEP_STAGES, STAGES[-1])
+    return (*(s for s in in_order if s in stages), *sorted(stages - set(in_order)))
 
 
 def tally(documents: Sequence[RunDocument]) -> str:
-    """`7 runs on 6 tables: 1 mismatch, 4 verified, 2 unchanged. 48,000 rows proven.`, worst first."""
+    """A summary, worst outcome first: `7 runs on 6 tables: 1 mismatch, 4 verified, 2 unchanged. 48,000 rows proven.`"""
     outcomes = Counter(document.outcome for document in documents)
     counts = ", ".join(f"{outcomes[o]} {o}" for o in reversed(Outcome) if outcomes[o]) or "nothing"
     tables = _plural(len({document.table for document in documents}), "table")
@@ -220,7 +220,7 @@ def _excerpt(rows: Sequence[T]) -> Excerpt[T]:
 
 
 def _sizes(extra: Mapping[str, object], key: str) -> list[int]:
-    """File sizes in `extra`, which may hold anything: what is no list of counts is not drawn."""
+    """The file sizes in `extra`. That may hold anything; a value that is no list of counts is not drawn."""
     sizes = extra.get(key)
     return [size for size in sizes if _is_count(size)] if isinstance(sizes, list | tuple) else []
 
@@ -265,7 +265,7 @@ def _clock(moment: datetime) -> str:
 
 
 def unit_name(unit: PlanUnit | UnitResult) -> str:
-    """A unit as people name it: partition and bucket."""
+    """The name of a unit for people: partition and bucket."""
     return str(UnitKey(unit.partition, unit.bucket))
 
 

@@ -1,19 +1,20 @@
-"""RunDocument.extra -> what a sweep, an expiry or a restore found and did. Pure; knows no HTML.
+"""RunDocument.extra -> the findings and actions of a sweep, an expiry or a restore. Pure; knows no HTML.
 
     mode                       dry-run, quarantine or delete
     orphans                    [{"path", "bytes", "modified_at", "kind"}], the first of them
-    orphans_total, orphans_bytes, orphans_file             all of them: how many, and where they are listed
-    live_files, young_files, unknown_files, cutoff         what was left alone, and the time that decides on young
+    orphans_total, orphans_bytes, orphans_file             all of them: how many, and the file that lists them
+    live_files, young_files, unknown_files, cutoff         files that are not removed, and the time from which on a
+                               file is young
     by_kind, by_age            {name: {"files": n, "bytes": n}}, in the order to be shown; ages are those of AGES
-    acted, left, purged        {"files": n, "bytes": n}: what went (or came back), had changed meanwhile, was purged
-    failed                     [{"path", "reason"}]: what could not be removed, or is in the way of coming back
-    quarantine, closed         the folder where it was put, and runs whose quarantine had been cut short
-    expired, kept              [version], and [{"version", "reason"}] of those that stay; of an expiry, the orphans are
+    acted, left, purged        {"files": n, "bytes": n}: files removed (or restored), changed meanwhile, purged
+    failed                     [{"path", "reason"}]: files that could not be removed or restored
+    quarantine, closed         the folder of the quarantined files, and runs whose quarantine had open parts
+    expired, kept              [version], and [{"version", "reason"}] of those that stay; the orphans of an expiry are
                                the files that only expired versions needed
-    notes, not_compared        what else is to be said, and why contents before and after were not compared
-    restored_run               the run whose files came back
+    notes, not_compared        further remarks, and why contents before and after were not compared
+    restored_run               the run whose files were restored
 
-A document may hold anything under these names: what is none of this is not shown.
+A document may hold anything under these names; values of another form are not shown.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ AGES: tuple[tuple[str, int | None], ...] = (
     ("30 to 90 days", 90 * 24 * _HOUR_MS),
     ("90 days or more", None),
 )
-"""Names of ages and where each ends, in milliseconds, exclusive; the last has no end."""
+"""Names of age groups, and the exclusive end of each in milliseconds. The last has no end."""
 
 _MEANING = {
     Outcome.VERIFIED: "Done, and every file of every retained version was found where it has to be.",
@@ -51,7 +52,7 @@ _NOT_LOOKED_AT = "Done. Nobody has looked since whether everything that is retai
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one kind or age, and their part of all bytes."""
+    """Files of one kind or age, and their share of all bytes."""
 
     name: str
     files: int
@@ -61,7 +62,7 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """One file that nothing needs; `modified_at` is in UTC, or what the document has where that is no time."""
+    """One orphan file. `modified_at` is in UTC; if the document's value is no time, it is that value."""
 
     path: str
     bytes: int
@@ -71,7 +72,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Files and bytes; None for what was not counted."""
+    """Files and bytes; None if not counted."""
 
     files: int | None = None
     bytes: int | None = None
@@ -85,7 +86,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What a document says of files that nothing needs. `brings_back` is the command's arguments, None: nothing to."""
+    """The facts of a document about orphan files. `brings_back`: the arguments of the command that restores the files,
+    None if there are none to restore."""
 
     meaning: str
     mode: str
@@ -106,7 +108,7 @@ class Leftovers:
 
 
 def leftovers(document: RunDocument) -> Leftovers | None:
-    """None for an operation that rewrites, which tells nothing of the kind."""
+    """The facts of a document; None for an operation that rewrites, which has none."""
     if document.operation.rewrites:
         return None
     extra = document.extra
@@ -136,7 +138,7 @@ def leftovers(document: RunDocument) -> Leftovers | None:
 
 
 def retention_summary(documents: Sequence[RunDocument]) -> str:
-    """`12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.`: all documents together, empty for none that tell."""
+    """The sums over all documents: `12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.` May be empty."""
     sections = [each for document in documents if (each := leftovers(document))]
     sweeps = [leftovers(document) for document in documents if document.operation is Operation.SWEEP]
     orphans, gone = _sum(each.orphans for each in sweeps if each), _sum(each.gone for each in sections)
@@ -147,7 +149,7 @@ def retention_summary(documents: Sequence[RunDocument]) -> str:
 
 
 def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
-    """Labels and numbers, in the order people ask for them; only what the document has."""
+    """Labels and numbers that the document has, the most important first."""
     extra = document.extra
     is_restore = document.operation is Operation.RESTORE
     counts = {

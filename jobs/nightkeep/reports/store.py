@@ -1,9 +1,9 @@
-"""Documents <-> files below a reports folder. A file is replaced whole or not at all.
+"""Documents <-> files below a reports folder. A file is replaced atomically.
 
 <reports>/<table>/<run id>-<operation>.json    one document
-<reports>/holds/<table>.json                   a table on hold: only a release removes it
-<reports>/holds/<table>~look.json              the version of a table up to which its history was looked at
-<reports>/pages/<name>.html                    what people open
+<reports>/holds/<table>.json                   a hold on a table: only a release removes it
+<reports>/holds/<table>~look.json              the version up to which a table's history was examined
+<reports>/pages/<name>.html                    a page
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from nightkeep.reports.document import Extra, RunDocument, to_text
 from nightkeep.reports.json_files import History, Unreadable, read_folders, read_json
 
 _HOLDS, _PAGES = "holds", "pages"
-# Upper case is escaped because some file systems fold it; a leading dot because it hides the file.
+# Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.
 _UNSAFE = re.compile(rb"^\.|[^a-z0-9._-]")
-# File names hold 255 bytes on common file systems; the rest is for the operation and suffixes.
+# Common file systems allow 255 bytes in a file name. The rest is for the operation and suffixes.
 _LONGEST = 160
-# Larger than most documents are.
+# Larger than most documents.
 _PROBED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Why a table must not be touched: a published version that failed its check, and how to undo it."""
+    """Why operations must skip a table: a published version failed its check; and how to undo that version."""
 
     table: str
     run_id: str
@@ -51,7 +51,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMark:
-    """Up to which version, of which content, a table's history was looked at, and commits that were told of."""
+    """The version up to which a table's history was examined, its digest, and the commits that were reported."""
 
     table: str
     version: int
@@ -61,15 +61,15 @@ class HistoryMark:
 
 
 def store(document: RunDocument, reports_dir: str | Path) -> Path:
-    """Write or replace the document of its run, table and operation; its path."""
+    """Write or replace the document of its run, table and operation. Returns its path."""
     path = document_path(reports_dir, document.table, run_id=document.run_id, operation=document.operation)
     return _replace(path, to_text(document))
 
 
 def secure(document: RunDocument, reports_dir: str | Path) -> None:
-    """Store a first version of a document, before what it tells of is done, and make a place for a hold.
+    """Store a document before the work that it describes, and create the folder for holds.
 
-    Raises EvidenceError where it cannot be written: then what it would tell of must not be done.
+    Raises EvidenceError if it cannot be written: the work must not be done then.
     """
     try:
         store(document, reports_dir)
@@ -79,7 +79,7 @@ def secure(document: RunDocument, reports_dir: str | Path) -> None:
 
 
 def require_writable(reports_dir: str | Path, table: str) -> None:
-    """Raise EvidenceError where no document of `table` could be written."""
+    """Raise EvidenceError if no document of `table` can be written."""
     folder = document_folder(reports_dir, table)
     try:
         _replace(folder / ".probe", " " * _PROBED).unlink()
@@ -88,7 +88,7 @@ def require_writable(reports_dir: str | Path, table: str) -> None:
 
 
 def store_or_say(document: RunDocument, reports_dir: str | Path) -> tuple[RunDocument, Path | None]:
-    """Store a document of what was done. Where it cannot be written the document says so, and has no path."""
+    """Store the document of finished work. If it cannot be written, the document says so and the path is None."""
     try:
         return document, store(document, reports_dir)
     except OSError as failure:
@@ -99,27 +99,27 @@ def store_or_say(document: RunDocument, reports_dir: str | Path) -> tuple[RunDoc
 
 
 def document_folder(reports_dir: str | Path, table: str) -> Path:
-    """Where the documents of a table are."""
+    """The folder of a table's documents."""
     return Path(reports_dir) / _folder(table)
 
 
 def document_path(reports_dir: str | Path, table: str, *, run_id: str, operation: Operation) -> Path:
-    """Where the document of a run, table and operation is stored, if it is."""
+    """The path of the document of a run, table and operation, whether it exists or not."""
     return document_folder(reports_dir, table) / f"{slug(run_id)}-{operation}.json"
 
 
 def read_history(reports_dir: str | Path, table: str | None = None) -> History:
-    """Every document, or those of one table, and what could not be read among them. Raises OSError where the folder
+    """Every document, or those of one table, and the files that could not be read. Raises OSError if the reports folder
     itself cannot be listed."""
     root = Path(reports_dir)
     return read_folders([root / _folder(table)] if table is not None else _document_folders(root))
 
 
 def load_history(reports_dir: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
-    """Every document, or those of one table, oldest start first. Raises CorruptMetadata for one that is damaged."""
+    """Every document, or those of one table, oldest start first. Raises CorruptMetadata for a damaged one."""
     history = read_history(reports_dir, table)
-    for each in history.unreadable:
-        raise each.error()
+    for damaged in history.unreadable:
+        raise damaged.error()
     return history.documents
 
 
@@ -140,9 +140,9 @@ def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
 
 
 def hold_or_say(reports_dir: str | Path, document: RunDocument) -> RunDocument:
-    """Put the document's table on hold because of it. Where no hold can be written the document says what is instead.
+    """Put the document's table on hold because of it. If no hold can be written, the document says what was done.
 
-    On a full disk the document itself is linked as the hold: that needs no space, and what is no hold holds too.
+    On a full disk the document's file is linked as the hold: a link needs no space, and an unreadable hold counts too.
     """
     try:
         hold(reports_dir, document.table, document)
@@ -161,7 +161,7 @@ def hold_or_say(reports_dir: str | Path, document: RunDocument) -> RunDocument:
 
 
 def held(reports_dir: str | Path, table: str) -> Hold | None:
-    """The hold on `table`, if there is one. An unreadable marker holds too: it raises CorruptMetadata."""
+    """The hold on `table`, or None. Raises CorruptMetadata for an unreadable one, which counts as a hold too."""
     path = _hold_path(reports_dir, table)
     try:
         return decode(Hold, read_json(path), str(path))
@@ -172,9 +172,9 @@ def held(reports_dir: str | Path, table: str) -> Hold | None:
 
 
 def release(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
-    """Lift the hold on `table` and return it, also one that nobody can read; None where there is none.
+    """Remove the hold on `table`, also an unreadable one, and return it; None if there is none.
 
-    Raises EvidenceError where it cannot be removed.
+    Raises EvidenceError if it cannot be removed.
     """
     path, hold = _hold_path(reports_dir, table), _lifted(reports_dir, table)
     try:
@@ -195,12 +195,12 @@ def _lifted(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
 
 
 def keep_look(reports_dir: str | Path, look: HistoryMark) -> None:
-    """Replace what is known of the last look at a table."""
+    """Store up to where a table's history was examined. Replaces the earlier mark."""
     _replace(_look_path(reports_dir, look.table), json.dumps(encode(look), indent=2) + "\n")
 
 
 def last_look(reports_dir: str | Path, table: str) -> HistoryMark | None:
-    """The last look at `table`; None where there was none, or where it cannot be read: then all is looked at again."""
+    """The stored mark of `table`; None if there is none or if it cannot be read: the history is examined again then."""
     path = _look_path(reports_dir, table)
     try:
         return decode(HistoryMark, read_json(path), str(path))
@@ -209,7 +209,7 @@ def last_look(reports_dir: str | Path, table: str) -> HistoryMark | None:
 
 
 def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
-    """Write or replace a page; its path. Raises EvidenceError where it cannot be written."""
+    """Write or replace a page and return its path. Raises EvidenceError if it cannot be written."""
     path = Path(reports_dir) / _PAGES / f"{slug(name)}.html"
     try:
         return _replace(path, html)
@@ -218,10 +218,10 @@ def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
 
 
 def slug(text: str) -> str:
-    """A file name for any text: lower case letters, digits and `._-~`. Two texts never share one.
+    """A file name for any text: lower case letters, digits and `._-~`. Different texts have different names.
 
-    Other UTF-8 bytes become `~` and two hex digits. A long text is cut and its SHA-256 added after `~~`,
-    which nothing else produces.
+    Other UTF-8 bytes become `~` and two hex digits. A long text is cut, and its SHA-256 is added after `~~`, which
+    occurs nowhere else.
     """
     raw = text.encode("utf-8", "surrogatepass")
     escaped = _UNSAFE.sub(lambda found: b"~%02x" % found[0][0], raw).decode("ascii")
@@ -246,7 +246,7 @@ def _also(reason: str | None, why: str) -> str:
 
 def _folder(table: str) -> str:
     name = slug(table)
-    # Escaping a letter that needs no escape keeps the name apart from every other table's.
+    # No other table has a name with this letter escaped, as letters need no escape.
     return f"~{ord(name[0]):02x}{name[1:]}" if name in (_HOLDS, _PAGES) else name
 
 
@@ -259,7 +259,7 @@ def _document_folders(root: Path) -> list[Path]:
 
 
 def _look_path(reports_dir: str | Path, table: str) -> Path:
-    # No slug ends so: what follows a single `~` is hexadecimal.
+    # No slug ends like this, as a single `~` in a slug is followed by hexadecimal digits.
     return Path(reports_dir) / _HOLDS / f"{slug(table)}~look.json"
 
 

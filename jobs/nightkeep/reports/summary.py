@@ -1,4 +1,4 @@
-"""Documents -> the plain text that a run ends with. Safe for a terminal: control characters never pass."""
+"""Documents -> the plain text at the end of a run. Safe for a terminal: control characters become `?`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEFT = ("table", "operation", "outcome")
 
 
 def summary_text(documents: Sequence[RunDocument]) -> str:
-    """Aligned columns, one row per document, then reasons, notes and a tally. Ends without a newline."""
+    """Aligned columns, one row per document, then reasons, notes and totals. Ends without a newline."""
     stages = stage_names(documents)
     head = (*_LEFT, "files", "bytes", "rows proven", *(f"{stage} s" for stage in stages), "total s")
     rows = [head, *(_row(document, stages) for document in documents)]
@@ -29,7 +29,7 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
 
 
 def plan_text(document: RunDocument) -> str:
-    """The dry run of one document: what would be done to each unit and why. Ends without a newline."""
+    """The plan in one document: what would be done to each unit, and why. Ends without a newline."""
     units = document.plan.units
     if document.base_version is None:
         return _printable(f"{document.table}: {document.operation} {document.outcome}: {document.reason}")
@@ -45,7 +45,7 @@ def plan_text(document: RunDocument) -> str:
 
 
 def _unit(unit: PlanUnit) -> str:
-    """`Plan` prints itself the same way; a document is what is left of it."""
+    """One unit of the plan, in the same form as `Plan` prints it."""
     line = f"{unit_name(unit)}: {unit.reason}; {len(unit.input_files)} files, {unit.input_bytes:,} bytes in"
     if unit.estimate is None:
         return line
@@ -53,8 +53,8 @@ def _unit(unit: PlanUnit) -> str:
 
 
 def _notes(document: RunDocument) -> Iterator[str]:
-    """What the columns above have no place for: several commits, delete files, what clustering did to
-    each column, how to bring back what a sweep put aside."""
+    """What the columns do not show: several commits, delete files, the effect of clustering on each column, how to
+    restore quarantined files."""
     if len(document.commits) > 1:
         first, last = document.commits[0].version, document.commits[-1].version
         yield f"{len(document.commits)} commits, versions {first} to {last}"
