@@ -1,6 +1,6 @@
-"""Data files -> a DataFrame of every row they store, by Spark's own Parquet reader, which finds columns by field id.
+"""Data files -> a DataFrame of every stored row, by Spark's own Parquet reader, which matches columns by field id.
 
-What manifests say of a file comes from a small frame, joined by the file's path.
+Values from manifests come from a small frame, joined by the file's path.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
 _READING: Final[Mapping[str, str]] = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-"""Dates before the Gregorian calendar are as they are: no writer of Iceberg had them otherwise."""
+"""Do not rebase dates before the Gregorian calendar: no writer of Iceberg used another calendar."""
 
 
 @dataclass(frozen=True)
 class IcebergColumns:
-    """The columns of a table, `keys` those that only equality deletes speak of: dropped by now."""
+    """The columns of a table. `keys` are dropped columns that equality deletes still use."""
 
     schema: IcebergSchema
     keys: tuple[NestedField, ...] = ()
 
     @property
     def fields(self) -> tuple[NestedField, ...]:
-        """All that is read of data files."""
+        """All fields that are read from data files."""
         lineage = (ROW_ID, LAST_UPDATED) if self.schema.has_row_lineage else ()
         return (*self.schema.current.fields, *self.keys, *lineage)
 
@@ -61,7 +61,7 @@ class IcebergColumns:
 
     @cached_property
     def identities(self) -> Mapping[int, NestedField]:
-        """Fields by which some spec partitions as they are, by id."""
+        """Fields that some spec partitions by identity, by field id."""
         numbers = {
             field.source_id
             for spec in self.schema.specs.values()
@@ -71,11 +71,11 @@ class IcebergColumns:
         return {number: self.schema.field(number) for number in sorted(numbers) if self._is_known(number)}
 
     def _is_known(self, number: int) -> bool:
-        """A partition field may outlive its column, and all schemas that had it."""
+        """Whether any schema has the field: a spec may outlive its source column in all schemas."""
         return any(schema.find_column_name(number) is not None for schema in self.schema.schemas.values())
 
     def filled(self, field: NestedField, value: Column) -> Column:
-        """What readers see of a field: its value, else its partition's, else its initial default, else null."""
+        """A field as readers see it: the stored value, else the partition's, else the initial default, else null."""
         number = field.field_id
         fixed = F.col(f"fixed_{number}") if number in self.identities else F.lit(False)  # noqa: FBT003
         if number in self.identities:
@@ -86,7 +86,7 @@ class IcebergColumns:
         return value
 
     def sound(self) -> Column:
-        """Whether a row lies in a partition of its own values, where those are the partition's as they are."""
+        """Whether a row's values equal those of its partition, for fields partitioned by identity."""
         top = {field.field_id for field in (*self.schema.current.fields, *self.keys)}
         checks = [_agrees(field) for number, field in self.identities.items() if number in top]
         return reduce(and_, checks, F.expr("true"))
@@ -99,17 +99,17 @@ def _agrees(field: NestedField) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class IcebergStoredRows:
-    """Every row that some files hold, deleted ones included.
+    """Every row of some files, deleted ones included.
 
     `frame` has `unit`, `file_number`, `position` (file and row as one long), `row_index`, `sequence`, `first_row_id`,
-    stored values by their field ids, and what `Columns.filled` asks for.
+    stored values by their field ids, and the columns that `IcebergColumns.filled` uses.
     """
 
     columns: IcebergColumns
     frame: DataFrame
 
     def compared(self, *, tracks: bool) -> list[Column]:
-        """Every column as column(i); row ids and numbers of the last change after them if `tracks`."""
+        """Every column as column(i); with `tracks` followed by row id and sequence number of the last change."""
         own = [
             compared(self.value(field), field.field_type, self.columns.filled)
             for field in self.columns.schema.current.fields
@@ -120,7 +120,7 @@ class IcebergStoredRows:
         return self.columns.filled(field, F.col(stored_name(field)))
 
     def _lineage(self) -> Iterator[Column]:
-        """What the file keeps, else what its rows inherit (spec, "Row Lineage")."""
+        """Row lineage values: the stored ones, else inherited (spec, "Row Lineage")."""
         first = F.col("first_row_id")
         yield F.coalesce(F.col(stored_name(ROW_ID)), first + F.col("row_index"))
         yield F.coalesce(F.col(stored_name(LAST_UPDATED)), F.when(first.isNotNull(), F.col("sequence")))
@@ -135,7 +135,7 @@ def compared_schema(schema: IcebergSchema, *, tracks: bool) -> T.StructType:
 def stored_rows(
     spark: SparkSession, storage: Storage, columns: IcebergColumns, files: Sequence[StoredFile[ContentFile]]
 ) -> IcebergStoredRows:
-    """The rows of `files`, of which there must be one, in a frame that reads the columns that are asked for."""
+    """The rows of `files`, at least one, in a frame that reads `columns`."""
     frames = [_group(spark, columns, group) for group in alike(storage, columns, files)]
     frame = reduce(DataFrame.unionByName, frames)
     position = packed(F.col("file_number"), F.col("row_index"))
@@ -145,7 +145,7 @@ def stored_rows(
 def alike(
     storage: Storage, columns: IcebergColumns, files: Sequence[StoredFile[ContentFile]]
 ) -> Iterable[Sequence[tuple[StoredFile[ContentFile], FileShape]]]:
-    """Files with their shapes, in groups that are read at once: of all with ids, and of those with the same names."""
+    """Files with their shapes, in groups to read together: all files with field ids, and files with equal names."""
     found = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
     groups: dict[object, list[tuple[StoredFile[ContentFile], FileShape]]] = {}
     for pair in zip(files, found, strict=True):
@@ -157,14 +157,14 @@ def alike(
 def read_files(
     spark: SparkSession, files: Sequence[ContentFile], fields: Sequence[NestedField], names: Names | None = None
 ) -> tuple[DataFrame, list[str]]:
-    """A frame of `file_path`, `row_index` and the fields by stored_name; and how it spells each file's path."""
+    """A frame of `file_path`, `row_index` and the fields by stored_name; and the files' paths in its spelling."""
     wanted = read_schema(fields, names)
     read = (
         spark.read.options(**_READING)
         .schema(wanted)
         .parquet(*(location(root_of(file.path), file.name) for file in files))
     )
-    # Not by name: a column of a file without ids may be called anything.
+    # Not by name: in a file without ids a column may have the same name.
     metadata = read.metadataColumn("_metadata")
     placed = read.select(
         metadata["file_path"].alias("file_path"),
@@ -180,7 +180,7 @@ def read_files(
 def _group(
     spark: SparkSession, columns: IcebergColumns, group: Sequence[tuple[StoredFile[ContentFile], FileShape]]
 ) -> DataFrame:
-    """Files of which all have ids, or all the same names."""
+    """A frame of one group of `alike`."""
     files, names = [file for file, _ in group], group[0][1].names
     read, paths = read_files(spark, [file.file for file in files], columns.fields, names)
     return read.join(F.broadcast(_described(spark, columns, group, paths)), on="file_path", how="inner")
@@ -192,7 +192,7 @@ def _described(
     group: Sequence[tuple[StoredFile[ContentFile], FileShape]],
     paths: Sequence[str],
 ) -> DataFrame:
-    """A row per file with what its manifest says, and values of its partition."""
+    """A frame with one row per file: values from its manifest entry, and of its partition."""
     files = [file for file, _ in group]
     fixed = [_identities(columns.schema, file.file) for file in files]
     table = pa.table({
@@ -213,6 +213,6 @@ def _described(
 
 
 def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:
-    """Values of columns by which the file's spec partitions as they are, by field id."""
+    """Values of the columns that the file's spec partitions by identity, by field id."""
     pairs = zip(schema.spec(file.spec_id).fields, file.partition, strict=True)
     return {field.source_id: value for field, value in pairs if str(field.transform) == "identity"}

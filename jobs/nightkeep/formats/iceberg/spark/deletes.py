@@ -1,7 +1,7 @@
-"""Stored rows and the deletes of a version -> the rows that readers see, by anti-joins of Spark's.
+"""Stored rows and the deletes of a version -> the rows that readers see, by anti-joins in Spark.
 
-Which delete holds for which row is decided here, from manifest entries alone (spec, "Scan Planning"): the gate and
-the rewrite have their own ideas of it.
+Decides from manifest entries alone which delete applies to which row (spec, "Scan Planning"). The gate and the rewrite
+do not share this code.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from nightkeep.storage import Storage
 
 PATH: Final = NestedField(2147483546, "file_path", StringType())
 POSITION: Final = NestedField(2147483545, "pos", LongType())
-"""The columns of position deletes, by their reserved ids."""
+"""The columns of position delete files, with their reserved field ids."""
 BROADCAST_ROWS: Final = 1 << 20
-"""Up to here deletes are sent to every executor; above, the rows are shuffled."""
+"""Up to this many deletes are broadcast to every executor; with more, rows are shuffled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """Delete files that may hold for some data files. `units`: the place of each partition, by partition_of."""
+    """Delete files that may apply to some data files; `positional` and `scoped` have the number of the unit beside."""
 
     vectors: Mapping[str, ContentFile]
     positional: tuple[tuple[int, ContentFile], ...]
@@ -49,7 +49,10 @@ class Deletes:
     def of(
         schema: IcebergSchema, deletes: Iterable[ContentFile], places: Mapping[Hashable, int], oldest: int
     ) -> Deletes:
-        """Of all of a version's: those of the partitions in `places`, and global ones, that are not too old."""
+        """The deletes that may apply: those of the partitions in `places`, and global ones; none older than `oldest`.
+
+        `places` has the number of each unit, by partition_of.
+        """
         found: dict[str, ContentFile] = {}
         positional, scoped, everywhere = [], [], []
         for delete in deletes:
@@ -69,13 +72,13 @@ class Deletes:
 
     @property
     def key_ids(self) -> tuple[int, ...]:
-        """Every field that some equality delete goes by."""
+        """The ids of all key fields of equality deletes."""
         deletes = (*(delete for _, delete in self.scoped), *self.everywhere)
         return tuple(sorted({number for delete in deletes for number in delete.equality_ids}))
 
 
 def partition_of(file: ContentFile) -> Hashable:
-    """The same for files of the same partition of one spec: -0.0 is not 0.0 here, and every NaN is one value."""
+    """A value that is equal for files of the same partition and spec: -0.0 and 0.0 differ, all NaN are equal."""
     return (file.spec_id, repr(file.partition))
 
 
@@ -84,7 +87,7 @@ def _is_unpartitioned(schema: IcebergSchema, spec_id: int) -> bool:
 
 
 def refuse_deletes(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
-    """Raises RefusedTable for keys of which readers differ in what is equal."""
+    """Raises RefusedTable for equality deletes whose keys readers compare differently."""
     files = [delete for delete in deletes if delete.content is FileContent.EQUALITY_DELETES]
     refuse_keys(schema, files)
     top = {field.field_id: field for each in schema.schemas.values() for field in each.fields}
@@ -95,7 +98,7 @@ def refuse_deletes(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> Non
 
 
 def key_name(number: int) -> str:
-    """What rows call their value of a key column, for `without_deleted` to compare."""
+    """The name of a key column's value in frames of rows."""
     return f"equality_{number}"
 
 
@@ -106,7 +109,7 @@ def keys_of(stored: IcebergStoredRows, deletes: Deletes) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """Takes deleted rows of `files` out of frames with their `unit`, `position`, `sequence` and key columns."""
+    """Removes deleted rows of `files` from frames that have `unit`, `position`, `sequence` and key columns."""
 
     spark: SparkSession
     storage: Storage
@@ -137,7 +140,10 @@ class Deleting:
         return broadcast_few(deleted, sum(vector.rows for _, vector in held), BROADCAST_ROWS)
 
     def _file_positions(self) -> DataFrame | None:
-        """Of position delete files: those at least as new as the data file, of its partition, and no vector's."""
+        """Positions from position delete files of the data file's partition that are not older than the data file.
+
+        Data files with a vector are left out.
+        """
         if not self.deletes.positional:
             return None
         files = [delete for _, delete in self.deletes.positional]
@@ -163,7 +169,7 @@ class Deleting:
     def _without_keys(
         self, rows: DataFrame, numbers: Sequence[int], files: Sequence[tuple[int | None, ContentFile]], *, scoped: bool
     ) -> DataFrame:
-        """Rows that are not strictly older than an equal key, nulls being equal, of their scope."""
+        """The rows without those that have a newer equal key in their scope. Null equals null."""
         fields = [self.schema.field(number) for number in numbers]
         read, paths = read_files(self.spark, [delete for _, delete in files], fields)
         numbered = pa.table({
@@ -192,7 +198,7 @@ def _decoded(source: tuple[Storage, int, ContentFile]) -> Iterator[tuple[int, Bi
 def _positions(storage: Storage, vector: ContentFile) -> BitMap64:
     """A `deletion-vector-v1` blob: length, magic, bitmap, checksum (Puffin spec)."""
     with storage.open(vector.name) as puffin:
-        # Some stores refuse to go beyond the end.
+        # Some stores refuse to seek beyond the end.
         puffin.seek(min(vector.content_offset or 0, puffin.size()))
         blob = puffin.read(vector.content_bytes or 0)
     subject = f"{vector.path}: vector at {vector.content_offset}"

@@ -1,6 +1,6 @@
-"""Data files -> what their footers tell that a reader has to know: names where there are no ids, and what is missing.
+"""Data files -> facts of their footers that Spark's reader needs: names if there are no ids, and missing fields.
 
-Most tables need none of it, and then no footer is read.
+Footers are read only for tables with a name mapping or with initial defaults.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class FileShape:
-    """`names`: None for a file with field ids. `lacks` are fields with a default that the file does not have."""
+    """`names`: None for a file with field ids. `lacks`: ids of fields with a default that the file does not have."""
 
     names: Names | None
     lacks: frozenset[int]
@@ -32,14 +32,14 @@ class FileShape:
 def shapes(
     storage: Storage, schema: IcebergSchema, files: Sequence[ContentFile], defaults: Mapping[int, object]
 ) -> list[FileShape]:
-    """One for each file; `defaults` are initial defaults by field id."""
+    """The shape of each file. `defaults` are initial defaults by field id."""
     if PROPERTY not in schema.properties and not defaults:
         return [FileShape(None, frozenset())] * len(files)
     return [_shape(storage, schema, file, defaults) for file in files]
 
 
 def defaults_of(fields: Sequence[NestedField]) -> Mapping[int, object]:
-    """Initial defaults of fields and of what is nested in them, by field id; those that are null left out."""
+    """Initial defaults of fields and of their nested fields, by field id, without nulls."""
     return {each.field_id: each.initial_default for each in _every(fields) if each.initial_default is not None}
 
 

@@ -1,6 +1,7 @@
-"""A table's columns -> what Spark reads of data files by field id, and each column as the check compares it.
+"""A table's columns -> the schema that Spark reads data files with, and each column in the form to compare.
 
-Our mapping to Arrow has no part in this. A time of day and a moment of nanoseconds are longs; uuid and fixed are bytes.
+Shares nothing with our mapping to Arrow. Times of day and timestamps of nanoseconds are longs, uuid and fixed are
+bytes.
 """
 
 from __future__ import annotations
@@ -52,21 +53,21 @@ _JSON: Final[Mapping[str, str]] = {"ignoreNullFields": "false"}
 Names = Mapping[int, str]
 """Names of columns in a file without field ids, nested ones too, by the ids that the name mapping gives them."""
 Filling = Callable[[NestedField, Column], Column]
-"""A field's value in a file -> the value that readers see of it, where the file may lack the field."""
+"""(field, its value in a file) -> the value that readers see, also if the file lacks the field."""
 
 
 def stored_name(field: NestedField) -> str:
-    """What a field is called in frames of stored rows: a table's own names may clash, and change."""
+    """The name of a field in frames of stored rows. A table's own names may clash, and may change."""
     return f"f{field.field_id}"
 
 
 def spark_type(kind: IcebergType) -> T.DataType:
-    """The type Spark holds values in, with ids for names in structs. Raises RefusedTable for one it cannot read."""
+    """The Spark type of values, with ids as names in structs. Raises RefusedTable for a type that Spark cannot read."""
     return _type(kind, lambda field: T.StructField(stored_name(field), spark_type(field.field_type)))
 
 
 def read_schema(fields: Sequence[NestedField], names: Names | None) -> T.StructType:
-    """What to ask Spark's Parquet reader for: columns by field id; with `names`, by name."""
+    """The schema for Spark's Parquet reader: columns by field id, or by name if `names` is given."""
 
     def told(field: NestedField) -> T.StructField:
         kind = _type(field.field_type, told)
@@ -78,45 +79,45 @@ def read_schema(fields: Sequence[NestedField], names: Names | None) -> T.StructT
 
 
 def compared_type(kind: IcebergType) -> T.DataType:
-    """What values are compared as; a nested one is text."""
+    """The type that values are compared as; a nested value is compared as text."""
     return spark_type(kind) if kind.is_primitive else T.StringType()
 
 
 def compared(value: Column, kind: IcebergType, filling: Filling) -> Column:
-    """A value as it is compared. A nested one is JSON of everything in it: Spark cannot hash or group maps.
+    """A value in the form to compare. A nested value becomes JSON, as Spark cannot hash or group maps.
 
-    A map is its entries in stored order; floats, times, decimals and bytes are text that loses nothing.
+    A map becomes its entries in stored order. Floats, times, decimals and bytes become exact text.
     """
     return value if kind.is_primitive else F.to_json(_exact(value, kind, filling), dict(_JSON))
 
 
 def leaves(fields: Sequence[NestedField]) -> Iterator[tuple[NestedField, Column]]:
-    """Columns that may have statistics, with their stored values: those of primitive type, within structs too."""
+    """Columns of primitive type, also within structs, with their stored values: these may have statistics."""
     for field in fields:
         yield from _leaves(field, F.col(stored_name(field)))
 
 
 def typed(value: Column, kind: IcebergType) -> Column:
-    """A value that metadata has, in the type that values of a column have."""
+    """A value from metadata, in the Spark type of a column."""
     match kind:
         case DateType():
             return F.date_from_unix_date(value.cast("int"))
         case TimestamptzType():
             return F.timestamp_micros(value)
         case TimestampType():
-            # The session's time zone is UTC.
+            # Correct because the session's time zone is UTC.
             return F.timestamp_micros(value).cast("timestamp_ntz")
         case _:
             return value.cast(spark_type(kind))
 
 
 def literal(value: object, kind: IcebergType) -> Column:
-    """A default as metadata has it."""
+    """A default from metadata as a Spark literal."""
     return typed(F.lit(_plain(value)), kind)
 
 
 def values_array(values: Sequence[object], kind: IcebergType) -> pa.Array[Any]:
-    """Values as metadata has them (dates and times as numbers), to be typed once Spark has them."""
+    """Values from metadata, dates and times as numbers, to pass to Spark; `typed` gives them their type there."""
     plain = [_plain(value) for value in values]
     if isinstance(kind, DecimalType):
         return pa.array(plain, pa.decimal128(kind.precision, kind.scale))
@@ -124,7 +125,7 @@ def values_array(values: Sequence[object], kind: IcebergType) -> pa.Array[Any]:
 
 
 def _plain(value: object) -> Any:
-    """As manifests have it: pyiceberg reads defaults of dates and times as Python's, manifests hold numbers."""
+    """A value in the form of manifests: pyiceberg has defaults of dates and times as Python objects, not numbers."""
     match value:
         case UUID():
             return value.bytes
@@ -212,4 +213,4 @@ _CARRIED: Final[Mapping[type[IcebergType], pa.DataType]] = {
     FixedType: pa.binary(),
     BinaryType: pa.binary(),
 }
-"""As what Arrow carries values to Spark; all others are whole numbers."""
+"""The Arrow types that carry values to Spark; values of other types are integers."""

@@ -1,6 +1,6 @@
-"""New files of a version -> how many of the numbers that readers with filters trust do not hold, counted by Spark.
+"""New files of a version -> the number of columns with wrong statistics, counted by Spark.
 
-Iceberg's statistics are of all rows of a file, those that deletes hide included (spec, data_file).
+Iceberg's statistics are of all rows of a file, deleted ones included (spec, data_file).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def misstated(
     spark: SparkSession, storage: Storage, schema: IcebergSchema, files: Sequence[StoredFile[ContentFile]],
     deletes: Sequence[StoredFile[ContentFile]],
 ) -> Mapping[int, int]:  # fmt: skip
-    """By place of the unit: columns of data files and of position delete files for which statistics do not hold.
+    """By number of the unit, how many columns of data files and position delete files have wrong statistics.
 
-    A wrong number of rows counts as one column more.
+    A wrong row count counts as one more column.
     """
     found: Counter[int] = Counter()
     for group in alike(storage, IcebergColumns(schema), files):
@@ -48,7 +48,7 @@ def misstated(
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column, or a field within structs, with its values; `place` tells its columns in frames apart."""
+    """A column, or a field within structs, with its values. `place` makes the names of its frame columns unique."""
 
     place: int
     field: NestedField
@@ -106,7 +106,7 @@ class _Leaf:
 def _wrong(
     spark: SparkSession, files: Sequence[StoredFile[ContentFile]], fields: Sequence[NestedField], names: Names | None
 ) -> Mapping[int, int]:
-    """How many columns of their files are misstated, by place of the unit."""
+    """The number of columns with wrong statistics, by number of the unit."""
     told = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
     held = [file.file for file in files]
     read, paths = read_files(spark, held, fields, names)

@@ -1,6 +1,7 @@
-"""An Iceberg snapshot -> Spark DataFrames, by Spark's Parquet reader and anti-joins; no code of Iceberg's is there.
+"""Iceberg snapshot -> Spark DataFrames, by Spark's Parquet reader and anti-joins, without Iceberg's Spark runtime.
 
-Shares manifests and table metadata with the rest, but none of the code that rewrites, reads columns or verifies.
+Shares the readers of manifests and table metadata with the other rooms, but no code that rewrites, reads columns or
+verifies.
 """
 
 from __future__ import annotations
@@ -34,30 +35,30 @@ from nightkeep.spark.stored_files import StoredFile, no_rows, numbered
 from nightkeep.spark.view import Side, TableVersion, UnitState, connect
 
 _SETTINGS: Final[Mapping[str, str]] = {
-    # Off by default in Spark; it changes nothing where the schema to read has no ids.
+    # Off by default in Spark. It has no effect on a read schema without ids.
     "spark.sql.parquet.fieldId.read.enabled": "true",
-    # Spark has no moments of nanoseconds.
+    # Spark has no timestamps of nanoseconds.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
 
 
 def open_table(address: Address, spark: SparkSession) -> IcebergView:
-    """The table as its catalog has it now. Raises RefusedTable for a feature that we do not read, AddressError."""
+    """The view of the catalog's current table. Raises RefusedTable for a feature that we cannot read, AddressError."""
     for name, value in _SETTINGS.items():
         spark.conf.set(name, value)
     return IcebergView(address, open_handle(address.location), spark)
 
 
 class IcebergView:
-    """A unit is a partition of a spec, a version a snapshot. Versions are read once and kept.
+    """The view of one table. A unit is a partition of a spec, a version is a snapshot.
 
-    Every version has the columns that the table has now.
+    Every version is read once and kept, and has the table's current columns.
     """
 
     published: Final = View.RAW
-    """Merging shows the same: a reader of any version applies every delete."""
+    """The merged view has the same rows: readers apply every delete."""
     compares_with_parent: Final = True
-    """What others append is visible at once, so only the snapshot directly before a commit is comparable."""
+    """Appends are visible at once, so a commit can only be compared with the snapshot directly before it."""
 
     def __init__(self, address: Address, handle: TableHandle, spark: SparkSession) -> None:
         self._address, self._handle, self._spark = address, handle, spark
@@ -69,12 +70,12 @@ class IcebergView:
 
     @property
     def schema(self) -> T.StructType:
-        """Row ids and numbers of the last change are columns too, if every version asked for so far has them."""
+        """The compared columns, with the row lineage columns if every version read so far has them."""
         return compared_schema(self._schema, tracks=self._tracks)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """None: Iceberg promises no column to be unique."""
+        """Empty: Iceberg guarantees no column to be unique."""
         return ()
 
     @property
@@ -82,7 +83,7 @@ class IcebergView:
         return ()
 
     def latest(self) -> int:
-        """NO_SNAPSHOT where nothing was ever written."""
+        """The id of the current snapshot; NO_SNAPSHOT if there is none."""
         return self._newest
 
     def version(self, number: int) -> TableVersion | None:
@@ -144,7 +145,7 @@ class IcebergView:
 
     @property
     def _tracks(self) -> bool:
-        """Rows get their first ids with the first commit after the upgrade that brings row lineage."""
+        """Whether all versions read so far have row ids: after an upgrade the next commit assigns the first ids."""
         return self._schema.has_row_lineage and all("first-row-id" in s.raw or not s.raw for s in self._known)
 
     @property
@@ -173,7 +174,7 @@ class IcebergView:
         )
 
     def _touched(self, snapshot: IcebergSnapshot) -> Iterator[UnitKey]:
-        """Partitions of the commit's own entries; a global equality delete that it removed is of none."""
+        """The partitions of files that the commit added or removed. Global equality deletes are in none."""
         own = (manifest for manifest in snapshot.manifests if manifest.snapshot_id == snapshot.version)
         for file in (file for manifest in own for file in self._changed(manifest, snapshot.version)):
             key = unit_key(self._schema, file.spec_id, file.partition)
@@ -186,7 +187,7 @@ class IcebergView:
                 yield entry.file
 
     def _told(self, snapshot: IcebergSnapshot) -> int:
-        """What the summary counts, deleted rows included, if the parent's counted right: others may have miscounted."""
+        """The summary's total of rows, deleted ones included, corrected by any error in the parent's total."""
         parent, told = snapshot.parent_version, snapshot.summary.get("total-records")
         listed = _listed(snapshot)
         if told is None:
@@ -210,7 +211,7 @@ def _author(snapshot: IcebergSnapshot) -> str:
 
 
 def _changes_rows(snapshot: IcebergSnapshot) -> str | None:
-    """Why a commit may have changed rows, by what it says of itself: `replace` changes none, nor does care of ours."""
+    """The reason why a commit may have changed rows, by its summary; None for `replace` and for our own operations."""
     if snapshot.operation == "replace" or OPERATION_PROPERTY in snapshot.summary:
         return None
     return f"its operation is {snapshot.operation or 'unknown'}"
@@ -236,12 +237,12 @@ def _state(unit: IcebergUnit) -> UnitState:
 
 
 def _identity(file: ContentFile) -> tuple[object, ...]:
-    """What decides which rows a file shows or hides, and with which ids."""
+    """The values of a file that decide which rows it adds or deletes, and their ids."""
     return (*file.identity, file.content, file.content_bytes, file.sequence_number, file.first_row_id)
 
 
 def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
-    """What files and vectors count; how many rows other deletes hide, and whether any, metadata does not tell."""
+    """Live rows by counts of files and vectors; None with other deletes, whose rows metadata does not count."""
     if equality or not all(file.is_vector for file in unit.positional):
         return None
     names = {file.path for file in unit.files}
