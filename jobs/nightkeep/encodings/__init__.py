@@ -1,1 +1,1 @@
-"""Bytes of open formats that more than one table format stores: what they hold, without what a table means by it."""
+"""Encodings that several table formats use: bytes <-> values, without their meaning in a table."""

@@ -1,4 +1,4 @@
-"""Blocks of an Avro container, packed and unpacked: each codec is bounded."""
+"""Blocks of an Avro container <-> compressed bytes. Every codec limits the unpacked size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILURES: Final = (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """`name` is Avro's, as headers have it. `unpack` gives at most as much as limits.BLOCK says, or raises."""
+    """A codec by its Avro `name`. `unpack` returns at most limits.BLOCK bytes, or raises."""
 
     name: str
     pack: Callable[[bytes], bytes]
@@ -72,7 +72,7 @@ def _snap(content: bytes) -> bytes:
 
 
 def _varint(data: bytes) -> int:
-    """The size that a raw snappy block begins with."""
+    """The unpacked size at the start of a raw snappy block."""
     value = 0
     for place, byte in enumerate(data[:5]):
         value |= (byte & 0x7F) << 7 * place

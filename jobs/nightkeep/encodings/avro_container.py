@@ -31,7 +31,7 @@ Schema: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AvroHeader:
-    """What a file says of itself: the schema as it stands there, and what is neither the schema nor the codec."""
+    """The header of a file: the schema unchanged, and the metadata other than schema and codec."""
 
     schema: Schema
     metadata: Mapping[str, bytes]
@@ -39,7 +39,7 @@ class AvroHeader:
 
 @dataclass(frozen=True, slots=True)
 class StoredContainer:
-    """A container whose header is read: the text of its schema, and what is neither the schema nor the codec."""
+    """A container with its header parsed: the text of its schema, its codec and its other metadata."""
 
     subject: str
     schema: bytes
@@ -50,17 +50,17 @@ class StoredContainer:
     _ratio: int
 
     def records(self, items: Schema) -> Iterator[Record]:
-        """Every record in order, decoded a block at a time; `items` is `array_of` the schema as the reader sees it.
+        """Yield every record in order, decoded a block at a time. `items` is `array_of` the reader's schema.
 
-        Use it within `well_formed`. A file cut exactly between two blocks cannot be told from a shorter one.
+        Use it within `well_formed`. A file truncated between two blocks is not detected.
         """
         for count, content in self._contents():
             yield from _block_records(items, count, content, subject=self.subject)
 
     def as_one_block(self, schema: Schema) -> tuple[bytes, int]:
-        """The file as another reader may have it: by `schema`, in one block, not packed; and its records' number.
+        """The file with `schema` and all records in one uncompressed block, for another reader; and the record count.
 
-        Use it within `well_formed`. Some writers put every record into a block of its own.
+        Use it within `well_formed`. Some writers put every record into its own block.
         """
         blocks = [*self._contents()]
         count = sum(number for number, _ in blocks)
@@ -83,7 +83,7 @@ class StoredContainer:
             if block["sync"] != self._sync:
                 raise CorruptMetadata(self.subject, "the sync marker of its header", "another")
             count, content = block["count"], self.codec.unpack(block["content"])
-            # A record takes a byte at least, so more of them than bytes is a lie that would cost time and memory.
+            # A record takes at least one byte. A larger count is invalid, and would cost time and memory.
             if not 0 <= count <= len(content) or (content and not count):
                 raise CorruptMetadata(self.subject, f"records in a block of {len(content)} bytes", f"{count} records")
             records, unpacked = records + count, unpacked + len(content)
@@ -100,9 +100,9 @@ class StoredContainer:
 
 
 def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) -> StoredContainer:
-    """Read the header of a file whose blocks are of one of these codecs. Use it within `well_formed`.
+    """Read the header of a file that uses one of these codecs. Use it within `well_formed`.
 
-    Raises ValueError for a schema that nothing can be decoded by.
+    Raises ValueError for a schema that cannot be decoded with.
     """
     body = io.BytesIO(data)
     header = _decode(_HEADER, body)
@@ -119,7 +119,7 @@ def open_container(data: bytes, codecs: Mapping[str, Codec], *, subject: str) ->
     return StoredContainer(subject, schema, codecs[name], meta, header["sync"], body.read(), shape.ratio)
 
 
-# Bytes that are no magic of a format may be anything's: they are not told.
+# Other bytes may be data: they are not shown in messages.
 _OTHERS: Final = {b"PAR1": "that of a Parquet file", b"PFA1": "that of a Puffin file", b"ORC": "that of an ORC file"}
 
 
@@ -129,35 +129,35 @@ def well_formed(subject: str) -> Iterator[None]:
     try:
         yield
     except _MALFORMED as error:
-        # These two tell names of types without quotes.
+        # Messages of these two contain unquoted names of types.
         named = isinstance(error, SchemaParseException | UnknownType)
         found = type(error).__name__ if named else reason_of(error)
         raise CorruptMetadata(subject, "an Avro object container file", found) from error
 
 
 def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: Codec, header: AvroHeader) -> bytes:
-    """A whole file; records are taken and encoded a block at a time. Equal arguments give equal bytes.
+    """The bytes of a container file. Records are encoded a block at a time. Equal arguments give equal bytes.
 
-    `items` is `array_of` the schema by which records are encoded. A field that a record lacks takes the default
-    there. Raises ValueError for one without, ValueError or TypeError for what the schema does not hold.
+    `items` is `array_of` the schema of the records. A missing field gets the schema's default. Raises ValueError if
+    there is none, ValueError or TypeError for a value that does not fit the schema.
     """
     text = json.dumps(header.schema, separators=(",", ":")).encode()
     meta = {_CODEC_KEY: codec.name.encode(), _SCHEMA_KEY: text, **header.metadata}
-    # A marker from what is written, not from a random source, makes a file a function of what it holds.
+    # The sync marker is a hash of header and schema, not random, so that equal arguments give equal bytes.
     sync = hashlib.blake2b(repr(header.metadata).encode() + text, digest_size=_SYNC_BYTES).digest()
     parts, pending = [_encode(_HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})], iter(records)
     number = _FIRST_RECORDS
     while block := list(islice(pending, number)):
-        # Avro writes an array as its length, its items and a closing zero: between those, a block's content.
+        # Avro encodes an array as length, items and a zero. The items are the content of a block.
         content = _encode(items, block)[len(_encode(_LONG, len(block))) : -1]
         parts.append(_encode(_BLOCK, {"count": len(block), "content": codec.pack(content), "sync": sync}))
-        # As many as the last ones' size allows.
+        # As many records as fit into a block by the size of the last block's records.
         number = max(1, min(_BLOCK_RECORDS, len(block) * _BLOCK_BYTES // max(1, len(content))))
     return b"".join(parts)
 
 
 def array_of(schema: Schema) -> Schema:
-    """What a block's records are encoded by. Raises fastavro's SchemaParseException and UnknownType."""
+    """The array schema to encode a block's records with. Raises fastavro's SchemaParseException and UnknownType."""
     return cast("Schema", fastavro.parse_schema({"type": "array", "items": schema}))
 
 
@@ -195,7 +195,7 @@ _BLOCK: Final = fastavro.parse_schema(
     }
 )
 
-# Everything that fastavro and the codecs raise on bytes or schemas that are not what they claim to be.
+# Everything that fastavro and the codecs raise for invalid bytes or schemas.
 _MALFORMED: Final = (
     EOFError,
     ValueError,
@@ -224,7 +224,7 @@ def _decode(schema: Any, data: io.BytesIO) -> Any:
     try:
         return fastavro.schemaless_reader(data, schema, None)
     except StopIteration as error:
-        # A generator would turn it into a RuntimeError.
+        # A generator would turn a StopIteration into a RuntimeError.
         raise EOFError("no more bytes") from error
 
 

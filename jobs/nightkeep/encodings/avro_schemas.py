@@ -1,7 +1,7 @@
-"""The schema in an Avro file's header -> whether bytes can be decoded by it, and how much memory they may take then.
+"""Schema of an Avro file -> its shape: size, depth, and how much memory decoded bytes may take at most.
 
-The decoder is C: it follows a schema as deep as it goes, and counts items of no bytes to the end. So a schema has a
-bounded depth and size, references written out; no type is within itself, and items take bytes.
+The decoder is C code: it recurses as deep as the schema, and loops over items of no bytes. So depth and size of a
+schema are limited, with references expanded. Recursive types and array items of no bytes are refused.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Any, Final
 from nightkeep.errors import kind_of
 
 MAX_DEPTH: Final = 32
-"""Types within each other: a manifest has eight."""
+"""The most nested levels of types. A manifest has eight."""
 MAX_TYPES: Final = 50_000
-"""Types of a schema: a manifest has a hundred, and two for a partition field."""
+"""The most types in a schema. A manifest has a hundred, and two for each partition field."""
 MAX_TEXT: Final = 4 << 20
-"""Bytes of a schema's JSON, which is 100 for a type."""
+"""The most bytes of a schema's JSON, which has about 100 bytes per type."""
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaShape:
-    """Of a type with what is in it: how many `types` and levels, the `least` bytes that a value takes, and the most
-    bytes of memory that a byte may become, by what CPython takes for small values."""
+    """A type with all types inside it: the number of `types`, the `depth`, and the `least` bytes of an encoded value.
+
+    `ratio` is the most bytes of CPython memory that one encoded byte may become.
+    """
 
     types: int
     depth: int
@@ -34,11 +36,13 @@ class SchemaShape:
     ratio: int
 
 
-# The manifests of a table have a schema or two.
+# The manifests of a table share one or two schemas.
 @lru_cache(maxsize=64)
 def shape_of(text: bytes) -> SchemaShape | None:
-    """None for a schema of no records. Raises ValueError for one that nothing can be decoded by, RecursionError for one
-    too deep to be parsed."""
+    """The shape of a schema; None if it is no record.
+
+    Raises ValueError for a schema that cannot be decoded with, RecursionError for one that is too deep to parse.
+    """
     if len(text) > MAX_TEXT:
         raise ValueError(f"an Avro schema of {len(text)} bytes, expected at most {MAX_TEXT}")
     schema = json.loads(text)
@@ -47,7 +51,7 @@ def shape_of(text: bytes) -> SchemaShape | None:
 
 
 class _Schema:
-    """A schema on its way: shapes of named types that are whole, names of those that are not yet."""
+    """Parsing state: the shapes of complete named types, and the names of types that are still open."""
 
     def __init__(self) -> None:
         self._whole: dict[str, SchemaShape] = {name: _PRIMITIVE[name] for name in PRIMITIVES}
@@ -138,6 +142,6 @@ def _around(parts: Iterable[SchemaShape], *, least: int, memory: int) -> SchemaS
 
 
 def _names(kind: Mapping[str, Any]) -> set[str]:
-    """All that other types may call it."""
+    """All names by which other types may refer to this one."""
     name, space = str(kind.get("name")), kind.get("namespace")
     return {name, name.rpartition(".")[2], *([f"{space}.{name}"] if space else [])}

@@ -1,4 +1,4 @@
-"""JSON of metadata files, plain or compressed by gzip -> objects; bounded before they are unpacked or parsed."""
+"""JSON of metadata files, plain or compressed by gzip -> objects. Sizes are limited before unpacking and parsing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.limits import DOCUMENT, WATCH
 
 GZIP: Final = b"\x1f\x8b"
-"""What a file compressed by gzip begins with."""
+"""The first bytes of a file compressed by gzip."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _WITH_HEADER: Final = zlib.MAX_WBITS | 16
 
@@ -26,7 +26,7 @@ def parse_object(data: bytes | str, *, subject: str) -> dict[str, Any]:
 
 
 def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: str) -> Any:
-    """What a parser of JSON makes of a document. Raises as `parse_object`, of any value."""
+    """The result of `parser` for a document, which may be any JSON value. Otherwise raises as `parse_object`."""
     DOCUMENT.require(len(data), subject)
     WATCH.took(len(data), subject)
     try:
@@ -41,7 +41,7 @@ def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: s
 
 
 def _require_text(value: Any, subject: str) -> None:
-    """JSON can name half a character, which no file's name and no column's can be."""
+    """Raises CorruptMetadata for half a surrogate pair: JSON can escape one, names of files and columns cannot."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as failure:
@@ -49,7 +49,7 @@ def _require_text(value: Any, subject: str) -> None:
 
 
 def gunzip(data: bytes, *, subject: str) -> bytes:
-    """The whole text, of one member or more. Raises as `parse_object`; no more is unpacked than may be."""
+    """The unpacked text of all gzip members. Raises as `parse_object`; stops unpacking at the limit."""
     text, most = bytearray(), DOCUMENT.value
     try:
         while data:
@@ -58,7 +58,7 @@ def gunzip(data: bytes, *, subject: str) -> bytes:
             DOCUMENT.require(len(text), subject)
             if not unpacking.eof:
                 raise CorruptMetadata(subject, "a text compressed by gzip", f"no end after {len(text)} bytes")
-            # Zeros after a member are padding, as gzip(1) has it.
+            # Zeros after a member are padding, as in gzip(1).
             data = unpacking.unused_data.lstrip(b"\0")
     except zlib.error as failure:
         raise CorruptMetadata(subject, "a text compressed by gzip", reason_of(failure)) from failure

@@ -1,6 +1,6 @@
-"""Row groups of an open Parquet file -> Arrow batches of chosen columns, and which rows of them are asked for.
+"""Row groups of an open Parquet file -> Arrow batches of chosen columns and rows.
 
-Positions are physical row ordinals of the file. What its pages hold is held to what its footer counts.
+Positions are row ordinals in the file. The rows in pages are checked against the footer's counts.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ArrowField: TypeAlias = "pa.Field[Any]"
 BATCH_ROWS: Final = 1 << 16
 _SMALLER: Final = 16
 _UNSUPPORTED: Final = "not supported by the C++ implementation"
-"""Of a codec that Arrow knows and has not (arrow/util/compression.cc), which is an OSError."""
+"""Part of the message of the OSError for a codec that Arrow knows but lacks (arrow/util/compression.cc)."""
 LIMITS: Final = (pa.ArrowNotImplementedError, pa.ArrowCapacityError)
 """What Arrow raises for a sound file that it cannot read: an array beyond 2 GiB, a codec that it lacks."""
 
 
 class ParquetRows:
-    """One open file, closed with the last reference to it. Raises CorruptMetadata naming `subject`: no Parquet."""
+    """One open file, closed with the last reference. Raises CorruptMetadata naming `subject` if it is not Parquet."""
 
     def __init__(self, source: pa.NativeFile, *, subject: str) -> None:
         self._subject = subject
@@ -43,16 +43,17 @@ class ParquetRows:
         self.rows: int = footer.num_rows
 
     def holding(self, positions: BitMap64) -> Sequence[int]:
-        """The row groups with any of these rows."""
+        """The row groups that contain any of these rows."""
         bounds = zip(self._starts[:-1].tolist(), self._starts[1:].tolist(), strict=True)
         return [group for group, (start, stop) in enumerate(bounds) if positions.range_cardinality(start, stop)]
 
     def batches(
         self, leaves: Sequence[int], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Position of the first row, and the columns that these ascending leaves are of, in file order.
+        """Yield batches in file order, each with the position of its first row.
 
-        Of all row groups by default; at most `batch_rows` rows at a time.
+        `leaves` are ascending indexes of the Parquet columns to read. `groups` None: all row groups. A batch has at
+        most `batch_rows` rows.
         """
         for group in range(len(self._starts) - 1) if groups is None else groups:
             start, stop = int(self._starts[group]), int(self._starts[group + 1])
@@ -64,7 +65,7 @@ class ParquetRows:
                 raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
 
     def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """In smaller batches where so many rows of a nested column are more than Arrow holds in one array (2 GiB)."""
+        """The batches of a row group; smaller if nested columns exceed what Arrow holds in one array (2 GiB)."""
         done = 0
         while True:
             try:
@@ -78,8 +79,8 @@ class ParquetRows:
                 batch_rows = max(1, batch_rows // _SMALLER)
 
     def _after(self, done: int, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a group but for the first `done`. Raises LIMITS."""
-        # By number: Arrow takes a dot in a name for a path.
+        """The rows of a group without the first `done`. Raises LIMITS."""
+        # By index: Arrow reads a dot in a name as a path.
         pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=list(leaves), use_threads=False)
         start = 0
         while True:
@@ -111,7 +112,7 @@ def beyond_arrow(subject: str, failure: Exception) -> RefusedTable:
 
 
 def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:
-    """The rows at `positions` of pieces that begin at the positions beside them; none of a piece without any."""
+    """The rows at `positions`. Each piece comes with the position of its first row; pieces without rows are dropped."""
     for start, piece in pieces:
         held = positions.range_cardinality(start, start + piece.num_rows)
         if held == piece.num_rows:
@@ -121,18 +122,18 @@ def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterato
 
 
 def sample(of_rows: int, rows: int, seed: int) -> BitMap64:
-    """Positions of `rows` of that many rows, or of all: any set of them is as likely as any other."""
+    """Positions of a uniform random sample of `rows` of `of_rows` rows; all rows if there are fewer."""
     chosen = np.random.default_rng(seed).choice(of_rows, min(rows, of_rows), replace=False, shuffle=False)
     return BitMap64(from_positions(chosen.astype(np.int64), Width.BITS_64))
 
 
 def leaf_bounds(fields: Iterable[ArrowField], first: int = 0) -> Sequence[int]:
-    """The leaf that each field begins with, where the fields begin with leaf `first`; then the one after them all."""
+    """The index of each field's first leaf, counted from `first`; then the index after the last leaf."""
     return list(accumulate((_width(field.type) for field in fields), initial=first))
 
 
 def _width(kind: pa.DataType) -> int:
-    """How many Parquet columns hold the values of a type."""
+    """The number of Parquet columns that store a type."""
     if isinstance(kind, pa.BaseExtensionType):
         return _width(kind.storage_type)
     return sum(_width(kind.field(child).type) for child in range(kind.num_fields)) or 1

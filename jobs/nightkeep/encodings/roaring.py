@@ -1,7 +1,7 @@
-"""64-bit Roaring bitmaps <-> the portable bytes that deletion vectors of every format hold after their magic.
+"""64-bit Roaring bitmaps <-> the portable bytes that follow the magic in deletion vectors of every format.
 
-Little-endian (RoaringFormatSpec, "Extension for 64-bit implementations"): the number of 32-bit bitmaps, then the upper
-half of the positions and the bitmap of the lower halves, for each.
+Little-endian (RoaringFormatSpec, "Extension for 64-bit implementations"): the number of 32-bit bitmaps, then for each
+the upper 32 bits of its positions and the bitmap of the lower 32 bits.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pyroaring import BitMap64
 from nightkeep.errors import CorruptMetadata, reason_of
 
 MAX_POSITION: Final = (2**31 - 2) << 32 | 1 << 31
-"""The largest that Java's readers hold: of Delta's RoaringBitmapArray (MAX_REPRESENTABLE_VALUE), Paimon's
+"""The largest position that Java's readers support: Delta's RoaringBitmapArray (MAX_REPRESENTABLE_VALUE), Paimon's
 OptimizedRoaringBitmap64 (MAX_VALUE) and Iceberg's RoaringPositionBitmap (MAX_POSITION)."""
 MALFORMED: Final = (ValueError, IndexError, struct.error)
-"""What reading bytes that are no bitmap raises."""
+"""What reading bytes that are no valid bitmap raises."""
 
 
 def encode(bitmap: BitMap64) -> bytes:
-    """Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
+    """The bytes of a bitmap. Equal sets give equal bytes. Raises ValueError for a position that Java cannot hold."""
     if bitmap and bitmap.max() > MAX_POSITION:
         raise ValueError(f"deletion vector: expected positions up to {MAX_POSITION}, found {bitmap.max()}")
-    # As a new bitmap: run_optimize leaves a run as it finds it where a run and an array are of equal size.
+    # Build a new bitmap: where run and array have equal size, run_optimize keeps what it finds.
     # (to_array gives an array.array, which pyroaring copies as one block.)
     plain = BitMap64(bitmap.to_array())
     plain.run_optimize()
@@ -46,17 +46,17 @@ def decode(content: bytes, *, subject: str) -> BitMap64:
 
 
 def parse(content: bytes) -> tuple[BitMap64, int]:
-    """The bitmap that `content` begins with, and its size in bytes. Raises what MALFORMED lists.
+    """The bitmap at the start of `content`, and its size in bytes. Raises what MALFORMED lists.
 
-    pyroaring checks what is in a bitmap, and lets more bytes follow.
+    pyroaring validates a bitmap, and accepts further bytes after it.
     """
     bitmap = BitMap64.deserialize(content)
     again = bitmap.serialize()
-    # Java lists empty bitmaps for the keys it skips; they are gone from `again`.
+    # Java writes empty bitmaps for unused keys. They are missing in `again`.
     empty = _COUNT.unpack_from(content)[0] - _COUNT.unpack_from(again)[0]
     return bitmap, len(again) + empty * _EMPTY_BYTES
 
 
 _COUNT: Final = struct.Struct("<q")
-# A key, and a 32-bit bitmap without containers: cookie 12346 and their count.
+# An empty bitmap: its key, cookie 12346, and the container count 0.
 _EMPTY_BYTES: Final = 4 + 8
