@@ -56,7 +56,7 @@ _EXIT_STATUS = {Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.CONFLICTED: 4, Ou
 
 
 class VerifyLevel(StrEnum):
-    """How much the gate hashes: every row of a touched unit, or only the rows that moved."""
+    """How much the gate hashes: every row of a touched unit, or the rows that moved."""
 
     FULL = "full"
     TOUCHED = "touched"

@@ -32,8 +32,8 @@ class Clustering:
 
 
 class Writers(StrEnum):
-    """Whether other writers of a table on an object store commit as we do: by creating a file only if it does not
-    exist."""
+    """What is known of others that write to a table: on an object store, whether a commit of theirs, as one of ours,
+    is created only where there is none."""
 
     UNKNOWN = "unknown"
     CONDITIONAL = "conditional"

@@ -1,4 +1,4 @@
-"""tables.yaml -> the policy in force for each table. Imports nothing heavy: DAGs read it while they parse."""
+"""tables.yaml -> the policy in force for each table. Imports nothing heavy, as DAG files import it when parsed."""
 
 from nightkeep.policy.address import format_of
 from nightkeep.policy.effective import (

@@ -1,4 +1,4 @@
-"""The text of an address -> Address. Pure: environment and starting folder are arguments."""
+"""The text of an address -> Address. Pure: the environment and the starting folder are arguments."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nightkeep.model.dotted import split_name
 
 FORMATS = ("paimon", "delta", "iceberg")
 
-# NAME as POSIX shells spell it; `:-` gives the value for a variable that is unset or empty, as there.
+# NAME and `:-` as in POSIX shells; `:-` gives the value for a variable that is unset or empty.
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
 
-# Of a container of Azure's the account follows; a colon before it is a secret as well.
+# After an Azure container, `@` and the account follow; only a colon before them means a secret.
 _INFO = re.compile(r"(?:s3[an]?|gs)://[^\s/]*@|(?:s3[an]?|gs)://[^/@]*:[^@]*@|[a-z0-9]+://[^/@:]*:(?!\d*/)[^@]*@")
 
 
 def substitute(text: str, environ: Mapping[str, str]) -> str:
-    """`text` with every `${NAME}` and `${NAME:-default}` replaced; a value is not looked into again.
+    """`text` with every `${NAME}` and `${NAME:-default}` replaced. Values are not replaced again.
 
-    Raises AddressError for an unset NAME without a default and for any other `${`.
+    Raises AddressError for an unset NAME without a default, and for any other `${`.
     """
     rest = _VARIABLE.sub("", text)
     if "${" in rest:
@@ -41,20 +41,20 @@ def substitute(text: str, environ: Mapping[str, str]) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether TABLE is meant as an address rather than as a name of the policy file."""
+    """Whether the text is an address and not a name of the policy file."""
     return text.partition(":")[0] in FORMATS and ":" in text
 
 
 def format_of(text: str) -> str:
-    """The format an address or its template begins with, `unknown` where it begins with none."""
+    """The format at the beginning of an address or its template; `unknown` if there is none."""
     return text.partition(":")[0] if is_address(text) else "unknown"
 
 
 def parse_address(text: str, folder: str, *, name: str | None = None) -> Address:
-    """The Address `text` spells, its location without trailing slashes and absolute where it is a local path.
+    """The Address in `text`. Its location has no trailing slashes and, if it is a local path, is absolute.
 
-    `folder` is where a relative path starts; `name` is what reports call the table, `text` if None.
-    Raises AddressError for a format we do not know or a missing location.
+    `folder` is where a relative path starts. `name` is the table's name in reports, `text` if None. Raises AddressError
+    for an unknown format or a missing location.
     """
     table_format, colon, location = text.partition(":")
     if not colon or table_format not in FORMATS:
@@ -71,13 +71,13 @@ def parse_address(text: str, folder: str, *, name: str | None = None) -> Address
 
 
 def same_place(address: Address) -> tuple[str, str]:
-    """A key that is equal for two spellings of one local path; other stores compare as they are written."""
+    """A key that is equal for all spellings of one local path. Other locations are equal only if spelled equally."""
     local = re.fullmatch(r"file:(?://)?(/.*)", address.location)
     return (address.format, local[1] if local else address.location)
 
 
 def names_of(address: Address) -> tuple[str, ...]:
-    """What patterns match on for a table without a name: `database.table`, then `table` alone."""
+    """The names that patterns match for a table without a name: `database.table`, then `table`."""
     if address.format == "iceberg":
         name = address.location.partition("/")[2]
         return (name, _last(name))
@@ -87,7 +87,7 @@ def names_of(address: Address) -> tuple[str, ...]:
 
 
 def _last(name: str) -> str:
-    """A table's own name; what is no name is found out when it is opened."""
+    """The last part of a table's name. An invalid name is reported when the table is opened."""
     try:
         return split_name(name)[-1]
     except ValueError:

@@ -1,6 +1,6 @@
-"""What a policy says of clustering -> the columns and the curve.
+"""The clustering block of a policy -> the columns and the curve.
 
-zorder: [a, b], hilbert: [a, b], or columns: [a, b], which leaves the curve open: Hilbert then, as it skips more.
+zorder: [a, b], hilbert: [a, b], or columns: [a, b]. The last names no curve and means Hilbert, which skips more files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parse_clustering(value: object) -> Clustering:
 
 
 def along(curve: Curve, columns: str, policy: Clustering | None) -> Clustering:
-    """What a command asks for: `columns`, separated by commas, along `curve`; range ids and noise are the policy's.
+    """The clustering of a command: `columns`, separated by commas, along `curve`. The policy sets range ids and noise.
 
     Raises ValueError(expected, found).
     """

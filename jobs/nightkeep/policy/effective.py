@@ -27,7 +27,7 @@ from nightkeep.policy.yaml_source import Location, YamlDocument, parse
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who set a value: the layer, and its place in the file (None for what is built in)."""
+    """Who set a value: the layer, and its place in the file (None for built-in values)."""
 
     layer: str
     file: str | None = None
@@ -39,7 +39,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The explicit values of one block, by dotted key (`check.enabled`)."""
+    """The values that one block sets, by dotted key (`check.enabled`)."""
 
     name: str
     values: Mapping[str, tuple[object, Origin]]
@@ -54,14 +54,14 @@ class Pattern:
 
     @property
     def specificity(self) -> tuple[int, int]:
-        """Characters that must match as they are written, then fewer `*`: compares as more specific."""
+        """A sort key, larger for a more specific pattern: more literal characters, then fewer `*`."""
         literal = re.sub(r"\[[^]]*\]|[*?]", "", self.glob)
         return (len(literal), -self.glob.count("*"))
 
 
 @dataclass(frozen=True, slots=True)
 class TablePolicy:
-    """An entry of `tables`: its address, carrying its name, and its own layer."""
+    """An entry of `tables`: its address, which includes its name, and its own layer."""
 
     address: Address
     layer: Layer
@@ -74,7 +74,7 @@ class TablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class UnusableTable:
-    """An entry of `tables` that has no policy here, as `fault` says; `format` is what its address begins with."""
+    """An entry of `tables` without a valid policy. `fault` says why; `format` is the beginning of its address."""
 
     name: str
     format: str
@@ -83,7 +83,7 @@ class UnusableTable:
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
-    """What holds for one table; `origins` has an entry for every dotted key of `settings`."""
+    """The policy in force for one table. `origins` has an entry for every dotted key of `settings`."""
 
     address: Address
     settings: Settings
@@ -91,20 +91,20 @@ class EffectivePolicy:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What to run, in order: what the policy asks for, else what suits a table of this format."""
+        """The operations to run, in order: those of the policy, else those of the format."""
         asked = tuple(map(Operation, self.settings.operations or ()))
         return asked or suited(self.address.format)
 
     def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin]]]:
-        # MappingProxyType does not pickle; another process may read the table.
+        # MappingProxyType does not pickle, and another process may need the policy.
         return (EffectivePolicy, (self.address, self.settings, dict(self.origins)))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """A loaded tables.yaml; tables in the order of the file, patterns from least to most specific.
+    """A loaded tables.yaml: tables in the order of the file, patterns from least to most specific.
 
-    `unusable` are tables of which no work can begin; asking for their policy raises.
+    `unusable` are tables without a valid policy; `effective` raises for them.
     """
 
     file: str
@@ -115,11 +115,11 @@ class PolicyFile:
     unusable: tuple[UnusableTable, ...] = ()
 
     def effective(self, table: str) -> EffectivePolicy:
-        """The policy for a name of this file or an address, relative to the working folder.
+        """The policy for a name of this file, or for an address relative to the working folder.
 
-        An address that the file lists is that table. One that it does not list is governed by the defaults
-        and by the patterns that match `database.table` or `table`, its last path components without `.db`.
-        Raises AddressError for a name that the file does not have, PolicyError for a sweep of too young files.
+        An address that the file lists means that table. For any other address, the defaults apply and the patterns that
+        match `database.table` or `table`, its last path components without `.db`. Raises AddressError for a name that
+        is not in the file, and PolicyError for a sweep of too young files.
         """
         listed = {entry.name: entry for entry in self.tables}
         if table in listed:
@@ -153,10 +153,10 @@ class PolicyFile:
 
 
 def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
-    """The policy in `path`, or in `text` as if it were there (`version: 1` alone is a complete policy).
+    """The policy in the file `path`, or in `text` instead of its content (`version: 1` is a complete policy).
 
-    `environ` is what addresses are filled from: the process environment if None. Every layer is checked,
-    used or not. Raises PolicyError with one line per fault, each starting with file:line.
+    `environ` has the variables of addresses; None means the process environment. Every layer is checked, used or not.
+    Raises PolicyError with one line per fault, each starting with file:line.
     """
     policy = load_usable(path, text=text, environ=environ)
     if policy.unusable:
@@ -165,8 +165,9 @@ def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str
 
 
 def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
-    """As `load`, but a table that has no policy here, such as one whose address asks for an unset variable, is set
-    apart: it concerns nobody who works on another. Raises PolicyError for faults of the file as a whole."""
+    """As `load`, but a table without a valid policy goes to `unusable`, so that work on the other tables can go on.
+
+    An example is an address with an unset variable. Raises PolicyError for faults of the file as a whole."""
     file = str(path)
     source = parse(_read(file) if text is None else text, file)
     try:
@@ -190,7 +191,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
 
 
 def _without_misfits(policy: PolicyFile) -> PolicyFile:
-    """Tables whose merged settings do not fit their format are unusable too."""
+    """The policy file with those tables moved to `unusable` whose merged settings do not fit their format."""
     fitting, misfits = list[TablePolicy](), list[UnusableTable]()
     for table in policy.tables:
         try:
@@ -202,7 +203,7 @@ def _without_misfits(policy: PolicyFile) -> PolicyFile:
 
 
 def flat(block: BaseModel, prefix: str = "") -> dict[str, object]:
-    """Every field of a block by dotted key, in the order of the model."""
+    """The fields of a block by dotted key, in the order of the model."""
     values: dict[str, object] = {}
     for name in type(block).model_fields:
         value = getattr(block, name)
@@ -239,7 +240,7 @@ def _merge(layers: Sequence[Layer]) -> dict[str, tuple[object, Origin]]:
 
 
 def _built(values: Mapping[str, object]) -> Settings:
-    """Settings from values that were checked when their layer was read."""
+    """Settings from values that are already checked: each layer is checked when it is read."""
     nested: dict[str, dict[str, object]] = {}
     for key, value in values.items():
         block, _, field = key.rpartition(".")
@@ -270,7 +271,7 @@ def _tables(
 
 
 def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
-    """Layers are for tables of every format: only here is it known whose floor holds."""
+    """Raises PolicyError for a sweep below the format's floor. Layers do not know the format, so it is checked here."""
     floor, age = floor_ms(address.format), settings.sweep.older_than
     if age < floor:
         raise PolicyError(
@@ -280,7 +281,7 @@ def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
 
 
 def _repeated(tables: Sequence[TablePolicy], file: str) -> list[str]:
-    """A name that is used twice; a table that two entries would care for in one night."""
+    """Faults for a name that is used twice, and for a table with two entries."""
     first: dict[object, int] = {}
     faults = []
     for table in tables:

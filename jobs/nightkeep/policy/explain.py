@@ -1,4 +1,4 @@
-"""EffectivePolicy -> the text of `nightkeep explain TABLE`: every value, and where it came from."""
+"""EffectivePolicy -> the text of `nightkeep explain TABLE`: every value with its origin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nightkeep.model import Clustering
 from nightkeep.policy.effective import EffectivePolicy, flat
 from nightkeep.policy.units import format_duration, format_size
 
-# Every other whole number among the settings is a size.
+# How whole numbers are printed. Every other whole number among the settings is a size.
 _NUMBERS: Mapping[str, Callable[[int], str]] = {
     "sweep.older_than": format_duration,
     "sweep.purge_after": format_duration,
@@ -20,7 +20,7 @@ _NUMBERS: Mapping[str, Callable[[int], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting in force: its value as people write it, and where that comes from."""
+    """One setting in force: its value as written in a policy, and its origin."""
 
     name: str
     value: str

@@ -9,10 +9,10 @@ from nightkeep.policy.effective import PolicyFile
 
 
 def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]:
-    """Names of all tables for one Spark session each: of one format, at most `size`, as even as can be.
+    """The names of all tables, in groups for one Spark session each: of one format, at most `size`, of even size.
 
-    `size` is the file's `tables_per_session` if None. Formats and names are in file order; paused tables are
-    included, and unusable ones: their outcome says why.
+    `size` is the file's `tables_per_session` if None. Formats and names are in file order. Paused and unusable tables
+    are included: their outcome says why nothing was done.
     """
     by_format: dict[str, list[str]] = {}
     for table in policy.tables:

@@ -1,4 +1,4 @@
-"""What one call says over the policy -> the settings in force for it. Texts are as people type them."""
+"""Options of one call, as typed -> the policy's settings with these options applied."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _OF_WORK = ("where", "full", "zorder", "hilbert", "target_size", "min_file_size"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrides:
-    """Options of a command or of a job; None and False leave the policy's value.
+    """Options of a command or of a job. None and False keep the policy's value.
 
-    `zorder` and `hilbert` are columns separated by commas, at most one of the two; sizes carry their unit.
+    `zorder` and `hilbert` are columns separated by commas; at most one of them is given. Sizes include their unit.
     """
 
     where: str | None = None
@@ -37,7 +37,7 @@ class Overrides:
     task_memory: str | None = None
 
     def over(self, settings: Settings) -> Settings:
-        """`settings` with what was said. Raises UsageError naming the option, what was expected and what was found."""
+        """`settings` with these options applied. Raises UsageError: the option, what was expected, what was found."""
         changes = {
             "where": self.where,
             "full": self.full,
@@ -50,16 +50,16 @@ class Overrides:
             "verify": self.verify,
             "task_memory": _understood("--task-memory", self.task_memory, parse_size),
         }
-        said = {name: value for name, value in changes.items() if value is not None and value is not False}
-        return settings.model_copy(update=said)
+        given = {name: value for name, value in changes.items() if value is not None and value is not False}
+        return settings.model_copy(update=given)
 
     def asked(self) -> dict[str, object]:
-        """What was said of which work is to be done, as it was typed; not of how it is done."""
-        said = {name: getattr(self, name) for name in _OF_WORK}
-        return {name: value for name, value in said.items() if value is not None and value is not False}
+        """The options that decide which work is done, as typed; without those that decide how it is done."""
+        given = {name: getattr(self, name) for name in _OF_WORK}
+        return {name: value for name, value in given.items() if value is not None and value is not False}
 
     def require_use(self, operations: Collection[Operation]) -> None:
-        """Raise UsageError for columns to cluster by where no operation is going to cluster."""
+        """Raise UsageError if columns to cluster by are given but none of the operations clusters."""
         if (self.zorder or self.hilbert) and Operation.OPTIMIZE not in operations:
             option = "--zorder" if self.zorder else "--hilbert"
             raise UsageError(f"{option}: expected operation optimize, found {', '.join(operations)}")

@@ -1,4 +1,4 @@
-"""What a policy can say: one frozen model per block of tables.yaml; a key that is not here is refused.
+"""The keys of tables.yaml: one frozen model per block. A key that is not here is refused.
 
 Every default below is the `balanced` preset.
 """
@@ -42,14 +42,14 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 Nightly = Literal["upgrade", "persist-deletes", "optimize"]
-"""Operations that a policy can ask for: what changes rows is asked for by hand."""
+"""Operations that a policy can ask for. Operations that change rows are only started by hand."""
 
 
 SweepMode = Literal["dry-run", "quarantine", "delete"]
 
 
 def floor_ms(table_format: str) -> int:
-    """Younger files are those of writers at work: no policy can make a sweep of such a table touch them."""
+    """The least age of files for a sweep, in milliseconds. Younger files may be those of a writer at work."""
     return 7 * _DAY_MS if table_format == "delta" else _DAY_MS
 
 
@@ -270,11 +270,11 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
         "iceberg": (Operation.PERSIST_DELETES, Operation.OPTIMIZE),
     }
 )
-"""What a table is cared for with, by format, where no layer says: no table has to be opened to know it."""
+"""The default operations of each format, for tables without any in their policy. Known without opening the table."""
 
 
 def suited(table_format: str) -> tuple[Operation, ...]:
-    """What suits a table of this format, also one that we do not know."""
+    """The default operations of a format, also of an unknown one."""
     return OPERATIONS.get(table_format, (Operation.OPTIMIZE,))
 
 

@@ -1,4 +1,4 @@
-"""Text people write -> bytes, durations, windows. What is not understood is a ValueError naming what was expected."""
+"""Text -> bytes, durations, windows. Raises ValueError, naming what was expected, for any other text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal
 
-# Powers of 1024 for both spellings, as in Paimon's MemorySize and Spark's byte strings: a policy may quote
-# their options unchanged.
+# Powers of 1024 for both spellings, as in Paimon's MemorySize and Spark's byte strings, so that a policy can use the
+# values of their options unchanged.
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
-# As Kubernetes and Prometheus write them; months and years are of no fixed length.
+# As in Kubernetes and Prometheus. Months and years have no fixed length.
 _DURATIONS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-# Also given to editors as JSON Schema patterns: only what ECMA 262 reads the same way.
+# Editors use these as JSON Schema patterns, so they must mean the same in ECMA 262.
 SIZE_PATTERN = r"^([0-9]+(?:\.[0-9]+)?)\s*(?:([KMGTkmgt])[Ii]?)?[Bb]$"
 DURATION_PATTERN = r"^([0-9]+)\s*([mhd])$"
 WINDOW_PATTERN = r"^([0-9]{2}):([0-9]{2})-([0-9]{2}):([0-9]{2})\s+(\S+)$"
@@ -64,14 +64,14 @@ def format_duration(milliseconds: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of every day: `start` inclusive, `end` exclusive, over midnight if `end` is the earlier one."""
+    """A part of every day: `start` inclusive, `end` exclusive. It spans midnight if `end` is earlier than `start`."""
 
     start: time
     end: time
     zone: str
 
     def contains(self, now: datetime) -> bool:
-        """Whether the wall clock in `zone` is inside at `now`, which must carry a time zone."""
+        """Whether the wall clock in `zone` is in the window at `now`, which must have a time zone."""
         if now.tzinfo is None:
             raise ValueError(f"window {self}: expected a time with a zone, found {now}")
         local = now.astimezone(zoneinfo.ZoneInfo(self.zone)).time()

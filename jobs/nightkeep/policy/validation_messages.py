@@ -1,4 +1,4 @@
-"""What pydantic found -> sentences to act on: each says file:line, key, expected and found."""
+"""Pydantic's errors -> messages for people: file:line, key, what was expected, what was found."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _sentence(fault: ErrorDetails, source: YamlDocument) -> str:
 
 
 def _reason(fault: ErrorDetails) -> tuple[str, str]:
-    """What was expected and what was found: a parser of ours may say the latter better than its whole input does."""
+    """What was expected and what was found. One of our parsers may name the wrong part of its input."""
     raised, shown = fault.get("ctx", {}).get("error"), _shown(fault["input"])
     match raised.args if isinstance(raised, ValueError) else ():
         case (expected, found):
@@ -86,7 +86,7 @@ def _shown(value: object) -> str:
 
 
 def _hint(found: object, expected: str) -> str:
-    """The nearest of the quoted values that pydantic lists for an enum."""
+    """A hint with the nearest of the values that pydantic lists for an enum."""
     choices = expected.split("'")[1::2]
     nearest = difflib.get_close_matches(found, choices, n=1) if isinstance(found, str) else []
     return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -1,6 +1,6 @@
 """YAML text -> plain values and the line of every key.
 
-Every value is written once, on a line of its own place: duplicate keys and aliases are refused.
+Duplicate keys and aliases are refused, so every value has exactly one line.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from nightkeep.errors import PolicyError
 
 Location = tuple[str | int, ...]
 
-# Wheels of PyYAML carry libyaml, a build from source may not; both compose the same nodes.
+# Wheels of PyYAML include libyaml; a build from source may not. Both compose the same nodes.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_DEPTH = 32
-"""Lists and mappings within each other: settings have four levels, expectations a few more."""
+"""How deeply lists and mappings may be nested. Settings have four levels, expectations a few more."""
 MAX_CHARACTERS = 16 << 20
-"""A table takes a few hundred."""
+"""The longest file. A table takes a few hundred characters."""
 _NO_VALUE = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
-"""What PyYAML raises of a text that is no value of its tag: of `!!bool foo` a KeyError."""
+"""What PyYAML raises for a text that is no value of its tag: for example KeyError for `!!bool foo`."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """A parsed file: `values` as YAML says them, `lines` (1-based) by location, `()` for the file itself."""
+    """A parsed file: its `values`, and its `lines` (1-based) by location; `()` is the file itself."""
 
     file: str
     values: Mapping[str, object]
     lines: Mapping[Location, int]
 
     def line(self, location: Location) -> int:
-        """The line of a key or list item, or of the nearest thing around it that is in the file."""
+        """The line of a key or list item. If it is not in the file, the line of the nearest one around it."""
         while location not in self.lines:
             location = location[:-1]
         return self.lines[location]
@@ -44,7 +44,7 @@ class YamlDocument:
 
 
 def parse(text: str, file: str) -> YamlDocument:
-    """`text` as a `YamlDocument`; `file` is only its name. Raises PolicyError for what is not a YAML mapping."""
+    """Parse `text`; `file` is only its name, for messages. Raises PolicyError for text that is no YAML mapping."""
     try:
         _require_depth(text, file)
         root = yaml.compose(text, Loader=_LOADER)
@@ -62,7 +62,8 @@ def parse(text: str, file: str) -> YamlDocument:
 
 
 def _require_depth(text: str, file: str) -> None:
-    """Events come one by one; composed, what is within each other takes the stack of C, which has an end."""
+    """Raises PolicyError for text that is nested too deeply. Reads events one by one, as composing nested nodes could
+    overflow the C stack."""
     if len(text) > MAX_CHARACTERS:
         raise PolicyError(f"{file}:1: expected at most {MAX_CHARACTERS} characters, found {len(text)}")
     depth = 0
@@ -77,7 +78,7 @@ def _require_depth(text: str, file: str) -> None:
 
 
 class _Walk:
-    """Nodes -> values, noting lines on the way."""
+    """Nodes -> values, and the lines of their keys."""
 
     def __init__(self, file: str) -> None:
         self.file = file
