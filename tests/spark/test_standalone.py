@@ -9,7 +9,7 @@ from tests.support.standalone_cluster import Standalone, standalone, submit
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
