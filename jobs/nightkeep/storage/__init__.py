@@ -1,6 +1,6 @@
-"""Bytes in and out of one table's folder; every other module reads and writes through here.
+"""Bytes in and out of one table's folder. All other modules read and write through this room.
 
-Names are relative to the store's root. Nothing but a hint is ever overwritten: a write creates a file or fails.
+Names are relative to the store's root. Only hints are ever overwritten: any other write creates a file or fails.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Storage:
-    """The store behind a table's location: a local path, a `file:` URI, or `s3://bucket/prefix` and its like.
+    """The store of a table's location: a local path, a `file:` URI, or an object store such as `s3://bucket/prefix`.
 
-    `properties` are those of a catalog; of them, `s3.endpoint` and the like are used. A `file:` URI is decoded, and
-    keys of object stores are not: engines write both so. Raises AddressError for the rest, and where there is nothing;
-    OSError where the store gives no answer.
+    Of the catalog's `properties`, those that reach the store are used, such as `s3.endpoint`. A `file:` URI is decoded
+    and keys of object stores are not, as engines write both in this way. Raises AddressError for any other location and
+    for one that does not exist, and OSError if the store does not answer.
     """
     parts = urlsplit(location)
     if parts.scheme in SCHEMES:
         return _objects(location, properties)
     if parts.scheme not in ("", "file"):
-        known = ", ".join(SCHEMES)
-        raise AddressError(f"{location}: expected a local path, file:// URI or one of {known}, found {parts.scheme!r}")
+        names = ", ".join(SCHEMES)
+        raise AddressError(f"{location}: expected a local path, file:// URI or one of {names}, found {parts.scheme!r}")
     path = unquote(parts.path) if parts.scheme else location
     if not os.path.isdir(path):
         raise AddressError(f"{location}: expected the folder of a table, found none")
@@ -55,9 +55,10 @@ def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Sto
 
 
 def within(storage: Storage, *folders: str, more: bool = False) -> Storage:
-    """The store, in which nothing outside of `folders` is created, moved or deleted; with `more` they are further ones.
+    """The store, limited so that nothing outside of `folders` is created, moved or deleted.
 
-    A store that knows no bounds stays as it is.
+    With `more`, `folders` are added to the store's earlier bounds. A store without support for bounds is returned as it
+    is.
     """
     if not isinstance(storage, LocalStorage | ObjectStorage):
         return storage

@@ -1,4 +1,4 @@
-"""Folders of a store that are one table's: nothing outside of them is created, moved or deleted."""
+"""The folders of one table in a store. Nothing outside of them is created, moved or deleted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Bounds: TypeAlias = tuple[str, ...]
 
 
 def bound_of(bounds: Bounds, name: str) -> str | None:
-    """The deepest of the folders that a name is in, or is; None where there is none."""
+    """The deepest of the folders that contain the name or are equal to it; None if there is none."""
     return max((bound for bound in bounds if is_within(bound, name)), key=len, default=None)
 
 
 def require_bound(bounds: Bounds, name: str, *, subject: str) -> str:
-    """The deepest of the folders that holds the file. Raises RefusedTable where none does."""
+    """The deepest of the folders that contain the file. Raises RefusedTable if there is none."""
     if name in ("", "."):
         raise CorruptMetadata(subject, "the name of a file", "that of a folder")
     outer = bound_of(tuple(bound for bound in bounds if bound != name), name)

@@ -1,6 +1,6 @@
-"""Location, options and environment -> a client of one bucket, which retries for a while and then says what is wrong.
+"""Location, options and environment -> a client of one bucket, which retries for a while and then raises an error.
 
-Built once per process: clients do not survive a fork, and credentials in the environment may be another's by then.
+A client is made once per process: it does not survive a fork, and the environment may have other credentials by then.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Client: TypeAlias = S3Store | GCSStore | AzureStore
 Options: TypeAlias = tuple[tuple[str, str], ...]
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "abfss": "abfss", "abfs": "abfss"}
-"""Schemes of object stores, and the one that each is the same as."""
+"""Schemes of object stores, each with its common name."""
 
-# A night's work outlasts a minute of throttling; what lasts longer is for its scheduler. Requests that may be repeated
-# safely are; one that may have been done and must not be done twice is left to the caller.
+# A nightly run can wait out a minute of throttling; after a longer failure the scheduler retries. Requests that are
+# safe to repeat are repeated. One that must not be done twice, and may have been done, is left to the caller.
 RETRY_SECONDS = 60
 RETRIES = 8
 FIRST_WAIT_MS = 100
 LONGEST_WAIT_SECONDS = 10
-# Of one request with its body: the parts and ranges that are asked for are a few MiB.
+# For one request with its body. Parts and ranges are a few MiB.
 _REQUEST_SECONDS: Final = 120
 
 # Properties of Iceberg catalogs (org.apache.iceberg.aws.s3.S3FileIOProperties, pyiceberg.io), the stronger one last.
@@ -49,9 +49,9 @@ _NAMES: Final = {
     "s3.session-token": "token",
     "s3.endpoint": "endpoint",
 }
-# What the client refuses in a key.
+# Characters that the client refuses in a key.
 _UNREADABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-# Of S3 and of GCS, in bytes; Azure has as many characters.
+# The limit of S3 and GCS, in bytes. Azure allows as many characters.
 _MAX_KEY: Final = 1024
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 # The strongest last.
@@ -66,7 +66,7 @@ _VARIABLES: Final = {
 
 @lru_cache(maxsize=64)
 def split_location(location: str) -> tuple[str, str, str]:
-    """Scheme, authority and prefix of a location, as keys are spelled: nothing is decoded, `?` and `#` are letters.
+    """Scheme, authority and prefix of a location. Nothing is decoded, and `?` and `#` have no meaning, as in keys.
 
     Raises AddressError for a prefix that no folder can have.
     """
@@ -83,19 +83,21 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 
 def is_key(name: str) -> bool:
-    """Whether `name` is spelled in the only way that we and the client read alike."""
-    known = len(name) <= _MAX_KEY and not _UNREADABLE.search(name)
-    return known and not {"", ".", ".."} & set(name.split("/"))
+    """Whether the client uses `name` unchanged as a key."""
+    valid = len(name) <= _MAX_KEY and not _UNREADABLE.search(name)
+    return valid and not {"", ".", ".."} & set(name.split("/"))
 
 
 def relevant(properties: Mapping[str, str]) -> Options:
-    """What of a catalog's properties, such as `s3.endpoint`, tells how to reach its store."""
+    """Those of a catalog's properties that are needed to reach its store, such as `s3.endpoint`."""
     return tuple(sorted((name, value) for name, value in properties.items() if name in _NAMES and value))
 
 
 def s3_settings(options: Options) -> Mapping[str, str]:
-    """How to reach a bucket, by `client`'s own rules: endpoint, region, access_key_id, secret_access_key and token,
-    those that options or the environment tell. Keys of options are never mixed with a token of the environment."""
+    """How to reach a bucket, by the same rules as `client`: endpoint, region, access_key_id, secret_access_key, token.
+
+    Only those that the options or the environment set. Keys of options are never mixed with a token of the environment.
+    """
     given = {_NAMES[name]: value for name, value in _by_strength(options)}
     settings = {ours: os.environ[name] for ours, names in _VARIABLES.items() for name in names if os.environ.get(name)}
     if "access_key_id" in given:
@@ -104,10 +106,10 @@ def s3_settings(options: Options) -> Mapping[str, str]:
 
 
 def client(scheme: str, authority: str, options: Options) -> Client:
-    """The client of a bucket, made anew where the environment has changed.
+    """The client of a bucket. It is made anew if the environment has changed.
 
     S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, web identities and
-    instance roles; no profiles. Options are stronger. Requests are path-style, and plain HTTP where the endpoint is.
+    instance roles, but no profiles. Options take precedence. Requests are path-style; plain HTTP if the endpoint is.
     """
     environment = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))))
     return _client(scheme, authority, options, environment)
@@ -115,7 +117,7 @@ def client(scheme: str, authority: str, options: Options) -> Client:
 
 @contextmanager
 def asking(subject: str) -> Iterator[None]:
-    """Raises MissingFile, FileExistsError, PermissionError or another OSError for what the client raises."""
+    """Turn errors of the client into MissingFile, FileExistsError, PermissionError or another OSError."""
     try:
         yield
     except FileNotFoundError:
@@ -124,7 +126,7 @@ def asking(subject: str) -> Iterator[None]:
         raise FileExistsError(_said(subject, failure)) from failure
     except BaseError as failure:
         if _ASKED_FOR_A_ROLE.search(str(failure)):
-            # The machine's role is asked for keys last: nothing else had any.
+            # The role of the machine is the last source of keys: no other source had any.
             raise PermissionError(f"{subject}: no credentials found; {_advice(subject).denied}") from failure
         if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(failure)):
             matches = (pattern.search(str(failure)) for pattern in (_DENIED, _CODE))
@@ -142,7 +144,7 @@ def _said(subject: str, failure: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What to set where a store denies access, and where it gives no answer."""
+    """What to set if a store denies access, and if it does not answer."""
 
     denied: str
     silent: str
@@ -166,10 +168,10 @@ _ADVICE: Final = {
         "set AZURE_STORAGE_ENDPOINT, or unset it for Azure's own store",
     ),
 }
-# Some requests are denied as generic errors, with the whole answer; what it repeats of the request is nobody's to read.
+# Some denials are generic errors with the whole answer. It may repeat secrets of the request, so it is not shown.
 _DENIED: Final = re.compile(r"status code: (40[13])\b")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
-# Where machines of clouds ask for the keys of their role.
+# The addresses at which cloud machines request the keys of their role.
 _ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")
 _NO_ANSWER: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*HTTP error: error sending request", re.DOTALL)
 
@@ -206,7 +208,7 @@ def _s3(bucket: str, given: Mapping[str, str], environment: Mapping[str, str]) -
 
 
 def _credentials(given: Mapping[str, str]) -> Callable[[], S3Credential] | None:
-    """Keys of the options, never mixed with a session token of the environment; None where options have none."""
+    """The keys of the options, never mixed with a session token of the environment; None if options have none."""
     if "access_key_id" not in given:
         return None
     credential: S3Credential = {

@@ -1,4 +1,4 @@
-"""Whether a store keeps the promise that commits rest on: that a name is created once, whoever else tries."""
+"""A store -> a refusal unless it creates a name only once, whoever else tries. Commits depend on that."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nightkeep.storage.verbs import Storage
 
 
 def require_exclusive_create(storage: Storage) -> None:
-    """Create a file that nobody needs twice, once per process and store; what is no object store needs no proof.
+    """Try to create the same unneeded file twice, once per process and store. Only object stores are tested.
 
-    Raises RefusedTable where the second one is created as well: the store ignores conditions of a request, as some that
-    call themselves compatible with S3 do, so that two writers could overwrite each other's commits.
+    Raises RefusedTable if the second creation succeeds too: the store then ignores conditional requests, as some stores
+    do that claim to be compatible with S3, and two writers could overwrite each other's commits.
     """
     if isinstance(storage, ObjectStorage):
         _prove(storage)

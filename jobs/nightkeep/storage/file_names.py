@@ -1,4 +1,4 @@
-"""Which names a file of a POSIX file system can have."""
+"""A name -> whether a file of a POSIX file system can have it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A store -> what Hadoop, by which Spark reads files, calls it and has to be told of it. Pure, but for the environment.
+"""A store -> its URI and settings for Hadoop, through which Spark reads files. Pure, except for the environment.
 
-Spark knows no store by itself: a connector for the scheme has to be on its class path.
+For each scheme of an object store, Spark needs a connector on its class path.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nightkeep.storage.verbs import Storage
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """What has to be on Spark's class path: `jars` as Maven calls them, and classes by which they are known."""
+    """What must be on Spark's class path: the Maven names of the `jars`, and classes that show their presence."""
 
     jars: str
     classes: tuple[str, ...]
@@ -35,18 +35,18 @@ CONNECTORS: Final[Mapping[str, Connector]] = {
         ("org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",),
     ),
 }
-"""By the scheme that Hadoop knows."""
+"""Connectors by Hadoop's scheme."""
 
 
 def hadoop_root(root: str) -> str:
-    """A store's root as a URI that is not encoded and ends in no slash; `s3` is `s3a` to Hadoop."""
+    """A store's root as a URI that is not encoded and has no slash at its end. Hadoop's scheme for `s3` is `s3a`."""
     return f"file://{root.rstrip('/')}" if root.startswith("/") else root.replace("s3://", "s3a://", 1)
 
 
 def hadoop_settings(storage: Storage) -> Mapping[str, str]:
-    """Settings of S3A for this bucket alone, of which Spark hides the secret ones in what it shows.
+    """S3A settings for this bucket only. Their names let Spark hide the secret ones in its output.
 
-    Empty for other stores, whose connectors have settings of their own. Source: hadoop-aws, "Configuring different S3
+    Empty for other stores, whose connectors are configured elsewhere. Source: hadoop-aws, "Configuring different S3
     buckets with Per-Bucket Configuration".
     """
     if not isinstance(storage, ObjectStorage):

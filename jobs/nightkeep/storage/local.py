@@ -25,19 +25,19 @@ from nightkeep.storage.verbs import ListedFile, always
 _BATCH: Final = 10_000
 _CHUNK: Final = 8 << 20
 _UNLINKED: Final = frozenset({EXDEV, EPERM, EMLINK, ENOSYS, EOPNOTSUPP})
-"""link(2), where a second name cannot be had: on another mount, of another user's file (proc(5),
-protected_hardlinks), of a file that has very many, on a file system that knows of none."""
+"""Errors of link(2) if a second name is impossible: on another mount, for another user's file (proc(5),
+protected_hardlinks), for a file with too many names, on a file system without hard links."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """A folder of a POSIX file system. Atomic creation is a hard link: link(2) fails where the name exists,
-    unlike the check-then-rename that the formats' own local file systems use.
+    """A folder of a POSIX file system. Atomic creation is a hard link: link(2) fails if the name exists, unlike the
+    check-then-rename of the formats' own local file systems.
 
-    What is created, moved or deleted is below one of `bounds`, folders below the root, and no symbolic link below that
-    one is followed. What is read there may be behind links that do not lead out of it.
+    Files are created, moved and deleted only below one of `bounds`, folders below the root, and no symbolic link below
+    it is followed. Files that are read there may be behind links that do not lead out of it.
     """
 
     root: str
@@ -59,7 +59,7 @@ class LocalStorage:
         prefix = f"{folder}/" if folder else ""
         with suppress(FileNotFoundError, NotADirectoryError), self._listed(folder) as entries:
             for entry in entries:
-                # Others delete while we list: a file that is gone by now is not listed.
+                # Others may delete files during the listing; those are not listed.
                 with suppress(FileNotFoundError):
                     stat = entry.stat()
                     if entry.is_file():
@@ -73,7 +73,7 @@ class LocalStorage:
                 yield sink
                 sink.flush()
                 os.fsync(sink.fileno())
-            # The name is durable only with its folder: a commit must not outlive the files it names.
+            # A name is durable only after its folder is synced. A commit must not outlive the files that it names.
             os.fsync(folder)
 
     def put(self, name: str, data: bytes) -> None:
@@ -104,7 +104,7 @@ class LocalStorage:
     def open(self, name: str) -> pa.NativeFile:
         path = self._path(name)
         with opened_file(path, self._anchor(name)) as descriptor:
-            # 55 MB of Parquet decode in 0.12 s, as Arrow reads a path; in 0.13 s without the map.
+            # 55 MB of Parquet decode in 0.12 s, as if Arrow read the path itself; without the map in 0.13 s.
             return pa.memory_map(reopened(descriptor, path), "rb")
 
     def stat(self, name: str) -> ListedFile | None:
@@ -171,7 +171,7 @@ class LocalStorage:
             yield from self._files(pending.pop(), pending)
 
     def _files(self, folder: str, pending: MutableSequence[str]) -> Iterator[ListedFile]:
-        """Files directly in `folder`; the folders in it are added to `pending`. Links are files, never followed."""
+        """Files directly in `folder`. Adds its subfolders to `pending`. Links count as files and are never followed."""
         prefix = f"{folder}/" if folder else ""
         with suppress(FileNotFoundError, NotADirectoryError), self._listed(folder) as entries:
             for entry in entries:
@@ -181,12 +181,12 @@ class LocalStorage:
                 try:
                     stat = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    # Others delete while we list: a file that is gone by now is not listed.
+                    # Others may delete files during the listing; those are not listed.
                     continue
                 yield ListedFile(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
     def _given(self, name: str, to: str) -> None:
-        """Give a file another name, or a copy under it where a file can have only one. Raises FileExistsError."""
+        """Give a file a second name, or make a copy with that name if links are impossible. Raises FileExistsError."""
         try:
             self._link(name, to)
         except OSError as failure:
@@ -198,9 +198,9 @@ class LocalStorage:
             self._copied(name, to, status)
 
     def _copied(self, name: str, to: str, status: os.stat_result) -> None:
-        """A copy with the time and mode of the file, which has its name once it is whole; no engine reads it before.
+        """Copy a file with its time and mode. The copy gets its name once it is complete; no engine reads it before.
 
-        A death on the way may leave it under a name that nobody else uses.
+        A crash may leave the copy under a temporary name that nobody else uses.
         """
         temporary = str(PurePosixPath(to).with_name(f".nightkeep-moving-{uuid4().hex}"))
         try:
@@ -230,7 +230,7 @@ class LocalStorage:
 
     @contextmanager
     def _plain(self, name: str) -> Iterator[BinaryIO]:
-        """A file to be read that is itself no link."""
+        """Open a file for reading. The file itself must not be a link."""
         with self._folder(name) as (folder, last), open(os.open(last, _PLAIN, dir_fd=folder), "rb") as source:
             yield source
 
@@ -245,7 +245,7 @@ class LocalStorage:
 
     @contextmanager
     def _folder(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The open folder of a file that is to change, reached without a link, and the file's name in it.
+        """For a file that is to change: its open folder, reached without following a link, and its name in that folder.
 
         Raises RefusedTable for a name below none of the bounds, and for a link on the way.
         """
@@ -266,7 +266,7 @@ class LocalStorage:
             yield entries
 
     def _anchor(self, name: str) -> str | None:
-        """The folder that a name must stay in when it is read; None where it is below no bound."""
+        """The folder that links must not lead out of when this name is read; None if it is below no bound."""
         bound = bound_of(self.bounds, name)
         return None if bound is None else f"{self.root}/{bound}".rstrip("/") or "/"
 

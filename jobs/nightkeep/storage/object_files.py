@@ -1,6 +1,6 @@
-"""Objects as files: ranges read as few requests, and bytes written as parts that nobody sees before the last one.
+"""Objects as files: ranges are read in few requests; bytes are written in parts that are invisible until the last.
 
-A request costs as long as transferring a few hundred KiB, so that no less is asked for.
+A request takes as long as the transfer of a few hundred KiB, so each one asks for at least as much.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _PARTS_AT_ONCE: Final = 4
 
 
 def open_object(client: Client, key: str, *, subject: str) -> pa.NativeFile:
-    """Random reads of an object whose end comes with the opening: a footer, or all of a small file, is no request more.
+    """Open an object for random reads. Opening already reads its end: a footer or a small file needs no other request.
 
-    Raises MissingFile, and OSError where the store gives no answer; so do reads.
+    Raises MissingFile, and OSError if the store does not answer; so do the reads.
     """
     with asking(subject):
         try:
             tail = obstore.get(client, key, options={"range": {"suffix": _AT_LEAST}})
             size, start, held = tail.meta["size"], tail.range[0], bytes(tail.bytes())
         except (GenericError, NotSupportedError):
-            # An empty object has no last bytes to ask for, and Azure knows no such request at all.
+            # An empty object has no last bytes, and Azure does not support requests for last bytes.
             size, held = obstore.head(client, key)["size"], b""
             start = size
     reader = _Reader(client, key, subject=subject, size=size, start=start, held=held)
@@ -44,7 +44,7 @@ def open_object(client: Client, key: str, *, subject: str) -> pa.NativeFile:
 
 
 class _Reader:
-    """What pa.PythonFile asks of a file that is read. Holds the bytes of its last request."""
+    """The methods that pa.PythonFile needs to read a file. Keeps the bytes of the last request."""
 
     closed = False
 
@@ -84,9 +84,9 @@ class _Reader:
 
 @contextmanager
 def create_object(client: Client, key: str, *, subject: str) -> Iterator[BinaryIO]:
-    """A sink for an object that exists once the context is left without an error; an error takes its parts away.
+    """A sink for a new object. It exists once the context is left without an error; an error removes its parts.
 
-    A death leaves parts that only the store sees: buckets need a rule that aborts unfinished uploads.
+    After a crash, parts are left that only the store sees: buckets need a rule that aborts unfinished uploads.
     """
     with asking(subject):
         writer = obstore.open_writer(client, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
@@ -101,7 +101,7 @@ def create_object(client: Client, key: str, *, subject: str) -> Iterator[BinaryI
 
 
 class _Sink:
-    """What Arrow and others ask of a file that is written; to close it makes no object, only its context does."""
+    """The methods that Arrow and others need to write a file. close() creates no object; only the context does."""
 
     closed = False
 
@@ -122,7 +122,7 @@ class _Sink:
         return True
 
     def flush(self) -> None:
-        """Nothing: parts go when they are full."""
+        """Does nothing: parts are sent when they are full."""
 
     def close(self) -> None:
-        """Nothing: what is written next would be lost, and what was is not whole."""
+        """Does nothing: the object is created when the context ends."""

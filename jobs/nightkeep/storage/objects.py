@@ -1,6 +1,6 @@
-"""A prefix of a bucket as a store. One conditional request creates a name, and a name is there only as a whole.
+"""A prefix of a bucket as a store. One conditional request creates an object, which is never visible in part.
 
-Names are keys below the prefix, letter for letter.
+Names are keys below the prefix, without any encoding.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from obstore import Bytes, ObjectMeta
 
 _PAGE: Final = 1000
-"""Keys in a page of a listing and in a bulk deletion: the most that S3 has."""
+"""Keys in a page of a listing and in a bulk deletion: the maximum of S3."""
 _AT_ONCE: Final = 16
 _CONFLICTS: Final = 10
 _PIECE: Final = 32 * 1024 * 1024
-"""Of an object that is read as a whole: requests have an end, however long the object is."""
+"""Bytes per request for an object that is read as a whole, so that no request takes too long."""
 _COPIED_BYTES: Final = 5 << 30
-"""What S3 copies in one request (CopyObject); more is read and written."""
+"""The largest object that S3 copies in one request (CopyObject). A larger one is read and written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStorage:
-    """A prefix of a bucket; `root` as `s3://bucket/prefix`, and `options` those properties that tell how to reach it.
-    What is created, moved or deleted is below one of `bounds`, folders below the root.
+    """A prefix of a bucket. `root` is like `s3://bucket/prefix`; `options` are the properties needed to reach it.
 
-    S3 tells times in whole seconds in one answer and in milliseconds in another: seconds are what all verbs tell.
-    Objects whose names end in `/`, which stand for folders, are not files. Requests are repeated for a minute; an
-    OSError is what the store says after that, PermissionError where it says no at once.
+    Objects are created, moved and deleted only below one of `bounds`, folders below the root. S3 gives times in whole
+    seconds in some answers and in milliseconds in others, so all verbs return whole seconds. Objects whose names end in
+    `/` stand for folders and are not files. Requests are repeated for a minute; then OSError is raised. PermissionError
+    is raised at once if the store denies access.
     """
 
     root: str
@@ -53,7 +53,7 @@ class ObjectStorage:
     def read(self, name: str) -> bytes:
         with asking(self._subject(name)):
             answer = obstore.get(self._client(), self._key(name))
-        # Its head is here, its bytes are not.
+        # The answer's head is here already, but not its bytes.
         FILE.require(answer.meta["size"], self._subject(name))
         with asking(self._subject(name)):
             return bytes(answer.bytes())
@@ -97,12 +97,12 @@ class ObjectStorage:
         return create_object(self._client(), key, subject=self._subject(name))
 
     def put(self, name: str, data: bytes) -> None:
-        # After a lost answer the client asks again, and then finds what it wrote itself.
+        # After a lost answer the client repeats the request, and may find the object that it wrote itself.
         if not self._created(name, data) and self.read(name) != data:
             raise FileExistsError(f"{self._subject(name)}: expected no such file")
 
     def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
-        """One conditional request, so that there is nothing `temporary`."""
+        """One conditional request. `temporary` is not used."""
         return may_go() and self._created(name, data)
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
@@ -110,8 +110,10 @@ class ObjectStorage:
             obstore.put(self._client(), self._own_key(name), data)
 
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
-        """The store copies, and the copy is compared; its time is that of the copying. Two requests look for `to` and
-        write it: another who creates that very name between them is overwritten."""
+        """The store copies the object, and the copy is compared. The copy's time is that of the copying.
+
+        One request looks for `to` and another writes it, so a `to` that another writer creates in between is
+        overwritten."""
         self._own_key(name)
         self._own_key(to)
         source = self._head(name)
@@ -136,8 +138,10 @@ class ObjectStorage:
         return True
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """A request for a page of names; where not all of it was done, another for each name, which says what is wrong.
-        A store that gives no answer at all is asked for no more: what is left is named, and may be gone."""
+        """One request per page of names. If some names of a page fail, one request for each gives the reason.
+
+        If the store does not answer at all, no further request is made: the remaining names are returned, although they
+        may be gone."""
         failed: list[tuple[str, str]] = []
         for start in range(0, len(names), _PAGE):
             page = names[start : start + _PAGE]
@@ -159,7 +163,7 @@ class ObjectStorage:
         return True
 
     def _silence(self, name: str) -> str | None:
-        """What was said of a store that does not even answer whether there is a file; None of one that does."""
+        """The error of a store that does not even answer whether a file exists; None if it answers."""
         try:
             self._head(name)
         except PermissionError:
@@ -181,7 +185,7 @@ class ObjectStorage:
         return None
 
     def _delete(self, name: str) -> None:
-        # S3 does not say whether there was one; other stores do.
+        # S3 does not say whether the object existed; other stores do.
         with suppress(MissingFile), asking(self._subject(name)):
             obstore.delete(self._client(), self._own_key(name))
 
@@ -191,8 +195,8 @@ class ObjectStorage:
                 with asking(self._subject(name)):
                     obstore.put(self._client(), self._own_key(name), data, mode="create", use_multipart=False)
             except FileExistsError:
-                # The client says so as well where S3 only says that another request is under way for the same name
-                # (409 ConditionalRequestConflict): that one may fail.
+                # The client raises the same error if S3 only reports another request in progress for this name
+                # (409 ConditionalRequestConflict). That one may still fail, so look whether the object exists.
                 if self.exists(name):
                     return False
             else:
@@ -209,10 +213,10 @@ class ObjectStorage:
     def _is_copy(self, source: ObjectMeta, copy: ObjectMeta | None) -> bool:
         if copy is None or copy["size"] != source["size"]:
             return False
-        # Of an upload in parts the tag is made from those of its parts: a copy in one piece has another.
+        # The tag of an upload in parts is made from the tags of its parts; a copy in one piece has another tag.
         if copy["e_tag"] is not None and copy["e_tag"] == source["e_tag"]:
             return True
-        # To read both takes long: the copy may be gone by then.
+        # Reading both takes long, and the copy may be gone by then.
         return self._digest(source) == self._digest(copy) and self._head(self._name(copy["path"])) == copy
 
     def _copy(self, source: ObjectMeta, to: str) -> None:
@@ -248,7 +252,7 @@ class ObjectStorage:
             yield from page
 
     def _is_folder(self, entry: ObjectMeta, following: ObjectMeta | None) -> bool:
-        """Whether an entry stands for a folder: the client reads its name without the `/` at its end."""
+        """Whether an entry stands for a folder: the client drops the `/` at the end of its name."""
         if entry["size"]:
             return False
         holds_next = following is not None and following["path"].startswith(entry["path"] + "/")
@@ -270,7 +274,7 @@ class ObjectStorage:
         return self._prefix + name
 
     def _own_key(self, name: str) -> str:
-        """The key of an object that is to change. Raises RefusedTable for one below none of the bounds."""
+        """The key of an object that is to change. Raises RefusedTable if it is below none of the bounds."""
         key = self._key(name)
         require_bound(self.bounds, name, subject=self._subject(name))
         return key

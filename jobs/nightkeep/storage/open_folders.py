@@ -1,7 +1,7 @@
-"""The way down into a folder of this machine, one open folder after the other, so that no symbolic link is followed.
+"""A path on this machine -> an open folder or file, opened folder by folder, so that no symbolic link is followed.
 
-A name is looked up from the descriptor of the folder above it (openat(2), O_NOFOLLOW). A link that is put in the place
-of a folder between two steps is met like one that was there before.
+Each name is opened relative to the descriptor of the folder above it (openat(2), O_NOFOLLOW). So a link that replaces a
+folder between two steps is noticed too.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ ADVICE: Final = "move the files here, or mount their folder in the link's place"
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""O_NONBLOCK: a FIFO without a writer would not open otherwise."""
+"""O_NONBLOCK: otherwise the open of a FIFO without a writer waits."""
 _NO_FILE: Final = frozenset({ELOOP, ENXIO, ENODEV})
-"""open(2): of links that lead to each other, a socket, a device without a driver."""
+"""Errors of open(2) for links in a circle, a socket, and a device without a driver."""
 _DESCRIPTORS: Final = "/proc/self/fd"
 
 
 @contextmanager
 def opened_folder(anchor: str, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The descriptor of the folder `parts` below `anchor`; with `make` folders are created where there are none.
+    """The descriptor of the folder `parts` below `anchor`. With `make`, missing folders are created.
 
-    Links on the way to `anchor` itself are followed: it is where the operator or the catalog says the table is. Raises
-    RefusedTable for a link below it, FileNotFoundError, NotADirectoryError.
+    Links on the way to `anchor` are followed, as the operator or the catalog chose that path. Raises RefusedTable for a
+    link below it, FileNotFoundError, and NotADirectoryError.
     """
     if make:
         _make_anchor(Path(anchor))
@@ -49,9 +49,9 @@ def opened_folder(anchor: str, parts: Sequence[str], *, make: bool = False) -> I
 
 @contextmanager
 def opened_file(path: str, anchor: str | None) -> Iterator[int]:
-    """The descriptor of a regular file to be read; one below an `anchor` may be behind links that stay below it.
+    """The descriptor of a regular file for reading. With `anchor`, links are followed only if they stay below it.
 
-    Raises MissingFile, RefusedTable for a link out of `anchor`, CorruptMetadata for what is no regular file.
+    Raises MissingFile, RefusedTable for a link out of `anchor`, and CorruptMetadata for anything but a regular file.
     """
     try:
         descriptor = os.open(path, _FILE)
@@ -75,9 +75,10 @@ def opened_file(path: str, anchor: str | None) -> Iterator[int]:
 
 @contextmanager
 def listed_folder(path: str, anchor: str | None) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """Entries whose stat starts at the open folder: the kernel walks a path once per folder, not once per file.
+    """The entries of a folder. Their stat starts at the open folder, so the kernel walks the path once per folder, not
+    once per file.
 
-    Raises RefusedTable for a folder below `anchor` that a link leads out of it to.
+    Raises RefusedTable if a link leads out of `anchor`.
     """
     descriptor = os.open(path, _FOLDER)
     try:
@@ -89,7 +90,7 @@ def listed_folder(path: str, anchor: str | None) -> Iterator[Iterator[os.DirEntr
 
 
 def reopened(descriptor: int, path: str) -> str:
-    """A path by which the very file that is open can be opened once more, where the system has such."""
+    """A path that opens the same open file once more, if the system has such paths."""
     link = f"{_DESCRIPTORS}/{descriptor}"
     return link if os.path.exists(link) else path
 
@@ -105,7 +106,7 @@ def _require_below(descriptor: int, path: str, anchor: str | None) -> None:
 
 
 def _real(descriptor: int, path: str) -> str:
-    """Where an open file or folder is, without any link."""
+    """The path of an open file or folder, without any link."""
     try:
         return os.readlink(f"{_DESCRIPTORS}/{descriptor}")
     except OSError:
@@ -131,7 +132,7 @@ def _inner(descriptor: int, part: str, *, subject: str, make: bool) -> int:
         if S_ISLNK(os.stat(part, dir_fd=descriptor, follow_symlinks=False).st_mode):
             raise RefusedTable(subject, LINKED, ADVICE) from None
         raise
-    # Another process may make it at the same time.
+    # Another process may create it at the same time.
     with suppress(FileExistsError):
         os.mkdir(part, dir_fd=descriptor)
         os.fsync(descriptor)

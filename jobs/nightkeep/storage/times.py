@@ -1,4 +1,4 @@
-"""Times by several clocks: what a writer says, what the store shows, and now. A clock that is ahead tells nothing."""
+"""Times by several clocks (writer, store, our own) -> one time. A time ahead of now is not used."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from nightkeep.errors import MissingFile
 from nightkeep.storage.verbs import Storage, spelled
 
 TICK_MS: Final = 2_000
-"""File systems tell times in steps of up to two seconds; clocks so near are equal."""
+"""File systems store times in steps of up to two seconds. Clocks that differ by no more count as equal."""
 
 
 def not_ahead(now_ms: int, storage: Storage, name: str) -> int:
-    """`now_ms` by our clock, or by the store's, of which `name`, written since, tells, where ours is ahead of it.
+    """`now_ms` by our clock; if that is ahead of the store's, the time by the store's clock.
 
-    Raises MissingFile where there is no such file.
+    The store's clock is read from the file `name`, which was written after `now_ms`. Raises MissingFile if it does not
+    exist.
     """
     status = storage.stat(name)
     if status is None:
@@ -24,6 +25,7 @@ def not_ahead(now_ms: int, storage: Storage, name: str) -> int:
 
 
 def happened_ms(now_ms: int, times: Iterable[int]) -> int:
-    """When something happened: the first of `times`, best first, that is not ahead of `now_ms`, which it is at the
-    latest. Those after it are not asked for."""
-    return next((each for each in times if each <= now_ms), now_ms)
+    """When something happened: the first of `times` that is not ahead of `now_ms`, else `now_ms`.
+
+    `times` are in order of preference; those after the chosen one are not computed."""
+    return next((time_ms for time_ms in times if time_ms <= now_ms), now_ms)

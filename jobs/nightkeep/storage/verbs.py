@@ -1,4 +1,4 @@
-"""What a format may ask of a store."""
+"""The verbs of a store, which formats call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 class ListedFile(NamedTuple):
     """One file in storage: name relative to the root, size in bytes, modification time in epoch milliseconds.
 
-    A tuple, as a listing makes millions of them on their way into columns.
+    A tuple, because a listing makes millions of them before they become columns.
     """
 
     name: str
@@ -21,15 +21,15 @@ class ListedFile(NamedTuple):
 
 
 def always() -> bool:
-    """A mover that nobody hurries."""
+    """A `may_go` that always says yes."""
     return True
 
 
 class Storage(Protocol):
-    """What a format may ask of a store. Only `put_if_absent` and `replace` may race with others on one name.
+    """The verbs of a store. Only `put_if_absent` and `replace` may race with other writers on one name.
 
-    `temporary` is a name that nobody else would use; a death on the way may leave a file of that name behind.
-    Raises CorruptMetadata for a name that leads out of the root: names come from metadata.
+    `temporary` is a name that nobody else uses; a crash may leave a file with that name. Raises CorruptMetadata for a
+    name that leads out of the root, as names come from metadata.
     """
 
     @property
@@ -44,55 +44,55 @@ class Storage(Protocol):
     def exists(self, name: str) -> bool: ...
 
     def stat(self, name: str) -> ListedFile | None:
-        """One file; None where it does not exist."""
+        """One file; None if it does not exist."""
 
     def list(self, folder: str) -> tuple[ListedFile, ...]:
-        """Files directly in `folder`, by name; empty where the folder does not exist."""
+        """Files directly in `folder`, sorted by name; empty if the folder does not exist."""
 
     def folders(self, folder: str) -> tuple[str, ...]:
-        """Folders directly in `folder`, by name; empty where it does not exist."""
+        """Folders directly in `folder`, sorted by name; empty if it does not exist."""
 
     def walk(self, folder: str) -> Iterator[Sequence[ListedFile]]:
-        """Every file below `folder`, at any depth, in batches and in any order. A link is a file of its own.
+        """Every file below `folder`, at any depth, in batches and in any order. A link counts as a file.
 
-        What comes and goes meanwhile may or may not be among them.
+        Files that are created or deleted meanwhile may or may not be included.
         """
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A sink for a new file, durable once its context is left without an error."""
+        """A sink for a new file. The file is durable once the context is left without an error."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a new file that nobody else would name. Raises FileExistsError, unless it is one of the same bytes
-        and the store may have been asked twice."""
+        """Write a new file whose name nobody else uses. Raises FileExistsError, unless the existing file has the same
+        bytes and may be the result of a repeated request."""
 
     def put_if_absent(self, name: str, data: bytes, *, temporary: str, may_go: Callable[[], bool] = always) -> bool:
-        """Create `name` with `data` atomically; False, and nothing changed, where it exists already, or where `may_go`,
-        which is asked right before, says no.
+        """Create `name` with `data` atomically. False, and nothing changes, if the name exists, or if `may_go`, called
+        directly before, returns False.
 
-        An OSError leaves open which of the two happened. If it may go, False proves that the name exists, and not whose
-        it is: where an answer is lost on the way, some stores are asked again, and we meet our own file.
+        After an OSError it is unknown whether the file was created. False does not prove that the file is another's:
+        after a lost answer some stores get the request again, which then finds our own file.
         """
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
-        """Overwrite a hint, atomically; the only overwrite there is, of files that may lag or be lost."""
+        """Overwrite a hint atomically. Only for files that may be out of date or lost; nothing else is overwritten."""
 
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
-        """Give a file another name, with its bytes; False, and nothing changed, where `to` exists.
+        """Move a file to the name `to`. False, and nothing changes, if `to` exists.
 
-        Right before `name` goes, however long it took until then, `to` is looked at, and then `may_go` is asked: an
-        OSError where either says no, and `name` stays, `to` perhaps as well.
+        Directly before `name` is removed, `to` is checked and then `may_go` is called. If either fails, OSError is
+        raised, and `name` stays; `to` may stay too.
 
-        Its time stays on a disk, and is that of the moving in a bucket. A death on the way leaves it under both names,
-        and on a disk perhaps a hidden file beside `to`. Raises MissingFile.
+        On a disk the file keeps its time; in a bucket it gets the time of the move. A crash may leave it under both
+        names, and on a disk also a hidden file beside `to`. Raises MissingFile.
         """
 
     def delete(self, name: str) -> bool:
-        """Remove one file; False where it was gone."""
+        """Remove one file; False if it did not exist."""
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """Remove files, of which some may be gone; those that could not be removed, each with the reason."""
+        """Remove files; some may not exist. Returns those that could not be removed, each with the reason."""
 
 
 def spelled(storage: Storage, name: str) -> str:
-    """Where a file is, by its name in storage, for messages."""
+    """The full path of a file, for messages."""
     return f"{storage.root.rstrip('/')}/{name}"
