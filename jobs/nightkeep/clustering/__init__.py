@@ -1,1 +1,1 @@
-"""Which data files are packed or clustered, and how their rows move: one code for all formats that keep such files."""
+"""Packing and clustering of data files, for all formats: which files are rewritten, and how their rows move."""

@@ -1,6 +1,6 @@
-"""Snapshot + queries -> Advice: which columns to cluster by, judged by files skipped on a sample; or to do nothing.
+"""Snapshot + queries -> Advice: which columns to cluster by, or to do nothing. Simulated on a sample of rows.
 
-Pure but for the sample it reads. Nothing is written, and Spark is not needed.
+Pure except for reading the sample. Writes nothing, and needs no Spark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class QueryCost:
-    """The share of the table's bytes that a query opens, as the table is and as it would be."""
+    """The share of the table's bytes in files that a query opens, before and after clustering."""
 
     query: str
     before: float
@@ -48,7 +48,7 @@ class QueryCost:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to cluster: what the queries read with it, on average and each."""
+    """One way to cluster, with the share of bytes that the queries read: on average, and for each query."""
 
     columns: tuple[str, ...]
     curve: Curve
@@ -62,10 +62,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do. `clustering` is None where nothing should be done, and `reason` says why either way.
+    """The recommendation and its `reason`. `clustering` is None if nothing should be done.
 
-    Shares are of the table's bytes that a query reads on average; `payback_queries` is how many queries it takes to
-    save the bytes that the rewrite reads and writes. `options` are the best ones, best first.
+    Shares are of the table's bytes that a query reads on average. After `payback_queries` queries, the bytes saved
+    equal those that the rewrite reads and writes. `options` are the best ways to cluster, best first.
     """
 
     table: str
@@ -80,7 +80,7 @@ class Advice:
     options: tuple[Option, ...] = field(default=())
 
     def to_json(self) -> dict[str, object]:
-        """As JSON has it."""
+        """The advice as a JSON object."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -96,10 +96,11 @@ class Advice:
 
 
 def advise(table: Advisable[S], snapshot: S, queries: Sequence[Query], *, target_bytes: int) -> Advice:
-    """The clustering with which the queries read least; without queries, ranges of 1 % over each column.
+    """The clustering with which the queries read the least. Without queries, ranges of 1 % of each column are used.
 
-    Conditions on partition columns skip the same partitions either way and are left out. A table without statistics
-    is judged by its sample: a query opens every file of it now. Raises RefusedTable where no file would have any.
+    Conditions on partition columns are ignored, as clustering does not change their effect. In a table without
+    statistics a query opens every file now; the sample shows what clustering would gain. Raises RefusedTable if new
+    files would have no statistics.
     """
     measured = table.layout(snapshot)
     if not measured.bounds:
@@ -160,7 +161,7 @@ def _clusterings(columns: Sequence[str]) -> Iterator[Clustering]:
 
 
 def _every_range(samples: Mapping[int, pa.Table], columns: Sequence[str]) -> list[Query]:
-    """Ranges that hold 1 % of the sampled rows each, spread evenly over every column."""
+    """Queries for ranges of 1 % of the sampled rows each, spread evenly over every column."""
     rows = pa.concat_tables(samples.values()) if samples else pa.table({})
     return [query for name in columns if name in rows.column_names for query in _ranges(name, rows.column(name))]
 
@@ -184,7 +185,7 @@ def _option(
 
 
 def _by_query(queries: Sequence[Query], before: Sequence[float], after: Sequence[float]) -> tuple[QueryCost, ...]:
-    """The mean costs of queries that are called the same, as the ranges of one column are."""
+    """The mean costs by name of query: the ranges of one column share a name."""
     places: dict[str, list[int]] = {}
     for place, query in enumerate(queries):
         places.setdefault(query.text, []).append(place)
@@ -197,7 +198,7 @@ def _by_query(queries: Sequence[Query], before: Sequence[float], after: Sequence
 def _simulated(
     measured: TableLayout, samples: Mapping[int, pa.Table], clustering: Clustering, target_bytes: int
 ) -> TableLayout:
-    """The sampled units as they would be; the files of a unit that was not sampled stay as they are."""
+    """The layout after clustering. Files of a unit without a sample stay unchanged."""
     parts = [_of_units(measured, ~np.isin(measured.unit, list(samples)))]
     for unit, sample in samples.items():
         inside = measured.unit == unit
@@ -257,12 +258,12 @@ def _may_hold(files: FileBounds, span: Range) -> npt.NDArray[np.bool_]:
         meets &= np.asarray(pc.fill_null(pc.greater_equal(files.highs, low), pa.scalar(value=True)))
     if high is not None:
         meets &= np.asarray(pc.fill_null(pc.less_equal(files.lows, high), pa.scalar(value=True)))
-    # Null matches no range; a file of nothing else is never opened for one.
+    # Null matches no range: a file of only nulls is never opened.
     return meets & (files.rows > 0)
 
 
 def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar[Any] | None:
-    """The end of a range as a value of the column; None, no end, where it is no such value."""
+    """The end of a range as a value of the column; None (no limit) if it is not a value of the type."""
     if value is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""What a format gives to be packed and clustered: its files as planning sees them, their rows, and who writes new ones.
+"""Interfaces that a format implements for packing and clustering: files for planning, their rows, writers of new files.
 
-Nothing here knows of logs, manifests or vectors: what a format adds to a file (tags, ids, statistics) is its writer's.
+They have no logs, manifests or vectors: a format's writer adds its own tags, ids and statistics to a file.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nightkeep.storage import Storage
 
 
 class SizedFile(Protocol):
-    """A live data file with what hides rows of it, from metadata only. Files must pickle, as tasks have them.
+    """A live data file and counts of its deletes, from metadata only. Must be picklable, as tasks contain files.
 
-    `name` is unique in the table. `bytes` are on storage, `rows` physical, None where metadata does not say.
-    `deletes` is how many deletion vectors and delete files apply to this file, though one may hide no row of it;
-    `deleted_rows` are those that metadata says they hide, at most `rows`.
+    `name` is unique in the table. `bytes` is the size in storage. `rows` includes deleted rows, and is None if metadata
+    does not have it. `deletes` counts deletion vectors and delete files that apply to the file, even if they delete
+    none of its rows. `deleted_rows` is the count by metadata, at most `rows`.
     """
 
     @property
@@ -40,7 +40,7 @@ class SizedFile(Protocol):
 
 
 class WrittenDataFile(Protocol):
-    """A new data file that nothing references: its name in storage, its rows and its bytes, both more than none."""
+    """A new data file that no version refers to: its name in storage, its rows and bytes, both above 0."""
 
     @property
     def name(self) -> str: ...
@@ -61,10 +61,10 @@ E_co = TypeVar("E_co", covariant=True)
 
 
 class RowSource(Protocol[F_contra]):
-    """Reads the rows of one unit that no delete hides. Columns are named as by the unit's Writer.
+    """Reads the live rows of one unit. Columns have the names that the unit's Writer uses.
 
-    Pseudo columns among them (row ids, versions of rows) are values as readers see them, inherited ones included.
-    Files without rows are not opened. Called again, every verb answers the same.
+    Pseudo columns (row ids, versions of rows) have the values that readers see, inherited ones included. Files without
+    rows are not opened. Repeated calls give the same result.
     """
 
     def batches(self, files: Sequence[F_contra], columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -74,33 +74,33 @@ class RowSource(Protocol[F_contra]):
         """
 
     def count(self, files: Sequence[F_contra]) -> int:
-        """How many rows `batches` yields, or more where that is dear to know; never fewer."""
+        """The number of rows that `batches` yields. May be too high if the exact number is expensive, never too low."""
 
     def sampled(self, files: Sequence[F_contra], columns: Sequence[str], share: float) -> pa.Table:
-        """About `share` of the rows of each file, at least one of each; hidden rows may be among them.
+        """About `share` of the rows of each file, at least one per file. Deleted rows may be included.
 
-        `columns` are top-level ones. There are as many rows in the sample each time it is drawn, and the same.
+        `columns` are top-level columns. Repeated calls return the same sample.
         """
 
 
 class Writer(Protocol[W_co]):
-    """Writes data files of one unit. `columns` is what chunks must hold, in any order; what else they hold is left out.
+    """Writes data files of one unit. Chunks must have `columns`, in any order; other columns are dropped.
 
-    Pseudo columns that files must carry (row ids, versions of rows) are among them.
+    `columns` includes pseudo columns that files must have (row ids, versions of rows).
     """
 
     @property
     def columns(self) -> Sequence[str]: ...
 
     def write(self, chunks: Iterable[pa.Table], *, rows_per_file: int) -> Sequence[W_co]:
-        """Every row in order, in files of `rows_per_file` rows, the last one of fewer; no file where there is no row.
+        """Write all rows in order, in files of `rows_per_file` rows; the last may have fewer. No file for no rows.
 
-        Chunks are consumed as they are written: the writer holds about a row group of them.
+        Chunks are consumed while writing: about one row group is in memory.
         """
 
 
 class OpenFile(Protocol):
-    """An open data file. Rows are named as by the unit's Writer; None stands for all columns."""
+    """An open data file. Columns have the names that the unit's Writer uses; None means all columns."""
 
     rows: int
 
@@ -115,7 +115,7 @@ class OpenFile(Protocol):
 
 
 class Inputs(Protocol[F, W, E_co]):
-    """What one task replaces: `files` of one unit, which `key` names. Must pickle."""
+    """The `files` that one task replaces, of the unit `key`. Must be picklable."""
 
     @property
     def key(self) -> UnitKey: ...
@@ -126,13 +126,13 @@ class Inputs(Protocol[F, W, E_co]):
     def rows(self, storage: Storage) -> RowSource[F]: ...
 
     def packer(self, storage: Storage, run: Run, target_bytes: int) -> Writer[W]:
-        """Writes files that tell later plans which run packed them to which target."""
+        """A writer of packed files. Later plans can see the run and the target size of such a file."""
 
     def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> Writer[W]:
-        """Writes files that tell later plans which cube they are of."""
+        """A writer of clustered files. Later plans can see the cube of such a file."""
 
     def measure(self) -> Writer[WrittenDataFile]:
-        """A writer as the others whose files tell their size and are forgotten."""
+        """A writer to measure file sizes: its files are discarded."""
 
     def edit(self, written: Sequence[W], *, removed: Sequence[F]) -> E_co:
-        """The change of the table's metadata that replaces `removed` by what was written."""
+        """The change of the table's metadata that replaces `removed` by `written`."""

@@ -16,7 +16,7 @@ Paths = tuple[tuple[str, ...], ...]
 
 
 class ClusterLeaf(Protocol):
-    """A column that is no struct, at its `path` of logical names. `ordered`: its statistics have bounds."""
+    """A column or field, not a struct, with its `path` of logical names. `ordered`: its statistics have bounds."""
 
     @property
     def path(self) -> tuple[str, ...]: ...
@@ -30,9 +30,10 @@ class ClusterLeaf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterColumns:
-    """The leaf columns of a table, those of them whose statistics new files have, and what is no use to cluster by.
+    """The leaf columns of a table. `indexed` are those for which new files have statistics.
 
-    `constant` are columns with one value in every file of a partition. `advice` says how to have more statistics.
+    `constant` are columns with one value per partition: clustering by them is useless. `advice` says how to get
+    statistics of more columns.
     """
 
     leaves: Sequence[ClusterLeaf]
@@ -41,10 +42,10 @@ class ClusterColumns:
     advice: str
 
     def resolved(self, clustering: Clustering) -> Clustering:
-        """The same by the table's own names: a name is a column's, or the path a.b of a leaf in a struct, in any case
-        that leaves no doubt, as in Spark.
+        """The clustering with the table's own names. A name is a column, or the path a.b of a leaf in a struct.
 
-        Raises UsageError unless each is a column of the data with an order and with statistics, and named once.
+        Upper and lower case may differ if the name stays unambiguous, as in Spark. Raises UsageError unless each is a
+        data column with an order and statistics, and is named once.
         """
         spelled = tuple(".".join(path) for path in self.paths(clustering))
         if len(set(spelled)) != len(spelled):
@@ -70,7 +71,7 @@ class ClusterColumns:
         return leaf
 
     def _called(self, name: str) -> str:
-        """The table's own name of what is asked for: the very same, else the one that differs by case alone."""
+        """The table's own name for `name`: the equal one, else the only one that differs in case."""
         names = dict.fromkeys((*self.constant, *(".".join(leaf.path) for leaf in self.leaves)))
         near = [own for own in names if _same(own, name)]
         if not near:
@@ -91,7 +92,7 @@ class ClusterColumns:
 
 
 def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
-    """The column at `path` of logical names; null where a struct on the way is."""
+    """The column at `path` of logical names; null where a struct above it is null."""
     column: ChunkedArray = rows.column(path[0])
     for name in path[1:]:
         place = column.type.get_field_index(name)

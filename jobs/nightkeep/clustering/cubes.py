@@ -1,4 +1,4 @@
-"""The files of a unit -> cubes, what was clustered together, and the rest. Pure, metadata only."""
+"""Files of a unit -> cubes (files that were clustered together), and the other files. Pure, metadata only."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from nightkeep.model.run_names import unit_token
 
 @dataclass(frozen=True, slots=True)
 class UnitCubes(Generic[F]):
-    """A unit's files with rows: cubes by ascending size, and `loose` ones that are to be clustered.
-
-    `gone` have no rows any more.
-    """
+    """A unit's files: cubes by ascending size, `loose` files to be clustered, and `gone` files without live rows."""
 
     cubes: tuple[tuple[F, ...], ...]
     loose: tuple[F, ...]
@@ -27,9 +24,9 @@ class UnitCubes(Generic[F]):
 
     @classmethod
     def of(cls, files: Sequence[F], sizes: Sizes, cube_of: Callable[[F], str | None]) -> UnitCubes[F]:
-        """A file is of a cube if it was clustered just so and not much of it has been deleted since.
+        """A file belongs to a cube if it was clustered in the requested way and is not worn.
 
-        `cube_of` names the cube of a file; None unless it was clustered as is asked for now.
+        `cube_of` returns the cube of a file; None if it was not clustered in the requested way.
         """
         cubes: dict[str, list[F]] = {}
         loose: list[F] = []
@@ -45,7 +42,7 @@ class UnitCubes(Generic[F]):
 
 
 def merging(layout: UnitCubes[F]) -> int:
-    """How many cubes, the smallest first, are to be clustered again with what is loose, by their sizes."""
+    """The number of cubes, smallest first, to cluster again together with the loose files, by their sizes."""
     total = total_live_bytes(layout.loose)
     for number, cube in enumerate(layout.cubes):
         size = total_live_bytes(cube)
@@ -56,7 +53,7 @@ def merging(layout: UnitCubes[F]) -> int:
 
 
 def cube_mark(clustering: Clustering, token: str, key: UnitKey) -> str:
-    """What the files that one run clusters in one unit have in common, as text for wherever a format keeps it."""
+    """The mark of all files that one run clusters in one unit: text that a format stores with the file."""
     fields = {
         "columns": list(clustering.columns),
         "curve": clustering.curve.value,
@@ -66,14 +63,14 @@ def cube_mark(clustering: Clustering, token: str, key: UnitKey) -> str:
 
 
 def marked_cube(mark: str, clustering: Clustering) -> str | None:
-    """The cube that a mark names; None unless it is one of a clustering by these columns along this curve."""
+    """The cube in a mark; None if the mark has other columns or another curve."""
     try:
         fields = json.loads(mark)
     except (ValueError, RecursionError):
         return None
     if not isinstance(fields, dict) or fields.get("columns") != list(clustering.columns):
         return None
-    # Along one column every curve is a sort.
+    # With one column every curve is a plain sort.
     if fields.get("curve") != clustering.curve.value and len(clustering.columns) > 1:
         return None
     cube = fields.get("cube")

@@ -1,4 +1,4 @@
-"""Rows in order -> files of about equal size near a target, whatever their rows turn out to take."""
+"""Rows in order -> files of about equal size near a target. The row count per file adapts to the sizes so far."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nightkeep.clustering.tuning import NEAR_TARGET, PROBE_ROWS
 
 @dataclass(frozen=True, slots=True)
 class CountingStorage:
-    """The part of the storage at `root` that writers need; what is written is counted and forgotten."""
+    """Storage for writers that only counts bytes: nothing is stored."""
 
     root: str
 
@@ -42,9 +42,9 @@ def write_packed(
 def write_even(
     writer: Writer[W], chunks: Iterable[pa.Table], *, rows: int, row_bytes: float, target_bytes: int
 ) -> list[W]:
-    """Write all `rows` rows into equal files: as many as `row_bytes`, what a row is expected to take, makes.
+    """Write all `rows` rows into equal files near the target. `row_bytes` is the expected size of a row in a file.
 
-    Where a file turns out far from the target, the number of those left is reckoned again by what its rows took.
+    If a file's size is far from the target, the number of remaining files is computed again from its bytes per row.
     """
     stream, files = _Stream(chunks), list[W]()
     left = file_count(int(rows * row_bytes), target_bytes)
@@ -62,7 +62,7 @@ def write_even(
 
 
 def probed(measure: Writer[WrittenDataFile], chunks: Iterator[pa.Table]) -> tuple[float, Iterator[pa.Table]]:
-    """What a row of the chunks takes in a file, by the first of them, and the chunks again. At least one has rows.
+    """The bytes per row in a file, measured on the first chunks, and all chunks again. At least one must have rows.
 
     `measure` writes to memory.
     """

@@ -1,4 +1,4 @@
-"""What a format says about its layout: the files of a version with their bounds, and a sample of its rows."""
+"""Files of a version -> its layout: their sizes and bounds; and the interface to sample its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nightkeep.model import Address, Request
 from nightkeep.protocol import Snapshot
 
 Bounds = Mapping[tuple[str, ...], FileBounds]
-"""Of columns by their paths."""
+"""Bounds of columns by path."""
 
 
 class Weighed(Protocol):
@@ -36,10 +36,10 @@ def dotted(bounds: Bounds) -> Mapping[str, FileBounds]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableLayout:
-    """The files of a version as skipping sees them: of each its unit's place in the snapshot and its bytes.
+    """The files of a version: for each the index of its unit in the snapshot, its bytes, and bounds by column.
 
-    `bounds` has every column with statistics, by the name that conditions use (a nested field by its path); where no
-    file has any, every column of which new files would have some.
+    `bounds` has every column with statistics, by the name that conditions use (a nested field by its path). If no file
+    has statistics, it has the columns for which new files would have them.
     """
 
     unit: npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class TableLayout:
 
     @classmethod
     def of(cls, units: Sequence[Sequence[B]], bounds_of: Callable[[Sequence[B]], Bounds]) -> TableLayout:
-        """Of the units' files in their order; `bounds_of` tells the bounds of columns by their paths."""
+        """The layout of the units' files, in order. `bounds_of` returns the bounds of columns by path."""
         files = [file for some in units for file in some]
         named = dotted(bounds_of(files))
         bounded = {name: each for name, each in named.items() if each.bounded.any()}
@@ -74,10 +74,10 @@ class Advisable(Protocol[S_contra]):
         """The files of a version, from metadata only."""
 
     def sample(self, snapshot: S_contra, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
-        """About `rows` rows of these columns, spread over the units by their size: a unit's place and its rows."""
+        """Yield (index of the unit, rows of these columns): about `rows` rows in all, by the units' sizes."""
 
     def target_bytes(self, snapshot: S_contra, request: Request) -> int:
-        """The size of files that an optimisation asked for like this would write."""
+        """The target size in bytes of files that this request writes."""
 
 
 OpenAdvisable = Advisable[Snapshot]

@@ -1,6 +1,6 @@
-"""Bounds of two versions' files -> what their layout is worth to readers: files that are skipped, files that overlap.
+"""Bounds of two versions' files -> figures of their layouts: share of skipped files, number of overlapping files.
 
-From statistics alone: what no file claims, no reader can skip by.
+Uses statistics only: readers skip by nothing else.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Version(Protocol[T_co]):
 
 
 def layout_figures(before: Bounds, after: Bounds) -> Mapping[str, object]:
-    """JSON of the same columns of the same units: `skipping` and `overlap` by column, before and after.
+    """JSON of `skipping` and `overlap` by column, before and after. Both sides have the same columns and units.
 
-    `skipping` is the mean share of files that a query for 1 % of the rows does not open, with the same queries on
-    both sides; `overlap` the mean number of files that may hold a value. `losing` names columns that skip less.
+    `skipping` is the mean share of files that a query for 1 % of the rows does not open, with the same queries on both
+    sides. `overlap` is the mean number of files that may contain a value. `losing` names columns that now skip less.
     """
     skipping, overlaps = {}, {}
     sides = dotted(before), dotted(after)

@@ -1,4 +1,4 @@
-"""Open data files -> their rows that no delete hides, a batch at a time, and samples of them."""
+"""Open data files -> their live rows, a batch at a time, and samples of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def live_batches(
 ) -> Iterator[pa.Table]:
     """The rows of a file in their order, without those at `hidden` positions.
 
-    By mask, where the gate reads by position: a mistake of one is not the other's.
+    Uses a mask. The gate reads by position instead, so that it does not share a mistake here.
     """
     start = 0
     for batch in reader.batches(columns, batch_rows=batch_rows(file.bytes, reader.rows)):
@@ -29,6 +29,6 @@ def live_batches(
 
 
 def sample_share(readers: Iterable[OpenFile], columns: Sequence[str], share: float) -> pa.Table:
-    """About `share` of the physical rows of each file, at least one of each. A file is read before the next opens."""
+    """About `share` of the rows of each file, deleted ones included, at least one each. Opens one file at a time."""
     parts = [reader.sampled(columns, int(reader.rows * share) + 1, number) for number, reader in enumerate(readers)]
     return pa.concat_tables(parts)

@@ -1,7 +1,7 @@
-"""A unit's small, large and worn files -> bins of about one file each. A second run finds its fixed point.
+"""Small, large and worn files of a unit -> bins of about one file each. A second run picks nothing more.
 
-Bins follow OptimizeTableCommand.scala of delta-spark 4.4 (next-fit by ascending size), but lone files are purged, too,
-only live bytes count, and files without rows are removed, for which delta-spark commits nothing.
+Bins follow OptimizeTableCommand.scala of delta-spark 4.4 (next-fit by ascending size), with differences: single files
+are purged too, only live bytes count, and files without rows are removed, which delta-spark does not do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nightkeep.protocol import Work
 
 @dataclass(frozen=True, slots=True)
 class Packing(Generic[F]):
-    """What is packed: `bins` by ascending size, and files that are `gone`, without rows, which are only removed."""
+    """The files to pack: `bins` by ascending size, and `gone` files without live rows, which are only removed."""
 
     bins: tuple[tuple[F, ...], ...]
     gone: tuple[F, ...]
@@ -34,10 +34,10 @@ class Packing(Generic[F]):
 def packing(
     files: Sequence[F], sizes: Sizes, *, full: bool, is_settled: Callable[[Sequence[F]], bool]
 ) -> Packing[F] | None:
-    """Small and large files, files with many deleted rows and files without rows; every file where `full`.
+    """The packing of small files, large files, worn files and files without rows; of all files if `full`; None if none.
 
-    Left alone: a bin of one file that has nothing to purge and need not be split, fewer small files than are worth
-    it, and bins that `is_settled` says to be what an earlier run left apart.
+    Left alone are: a bin of one file without deletes to purge that is not split, too few small files, and bins for
+    which `is_settled` says that an earlier run left them apart.
     """
     gone = tuple(file for file in files if is_gone(file))
     chosen = [file for file in files if not is_gone(file) and (full or _is_candidate(file, sizes))]
@@ -53,7 +53,7 @@ def packing(
 def next_fit(files: Sequence[F], target_bytes: int) -> list[tuple[F, ...]]:
     """Bins of files by ascending live bytes, each closed when the next file would exceed the target.
 
-    Any two bins together exceed it: what they become is not worth merging again.
+    Any two bins together exceed the target, so their files need no further merge.
     """
     bins: list[list[F]] = []
     size = 0
@@ -67,10 +67,10 @@ def next_fit(files: Sequence[F], target_bytes: int) -> list[tuple[F, ...]]:
 
 
 def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: Callable[[F], int]) -> bool:
-    """Whether one run packed some of the files, to this target, and had the choice of the rest.
+    """Whether one run packed some of these files to the current target, and could have packed the rest.
 
-    What it left apart stays apart, as nobody knows before what files shrink to when they are merged. `packed` tells a
-    run that wrote a file by packing to the target of today, None for all others; `written` orders files by age.
+    Files that it left apart stay apart, as the size of a merged file is not known in advance. `packed` returns the run
+    that packed a file to the current target, else None. `written` orders files by age.
     """
     ours = [file for file in files if packed(file) is not None]
     then = min((written(file) for file in ours), default=-1)
@@ -81,9 +81,9 @@ def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: C
 def packing_work(
     picked: Packing[F], inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]], *, deletes: str = "deletion vector"
 ) -> Work[PackTask[F, W, E]]:
-    """A task for each bin. Files without rows go along with the first bin, or alone, to become none.
+    """A task for each bin. The first task, or one of its own, removes files without rows.
 
-    `deletes` is what hides rows, in words.
+    `deletes` is the word for the format's deletes in messages.
     """
     counts = [_outputs(some, picked.sizes.target) for some in picked.bins]
     parts = [(*some, *(picked.gone if number == 0 else ())) for number, some in enumerate(picked.bins or [()])]
@@ -110,7 +110,7 @@ def _is_candidate(file: F, sizes: Sizes) -> bool:
 
 
 def _is_worth(files: Sequence[F], sizes: Sizes) -> bool:
-    """Whatever other files there are."""
+    """Whether a bin is worth rewriting, regardless of other files."""
     return any(sizes.is_worn(file) for file in files) or (sizes.is_large(files[0]) and _is_split(files, sizes))
 
 

@@ -1,6 +1,6 @@
-"""A unit's files -> the task that lays new ones, and cubes not worth keeping apart, along a curve.
+"""Files of a unit -> a task that clusters new files, and cubes too small to keep separate, along a curve.
 
-Incremental: what was clustered stays until about as much has come since, or until it skips too little beside it.
+Incremental: a cube stays until new files are large in comparison, or until it skips too little beside them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from nightkeep.protocol import Wide, Work
 
 @dataclass(frozen=True, slots=True)
 class UnitFiles(Generic[F]):
-    """The files of a unit, and what a format knows of them. `clustering` has the table's own names, its columns
-    are at `paths`.
+    """The files of a unit, with their cubes and bounds. `clustering` has the table's own names, for columns at `paths`.
 
-    `cube_of` names the cube that a file is of, None unless it was clustered by these columns along this curve;
-    `bounds_of` has what statistics of some files say of each clustering column, in the files' order.
+    `cube_of` returns the cube of a file; None if it was not clustered by these columns along this curve. `bounds_of`
+    returns the bounds of each clustering column for some files, in their order.
     """
 
     files: tuple[F, ...]
@@ -39,13 +38,13 @@ class UnitFiles(Generic[F]):
     bounds_of: Callable[[Sequence[F]], Bounds]
 
     def bounds(self, files: Sequence[F]) -> Mapping[str, FileBounds]:
-        """By the columns' own names."""
+        """The bounds of these files by the columns' own names."""
         return dotted(self.bounds_of(files))
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPick(Generic[F]):
-    """The layout, and how many of its cubes are clustered again; `why` where their sizes alone would keep them."""
+    """The layout, and how many of its cubes to cluster again; `why` if their sizes alone are not the reason."""
 
     layout: UnitCubes[F]
     cubes: int
@@ -59,10 +58,10 @@ class ClusterPick(Generic[F]):
 def cluster_work(
     unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]]
 ) -> Work[PackTask[F, W, E] | ClusterTask[F, W, E] | Wide] | None:
-    """All files that no cube of the same columns and curve has, with cubes; everything where `request.full`.
+    """Work on all files in no cube of these columns and curve, and on the picked cubes; on all if `request.full`.
 
-    None where every file is of a cube. One task has all input files by name, those without rows among them; their
-    rows move in one task, or through the exchange.
+    None if every file is in a cube. One task has all input files by name, those without rows included. Their rows move
+    within one task, or through the exchange.
     """
     pick = pick_files(unit, sizes, full=request.full)
     if not pick.files and not pick.layout.gone:
@@ -90,7 +89,7 @@ def pick_files(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> ClusterPick[F
 
 
 def _incremental(unit: UnitFiles[F], layout: UnitCubes[F], *, target_bytes: int) -> ClusterPick[F]:
-    """Cubes by size, then one after the other until what is left beside the new one skips enough."""
+    """Pick cubes by size, then further ones until the remaining cubes and the new one skip enough."""
     number = merging(layout)
     skipped = [_skipped(unit, cube) for cube in layout.cubes]
     by_size = number
@@ -100,13 +99,13 @@ def _incremental(unit: UnitFiles[F], layout: UnitCubes[F], *, target_bytes: int)
 
 
 def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
-    """For each column, the share of the files that a narrow range of it does not touch."""
+    """For each column, the share of files that a narrow range does not touch."""
     bounds = unit.bounds(files)
     return [skipped_share(bounds[name], queries_of(bounds[name])) for name in unit.clustering.columns]
 
 
 def _skips_enough(layout: UnitCubes[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
-    """Whether the cubes from `merged` on and a new one of the rest together skip near what the largest does."""
+    """Whether the cubes from `merged` on, with a new cube of the rest, skip nearly as much as the largest cube does."""
     new = file_count(total_live_bytes(ClusterPick(layout, merged).files), target_bytes)
     expected = max(0.0, 1.0 - Z_TOUCHED * new ** (-1 / len(skipped[-1])))
     kept = layout.cubes[merged:]

@@ -1,4 +1,4 @@
-"""Rows -> their places along a curve: cut by one sample of all columns, the same wherever a row is met."""
+"""Rows -> keys along a curve. Ranges are cut by one sample, so every task computes the same key for a row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Paths = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
-    """How the values of the columns at `paths` are cut into ranges, and along which curve these are numbered."""
+    """How values of the columns at `paths` are cut into ranges, and the curve that numbers the ranges."""
 
     clustering: Clustering
     paths: Paths
@@ -30,23 +30,23 @@ class Ranges:
 
     @classmethod
     def of(cls, clustering: Clustering, paths: Paths, samples: Sequence[tuple[pa.Table, int]]) -> Ranges:
-        """From samples, each of so many rows. Raises ValueError for a type without an order."""
+        """Ranges from samples, each with the row count it stands for. Raises ValueError for a type without an order."""
         ids = max(clustering.range_ids, SORT_RANGE_IDS) if len(paths) == 1 else clustering.range_ids
         columns = [[Sample(leaf_values(rows, path), of) for rows, of in samples] for path in paths]
         return cls(clustering, paths, tuple(bounds_of(column, ids) for column in columns))
 
     def keys(self, rows: pa.Table, first_row: int) -> Words:
-        """The place of each row. `first_row` numbers them where ties are to be spread by noise."""
+        """The key of each row along the curve. `first_row` is the number of the first row, used for noise."""
         ids = [rank_ids(bounds, leaf_values(rows, path)) for bounds, path in zip(self.bounds, self.paths, strict=True)]
         bits = self.bounds[0].bits
         keys = curve_keys(ids, bits, self.clustering.curve)
-        # A key that fills its word has hardly any ties.
+        # Keys that fill a word have hardly any ties.
         if self.clustering.noise and bits * len(ids) + NOISE_BITS <= WORD_BITS:
             keys = keys << np.uint64(NOISE_BITS) | noise(0, len(keys), first_row)
         return keys
 
     def order(self, rows: pa.Table, keys: Words) -> Rows:
-        """The rows along the curve; along one column by value, nulls first, which is finer than its ranges."""
+        """The order of rows along the curve. For one column by value, nulls first, which is finer than ranges."""
         if len(self.paths) > 1 or self.clustering.noise:
             return order_of(keys)
         return _by_value(leaf_values(rows, self.paths[0]))
@@ -62,13 +62,13 @@ def in_order(rows: pa.Table, order: Rows) -> Iterator[pa.Table]:
 
 
 def splitters(sample: Words, count: int) -> Words:
-    """The places between `count` buckets of about equally many rows: count - 1, ascending, equal ones in skew."""
+    """The `count` - 1 keys between `count` buckets of about equal rows, ascending; with skew some are equal."""
     ordered = np.sort(sample)
     return ordered[np.arange(1, count) * len(ordered) // count]
 
 
 def buckets_of(keys: Words, between: Words, first_row: int) -> npt.NDArray[np.int64]:
-    """The bucket of each row. Rows of a place that fills several buckets go to these in turn, by their number."""
+    """The bucket of each row. If one key fills several buckets, its rows are dealt to them by row number."""
     lowest = np.searchsorted(between, keys, "left")
     highest = np.searchsorted(between, keys, "right")
     width = highest - lowest + 1

@@ -1,4 +1,4 @@
-"""One task of packing or clustering: files of a unit -> new files near the target, referenced by nothing."""
+"""Task of packing or clustering: files of a unit -> new files near the target. No version refers to them yet."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nightkeep.model import Clustering, Rewrite, Run, TaskCost
 from nightkeep.storage import Storage
 
 NO_COST: Final = TaskCost(0.0, 0.0, 0, "")
-"""Of a rewrite before it is measured."""
+"""The cost of a rewrite before it is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackTask(Generic[F, W, E]):
-    """The files, of which those without rows are only removed, become about `into` new ones."""
+    """The input files become about `into` new files. Files without rows are only removed."""
 
     inputs: Inputs[F, W, E]
     into: int
@@ -28,9 +28,9 @@ class PackTask(Generic[F, W, E]):
 
 @dataclass(frozen=True, slots=True)
 class ClusterTask(Generic[F, W, E]):
-    """The files become a cube, those without rows are only removed.
+    """The input files become a cube. Files without rows are only removed.
 
-    `clustering` has the table's own names, its columns are at `paths`.
+    `clustering` has the table's own names, for columns at `paths`.
     """
 
     inputs: Inputs[F, W, E]
@@ -60,11 +60,11 @@ def cluster(storage: Storage, task: ClusterTask[F, W, E], run: Run) -> Rewrite[E
 
 
 def rewritten(inputs: Inputs[F, W, E], files: Sequence[W]) -> Rewrite[E]:
-    """What a task that replaced all of its files did."""
+    """The result of a task that replaced all of its files."""
     return replaced(inputs, files, removed=inputs.files)
 
 
 def replaced(inputs: Inputs[F, W, E], files: Sequence[W], *, removed: Sequence[F]) -> Rewrite[E]:
-    """What a task that wrote `files` did, or one part of it: its edit removes `removed`."""
+    """The result of a task, or of a part of it, that wrote `files`. Its edit removes `removed`."""
     outputs, rows = tuple(file.name for file in files), sum(file.rows for file in files)
     return Rewrite(inputs.key, inputs.edit(files, removed=removed), outputs, rows, 0, (), NO_COST)

@@ -1,4 +1,4 @@
-"""Units of files -> where to read a sample of their rows, and columns of it by their dotted paths."""
+"""Units of files -> which files to sample, and columns of the sample by dotted path."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SAMPLED_FILES: Final = 16
 
 
 def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Sequence[F], int]]:
-    """A unit's place, files spread over it, and how many rows to take of each; about `rows` in all.
+    """Yield (index of a unit, files spread over it, rows to take from each file): about `rows` rows in all.
 
-    Of each unit as many as it has bytes; units that get none are left out.
+    Each unit gets rows in proportion to its bytes; units that get none are left out.
     """
     sizes = [sum(file.bytes for file in files) for files in units]
     for place, files in enumerate(units):
@@ -34,9 +34,9 @@ def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Seque
 def live_sample(
     reader: OpenFile, gone: BitMap64, columns: Sequence[str], *, tops: Sequence[str], rows: int
 ) -> pa.Table:
-    """`rows` rows of a file of a table with the columns `tops`, none of them `gone`: the columns at dotted paths.
+    """The columns at dotted paths of `rows` random rows of a file, none of them at a `gone` position.
 
-    Chosen at random; the seed is fixed, so that advice repeats.
+    `tops` are the table's top-level columns. The seed is fixed, so that advice is repeatable.
     """
     live = np.arange(reader.rows)
     if gone:
@@ -54,7 +54,7 @@ def top_of(tops: Sequence[str], path: str) -> str:
 
 
 def leaf_at(table: pa.Table, path: str) -> ChunkedArray:
-    """The column of `found` at a dotted path; null where a struct on the way is."""
+    """The column at a dotted path; null where a struct above it is null."""
     top = top_of(table.column_names, path)
     column: ChunkedArray = table.column(top)
     for name in path.removeprefix(top).split(".")[1:]:

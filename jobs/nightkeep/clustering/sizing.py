@@ -1,4 +1,4 @@
-"""How large files are and should be: bytes that are live, the target, what is worth a rewrite. Pure, metadata only."""
+"""Files and request -> live bytes, the target size, and which files are worth a rewrite. Pure, metadata only."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nightkeep.model import Request
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a request means by small, by worn and by large. Bytes of files; the ratio is of physical rows.
+    """Limits for small, large and worn files, in bytes; the ratio is of deleted to all rows of a file.
 
-    No file is large where `large` is None. Fewer small files of a unit than `fewest` are left alone.
+    No file is large if `large` is None. Fewer small files in a unit than `fewest` are left alone.
     """
 
     target: int
@@ -27,13 +27,13 @@ class Sizes:
     def of(
         cls, request: Request, target: int, *, small_share: float, large_share: float | None = None, fewest: int = 2
     ) -> Sizes:
-        """What the request says, else these shares of the target."""
+        """The limits of the request, else these shares of the target."""
         small = request.min_bytes if request.min_bytes is not None else int(target * small_share)
         large = None if large_share is None else int(target * large_share)
         return cls(target, small, request.max_deleted_ratio, large, fewest)
 
     def is_worn(self, file: SizedFile) -> bool:
-        """Whether enough of it is deleted to purge its deletes; always, where nobody knows how much."""
+        """Whether enough rows are deleted to rewrite the file; always if the number of deleted rows is unknown."""
         if not file.deletes:
             return False
         return file.rows is None or file.deleted_rows > self.max_deleted_ratio * file.rows
@@ -46,12 +46,12 @@ class Sizes:
 
 
 def is_gone(file: SizedFile) -> bool:
-    """Whether a file has no rows any more, by its metadata."""
+    """Whether a file has no live rows, by its metadata."""
     return file.rows is not None and file.deleted_rows == file.rows
 
 
 def live_bytes(file: SizedFile) -> int:
-    """The share of the file's size that its rows without the deleted ones take; the whole where that is not known."""
+    """The file's bytes in proportion to its live rows; all bytes if row counts are unknown."""
     if file.rows is None or not file.deleted_rows:
         return file.bytes
     return file.bytes * (file.rows - file.deleted_rows) // max(1, file.rows)

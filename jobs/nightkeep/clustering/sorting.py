@@ -1,6 +1,6 @@
-"""One task: files of a unit -> the same rows along a curve. Held in memory where they fit, else in buckets.
+"""Files of a unit -> the same rows along a curve, in one task. Rows that exceed memory are spilled into buckets.
 
-Memory stays within the task's budget: rows are held until its share is reached, and only then known not to fit.
+Memory stays within the task's budget: rows are collected until their share of it is reached, then spilled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Clustering
 
 KEY = "nightkeep\0key"
-"""The column of a row's place, on its way; a control character keeps it apart from the names of columns."""
+"""The key column while rows move. The control character keeps it distinct from the table's columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class Sorting(Generic[F]):
 
     @property
     def tops(self) -> list[str]:
-        """The top-level columns that hold the clustering's."""
+        """The top-level columns that contain the clustering's columns."""
         return list(dict.fromkeys(path[0] for path in self.paths))
 
     @property
     def rows_bytes(self) -> int:
-        """Arrow memory for rows: half of what is left, as columns are copied into one chunk, one at a time."""
+        """Bytes of Arrow memory for rows: half of the rest of the budget, as each column is copied into one chunk."""
         left = (self.task_bytes - BASE_BYTES - WRITE_BYTES) // 2
         return min(MOST_BYTES, max(LEAST_BYTES, left))
 
@@ -67,7 +67,7 @@ def write_sorted(
 ) -> list[W]:
     """Write the rows of the files in order, in files near the target.
 
-    `measure` makes a writer like this one that writes to memory, for files that say too little of a row's size.
+    `measure` makes a writer to memory, to measure the size of a row if the input files are too small to show it.
     """
     source = rows.batches(sorting.files, writer.columns)
     held = _held(source, sorting.rows_bytes)
@@ -84,7 +84,7 @@ class _Writers(Generic[W]):
 
 
 def ordered_bucket(ranges: Ranges, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of batches with their keys, in order, without the keys."""
+    """The rows of batches in order of their keys, without the key column."""
     rows = one_chunk([pa.Table.from_batches(batches)])
     keys = rows.column(KEY).to_numpy()
     rows = rows.drop_columns([KEY])
@@ -96,7 +96,7 @@ def keyed(rows: pa.Table, keys: Words) -> pa.Table:
 
 
 def one_chunk(tables: list[pa.Table]) -> pa.Table:
-    """The tables as one of a chunk per column. Empties the list: no more than one column is held twice."""
+    """The tables as one table with one chunk per column. Empties the list: at most one column is in memory twice."""
     rows = pa.concat_tables(tables)
     tables.clear()
     names, columns = rows.column_names, []
@@ -115,7 +115,7 @@ def _weight(rows: pa.Table) -> int:
 
 
 def _held(source: Iterator[pa.Table], most: int) -> list[pa.Table]:
-    """Tables until they weigh more than `most`, or there are no more."""
+    """Tables from `source` until they exceed `most` bytes or the source ends."""
     held: list[pa.Table] = []
     size = 0
     for rows in source:
@@ -165,14 +165,14 @@ def _surveyed(sorting: Sorting[F], rows: RowSource[F], number: int, *, count: in
 
 
 def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
-    """The tables in their order; each is let go when the next is asked for."""
+    """Yield the tables in order; each is freed when the next is requested."""
     tables.reverse()
     while tables:
         yield tables.pop()
 
 
 def _bucket(rows_bytes: int, ranges: Ranges, buckets: Buckets, number: int) -> Iterator[pa.Table]:
-    """A bucket in order; one that turned out too large in parts of its order, each read by itself."""
+    """Yield a bucket's rows in order. A bucket that is too large is read and sorted in several parts."""
     parts = buckets.bytes[number] // rows_bytes + 1
     if parts == 1:
         batches = list(buckets.batches(number))
@@ -185,7 +185,7 @@ def _bucket(rows_bytes: int, ranges: Ranges, buckets: Buckets, number: int) -> I
 
 
 def _places(buckets: Buckets, number: int) -> np.typing.NDArray[np.int64]:
-    """Where in the bucket's order each of its rows is."""
+    """The place of each of the bucket's rows in its order."""
     keys = np.concatenate([batch.column(KEY).to_numpy() for batch in buckets.batches(number)])
     place = np.empty(len(keys), np.int64)
     place[np.argsort(keys, kind="stable")] = np.arange(len(keys))

@@ -1,4 +1,4 @@
-"""Rows by bucket -> local files -> rows by bucket: what a task cannot hold, on the disk of the machine it runs on."""
+"""Rows by bucket -> local files -> rows by bucket, for rows that exceed a task's memory."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Buckets:
         self.rows = 0
 
     def add(self, rows: pa.Table, bucket: npt.NDArray[np.int64]) -> None:
-        """`bucket` is that of each row."""
+        """Add rows; `bucket` has the bucket of each row."""
         for number, part in by_bucket(rows, bucket):
             self._writer(number, rows.schema).write_table(part)
             self.bytes[number] += part.nbytes
         self.rows += rows.num_rows
 
     def close(self) -> None:
-        """No rows are added any more; what was is in files."""
+        """Finish writing: all added rows are then in files."""
         self._open.close()
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a bucket as they were added."""
+        """The rows of a bucket, in the order in which they were added."""
         if self._writers[number] is None:
             return
         with pa.OSFile(self._paths[number], "rb") as file, pa.ipc.open_stream(file) as stream:
@@ -53,9 +53,9 @@ class Buckets:
 
 @contextmanager
 def spilled(count: int) -> Iterator[Buckets]:
-    """Buckets in a folder of their own, which is gone afterwards, whatever happens.
+    """Buckets in a temporary folder, which is removed at the end of the context, also after an error.
 
-    It is on Spark's local disks where there are any, else where temporary files go (TMPDIR).
+    The folder is on Spark's local disks if there are any, else in TMPDIR.
     """
     parent = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     place = parent if os.path.isdir(parent) else None
@@ -68,7 +68,7 @@ def spilled(count: int) -> Iterator[Buckets]:
 
 
 def by_bucket(rows: pa.Table, bucket: npt.NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has any, by ascending bucket, each in the order they have."""
+    """Yield (bucket, its rows in order) by ascending bucket; empty buckets are left out."""
     order = order_of(bucket.astype(np.uint64))
     moved = rows.take(order)
     counts = np.bincount(bucket)

@@ -1,4 +1,4 @@
-"""A unit beyond one task: surveyed and scattered by source, gathered by range, through whatever exchange is given."""
+"""Wide task: survey each source -> ranges -> scatter rows of each source -> gather each part, through an exchange."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Of one source: some rows of the clustering columns, its rows, and the Arrow bytes of one."""
+    """Facts of one source: a sample of the clustering columns, its row count, and the Arrow bytes per row."""
 
     sample: pa.Table
     rows: int
@@ -34,9 +34,9 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Rows go to buckets between the places in `between`; each part has `buckets` of them, one after the other.
+    """How rows are split: keys in `between` separate the buckets, and each part has `buckets` consecutive ones.
 
-    A task holds rows of `rows_bytes` at once.
+    A task holds at most `rows_bytes` of rows at once.
     """
 
     ranges: Ranges
@@ -47,21 +47,21 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class RangedTask(Generic[F, W, E]):
-    """A task and where its rows are cut."""
+    """A task with the cuts of its rows."""
 
     task: ClusterTask[F, W, E]
     cuts: Cuts
 
 
 def as_wide(task: ClusterTask[F, W, E]) -> Wide:
-    """A task by sources of at most about SOURCE_BYTES, tuples of files, and a part for each file it makes."""
+    """The wide task: sources are tuples of files of at most about SOURCE_BYTES; each part becomes one file."""
     files = [file for file in task.inputs.files if not is_gone(file)]
     most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
     return Wide(task, tuple(_sources(files, most)), file_count(total_live_bytes(files), task.target_bytes))
 
 
 def survey(storage: Storage, asked: Wide, source: object) -> Survey:
-    """Reads the clustering columns, what rows are known to be live by, and a batch of all columns of the writer."""
+    """Survey one source. Reads deletes, the clustering columns, and one batch of all columns."""
     task, files = _of(asked.task, source)
     sorting, rows = task.sorting, task.inputs.rows(storage)
     share = SAMPLE_ROWS / max(1, sum(file.rows or 0 for file in sorting.files))
@@ -72,7 +72,7 @@ def survey(storage: Storage, asked: Wide, source: object) -> Survey:
 
 
 def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any, Any]:
-    """Ranges by all surveys together, in buckets that a part's task can sort in memory."""
+    """Cut ranges by all surveys, into buckets that the task of a part can sort in memory."""
     assert isinstance(asked.task, ClusterTask)
     sorting: Sorting[Any] = asked.task.sorting
     known = [each for each in surveys if isinstance(each, Survey)]
@@ -85,7 +85,7 @@ def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any, Any]:
 
 
 def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """(part, bucket, rows with their keys), for as many rows at once as the task may hold."""
+    """Yield (part, bucket, rows with keys) for one source. Holds as many rows as the task's memory allows."""
     assert isinstance(ranged, RangedTask)
     cuts: Cuts = ranged.cuts
     task, files = _of(ranged.task, source)
@@ -101,7 +101,7 @@ def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[
 def gather(
     storage: Storage, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
 ) -> Rewrite[Any]:
-    """One file of one part. The first part's edit removes what the whole task replaces."""
+    """Write the one file of a part. The edit of the first part removes all files that the task replaces."""
     assert isinstance(ranged, RangedTask)
     task: ClusterTask[Any, Any, Any] = ranged.task
     inputs = task.inputs
@@ -120,7 +120,7 @@ def _columns(task: ClusterTask[F, W, E]) -> Sequence[str]:
 
 
 def _gathered(cuts: Cuts, pieces: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.Table]:
-    """The rows of one part, whose pieces come by ascending bucket, in order and without their keys: those of a file."""
+    """The rows of one part in order, without keys. Its pieces must come by ascending bucket."""
     for _, some in groupby(pieces, key=lambda piece: piece[0]):
         yield from ordered_bucket(cuts.ranges, [batch for _, batch in some])
 
@@ -137,7 +137,7 @@ def _sources(files: Sequence[F], most: int) -> Iterator[tuple[F, ...]]:
 
 
 def _armfuls(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:
-    """Tables of about `most` bytes, a chunk per column, of the rows of `tables` in their order."""
+    """Yield the rows of `tables` in order, as tables of about `most` bytes with one chunk per column."""
     held: list[pa.Table] = []
     for rows in tables:
         if held and sum(each.nbytes for each in held) + rows.nbytes > most:
