@@ -1,1 +1,1 @@
-"""What the gates of several formats share. No rewrite imports it."""
+"""Code that the gates of several formats share. No rewrite imports it."""

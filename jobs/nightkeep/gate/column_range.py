@@ -1,4 +1,4 @@
-"""Columns of a new data file -> what every statistic about them can be judged by, a batch at a time."""
+"""Column of a new data file, a batch at a time -> its counts and extremes, to check statistics against."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
 
 BATCH_ROWS: Final = 65_536
-"""Of a data file that is read again; one batch is in memory at a time."""
+"""Rows per batch of a data file under audit. One batch is in memory at a time."""
 _FIELD_ID: Final = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """A column so far: nulls, NaNs, and the least and greatest value, which is NaN where no other is there."""
+    """A column so far: counts of nulls and NaN, least and greatest value. These are NaN if there is no other value."""
 
     nulls: int = 0
     nans: int = 0
@@ -31,7 +31,7 @@ class ColumnRange:
         return ColumnRange(self.nulls + values.null_count, self.nans + nans, ends["min"], ends["max"])
 
     def with_nulls(self, values: ChunkedArray) -> ColumnRange:
-        """Of a type without an order."""
+        """With a chunk of a type without an order: only its nulls count."""
         return replace(self, nulls=self.nulls + values.null_count)
 
     def _ends(self, kind: pa.DataType) -> list[Array]:
@@ -39,7 +39,7 @@ class ColumnRange:
 
 
 def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:
-    """A column, or a field within structs; below a null struct it is null."""
+    """A column, or a field within structs; null where a struct above it is null."""
     values = batch.column(path[0])
     for name in path[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(name)])
@@ -47,6 +47,6 @@ def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:
 
 
 def field_id(field: pa.Field[Any]) -> int | None:
-    """What Parquet says is the id of a field; None where it has none."""
+    """The Parquet field id of a field; None if it has none."""
     told = (field.metadata or {}).get(_FIELD_ID)
     return None if told is None else int(told)

@@ -1,4 +1,4 @@
-"""Files as metadata has them -> what a listing of their folders says otherwise."""
+"""Files and sizes in metadata -> faults where a listing of their folders differs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from nightkeep.storage import Storage
 
 
 def listing_faults(storage: Storage, files: Mapping[str, int], *, told_by: str) -> Iterator[str]:
-    """Files, by name with their bytes, that their folder does not have in that size. `told_by` says they are there."""
+    """Faults for files that their folder lacks or has in another size.
+
+    `files` has the bytes by name. `told_by` names the source of `files` in messages.
+    """
     folders = {name.rpartition("/")[0] for name in files}
     listed = {stored.name: stored.bytes for folder in sorted(folders) for stored in storage.list(folder)}
     for name, size in files.items():

@@ -1,4 +1,4 @@
-"""Two versions of a set of files -> sets that can be proven side by side. Pure, names and sizes only."""
+"""Two versions of a set of files -> sets that can be proven in parallel. Pure, names and sizes only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 PART_BYTES = 256 << 20
-"""Of one side. A proof task costs about 0.1 s besides its reading, which for this much takes several seconds."""
+"""Bytes of one side per part. A proof task costs about 0.1 s, and reading this much takes several seconds."""
 
 
 class File(Protocol):
@@ -32,10 +32,10 @@ U = TypeVar("U", bound=ProvenUnit)
 def unit_parts(
     base: U, candidate: U, part_of: Callable[[U, frozenset[str]], U], *, part_bytes: int = PART_BYTES
 ) -> Sequence[tuple[U, U]]:
-    """Parts of about equal size; a file that both sides have, with whatever deletes, is in one part on both.
+    """Pairs of base and candidate part, of about equal size. A file of both sides is in the same part on both.
 
-    `part_of` keeps of a unit the files at some paths, and what their rows need. No row's place may depend on another
-    file's rows: then fingerprints of parts add up to those of the unit.
+    `part_of` reduces a unit to the files at some paths, and what reading them needs. Files must not depend on rows of
+    other files: then the fingerprints of the parts add up to that of the unit.
     """
     sizes = [{file.path: file.bytes for file in unit.files} for unit in (base, candidate)]
     parts = proof_parts(*sizes, part_bytes=part_bytes)
@@ -47,9 +47,9 @@ def unit_parts(
 def proof_parts(
     base: Mapping[str, int], candidate: Mapping[str, int], *, part_bytes: int = PART_BYTES
 ) -> Sequence[frozenset[str]]:
-    """Every name of either side in one set, by its bytes; a part at least, and together about equal in size.
+    """Sets of names, at least one, of about equal bytes. Each name of either side is in exactly one set.
 
-    A name that both sides have is read on both, and weighs so.
+    A name of both sides counts with the bytes of both, as both are read.
     """
     weights = {name: base.get(name, 0) + candidate.get(name, 0) for name in base.keys() | candidate.keys()}
     count = -(-max(sum(base.values()), sum(candidate.values())) // part_bytes)

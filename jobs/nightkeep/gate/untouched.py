@@ -1,4 +1,4 @@
-"""Two versions -> units that differ though none of their files was worked on."""
+"""Two versions -> faults for units that differ, but that the commit should not have touched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def stray_changes(
     before: Mapping[UnitKey, U], after: Mapping[UnitKey, U], touched: Collection[UnitKey],
     is_same: Callable[[U | None, U | None], bool],
 ) -> Iterator[str]:  # fmt: skip
-    """`is_same` gets None for a unit that a version no longer lists, as it ran empty, or does not list yet."""
+    """Faults for untouched units that changed. `is_same` gets None for a unit that a version does not list."""
     for key in sorted((before.keys() | after.keys()) - set(touched)):
         if not is_same(before.get(key), after.get(key)):
             yield f"{key}: changed, though no unit of it was worked on"
