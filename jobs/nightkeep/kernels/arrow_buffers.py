@@ -1,4 +1,4 @@
-"""An Arrow column -> its buffers as NumPy arrays, sliced to the column's rows; copied only if in chunks."""
+"""An Arrow column -> its buffers as NumPy arrays, sliced to the column's rows. Only chunks are copied."""
 
 from typing import Any, TypeAlias, cast
 
@@ -16,7 +16,7 @@ Words = npt.NDArray[np.uint64]
 WORD_BITS = 64
 BYTE_BITS = 8
 WORD_BYTES = WORD_BITS // BYTE_BITS
-# A place in a longer string than its row's own is start + place: below this, it cannot exceed 32 bits.
+# Below this size, start + place stays within 32 bits, even for a place within the longest string.
 _NARROW_OFFSETS_BYTES = 2**30
 
 
@@ -45,7 +45,7 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def byte_spans(array: Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
-    """The bytes, at least one word of them, and where each row starts and stops in them."""
+    """The bytes, at least one word of them, and the offsets where each row starts and stops."""
     wide = pa.types.is_large_binary(array.type)
     offsets = buffer_values(array, 1, np.dtype("<i8" if wide else "<i4"))
     offsets = offsets[array.offset : array.offset + len(array) + 1]

@@ -14,16 +14,16 @@ from nightkeep.kernels.ranks import ascending
 
 Floats = npt.NDArray[np.float64]
 
-# A stretch of bytes that this share of the values starts with is measured on its own.
+# A prefix that this share of the values has gets a stretch of its own.
 _OWN_STRETCH = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """Numbers, times and booleans stand at their value, of a time in its unit; NaN after all of them."""
+    """Numbers, times (in their unit) and booleans are placed at their value, NaN after all others."""
 
     def places(self, values: Array) -> Floats:
-        """Of nulls zero."""
+        """The place of each value; zero for nulls."""
         kind = values.type
         if pa.types.is_temporal(kind):
             values = values.cast(pa.int64() if kind.bit_width == WORD_BITS else pa.int32())
@@ -34,9 +34,10 @@ class Numeric:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretches:
-    """Bytes from `firsts[k]` on stand at `edges[k]` to `edges[k + 1]`, by what the eight after `prefixes[k]` make.
+    """Bytes from `firsts[k]` on are placed between `edges[k]` and `edges[k + 1]`.
 
-    `firsts` ascend strictly. A number of `lows[k]` is at the first edge and one `widths[k]` above it at the other.
+    The eight bytes after `prefixes[k]` make a number: `lows[k]` is placed at the first edge, `lows[k] + widths[k]` at
+    the second. `firsts` ascend strictly.
     """
 
     firsts: Array
@@ -46,7 +47,7 @@ class Stretches:
     edges: Floats
 
     def places(self, values: Array) -> Floats:
-        """Of nulls as of the empty string."""
+        """The place of each value; for nulls that of the empty string."""
         values = _plain(values)
         below, shares = _among(self.firsts, values)
         stretch = below - 1 + shares
@@ -61,12 +62,12 @@ class Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """Bytes stand at their rank among `values`, which ascend strictly; others between two ranks."""
+    """Bytes are placed at their rank among `values`, which ascend strictly; other bytes between two ranks."""
 
     values: Array
 
     def places(self, values: Array) -> Floats:
-        """Of nulls as of the empty string."""
+        """The place of each value; for nulls that of the empty string."""
         below, shares = _among(self.values, _plain(values))
         return below + shares / 2
 
@@ -75,15 +76,16 @@ Axis: TypeAlias = Numeric | Stretches | Ranked
 
 
 def exact_axis(lows: Array, highs: Array) -> Axis:
-    """On which any value compares with `lows` and `highs` as it is: bytes exactly, all else as float64."""
+    """An axis on which values compare exactly with `lows` and `highs` if bytes, otherwise as float64."""
     return Ranked(_distinct(lows, highs)) if is_bytes(lows.type) else Numeric()
 
 
 def even_axis(lows: Array, highs: Array) -> Axis:
-    """On which values between `lows` and `highs` lie about evenly.
+    """An axis on which values between `lows` and `highs` are spread about evenly.
 
-    Numbers do as they are. Bytes are the number that the eight after what all values start with make; where many
-    values have the same eight, these are a stretch on their own. A stretch is as long as it has different values.
+    Numbers are placed at their value. Bytes are placed by the number in the eight bytes after the prefix that all
+    values share. If many values have the same eight bytes, these get a stretch of their own, as long as its count of
+    distinct values.
     """
     if not is_bytes(lows.type):
         return Numeric()
@@ -105,7 +107,7 @@ def even_axis(lows: Array, highs: Array) -> Axis:
 
 
 def _following(values: Array, prefix: bytes) -> Floats:
-    """The number that the eight bytes after `prefix` make; outside of all numbers for values without it."""
+    """The number in the eight bytes after `prefix`; a number outside the range for values without the prefix."""
     here = np.asarray(pc.starts_with(values, cast(str, prefix)))
     after = np.asarray(pc.greater(values, pa.scalar(prefix, pa.large_binary())))
     data, starts, stops = byte_spans(values)
@@ -130,7 +132,7 @@ def _distinct(lows: Array, highs: Array) -> Array:
 
 
 def _shared(ascending_values: Array, first: int, last: int) -> bytes:
-    """What all values from `first` to `last` start with."""
+    """The prefix that all values from `first` to `last` share."""
     low, high = (bytes(ascending_values[int(place)].as_py()) for place in (first, last))
     shared = next((n for n, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), len(low))
     return low[:shared]

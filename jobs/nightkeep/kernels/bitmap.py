@@ -11,7 +11,7 @@ Bitmap = BitMap | BitMap64
 
 
 class Width(Enum):
-    """How many bits a position may have in the stored form."""
+    """The number of bits of a stored position."""
 
     BITS_32 = 32
     BITS_64 = 64

@@ -1,7 +1,7 @@
-"""Changes of one batch, in order -> rows to write, which of them the batch itself replaces, keys to delete before it.
+"""Changes of one batch, in order -> rows to write, those of them that the batch replaces, and older keys to delete.
 
-What Iceberg's BaseTaskWriter.BaseEqualityDeltaWriter does row by row with a map from key to position, for a whole
-batch at once: of each key only the change before matters.
+Does for a whole batch what Iceberg's BaseTaskWriter.BaseEqualityDeltaWriter does row by row with a map from key to
+position. Only the previous change of the same key matters.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ _NEAR = 1 << 40
 class Resolved:
     """Row ordinals of a batch, each ascending.
 
-    `written` become rows of data files, in this order. `replaced`, some of them, are superseded or deleted by a later
-    change of the batch: they are to be hidden by position. `unseen` stand for keys that the batch did not write
-    before it deleted or upserted them, the first such change of each key: older rows are to be hidden by equality.
+    `written` become rows of data files, in this order. `replaced` are those of them that a later change of the batch
+    replaces or deletes: they need position deletes. `unseen` has, for each key that the batch deletes or upserts before
+    it wrote it, the first such change: older rows of these keys need equality deletes.
     """
 
     written: Rows
@@ -36,9 +36,9 @@ class Resolved:
 
 
 def key_codes(keys: pa.Table) -> Rows:
-    """A number for each row, int64 and not negative; two are equal just if the rows' values are. Null equals null.
+    """A code for each row, int64 and not negative. Two codes are equal if and only if the rows are. Null equals null.
 
-    Every type that Arrow can dictionary-encode. Zeros of two signs differ, as do NaNs of different bits.
+    Takes every type that Arrow can dictionary-encode. 0.0 and -0.0 differ, as do NaNs with different bits.
     """
     codes = np.zeros(keys.num_rows, np.int64)
     number = 1
@@ -53,7 +53,7 @@ def key_codes(keys: pa.Table) -> Rows:
 
 
 def _column_codes(column: Array) -> tuple[Rows, int]:
-    """Numbers below a width, at least 1: an integer's own where they are near each other, else its dictionary's."""
+    """Codes, and a width above all of them: offsets from the least integer if near, else dictionary codes."""
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
         low, high = (bound.as_py() for bound in pc.min_max(column).values())
         if high - low < _NEAR:

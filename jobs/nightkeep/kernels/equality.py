@@ -1,7 +1,7 @@
-"""Keys of equality deletes x keys of data rows -> the rows that are hidden. A hash finds, values decide.
+"""Keys of equality deletes and keys of data rows -> the deleted rows. Hashes find candidates, values decide.
 
-Iceberg table spec, "Equality Delete Files" and "Scan Planning": null equals null, and a delete holds for data of an
-older sequence number only.
+Iceberg table spec, "Equality Delete Files" and "Scan Planning": null equals null, and a delete only applies to data
+with an older sequence number.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SLOTS_BITS = 3
 
 @dataclass(frozen=True, slots=True)
 class EqualityIndex:
-    """Each key once with the greatest sequence number it was deleted at; about 40 bytes a key beside the keys.
+    """Each deleted key once, with its greatest sequence number. Takes about 40 bytes per key besides the keys.
 
-    Entries are by hash. Those of bucket b, the leading bits of a hash, are `first[b]` to `first[b + 1]`; `filled` says
-    of some more leading bits whether any entry has them.
+    Entries are ordered by hash. The leading bits of a hash are its bucket b, with entries `first[b]` to `first[b + 1]`.
+    `filled` has a flag for some more leading bits: whether any entry has them.
     """
 
     keys: pa.Table
@@ -65,10 +65,10 @@ class EqualityIndex:
         return cls(_taken(keys, order[starts]), hashes, newest.astype(np.int64), first, filled)
 
     def hidden(self, keys: pa.Table, sequence: int) -> npt.NDArray[np.int64]:
-        """Ordinals of the rows of `keys`, ascending, whose key was deleted after `sequence`, their file's number.
+        """Ascending indexes of the rows of `keys` whose key was deleted after `sequence`, their file's number.
 
-        `keys` has the columns of the index by position. Raises ValueError as `of`. Cost: a hash of every row, and a
-        look at the values of rows whose hash is that of a deleted key.
+        `keys` has the index's columns, in the same order. Raises ValueError as `of`. Cost: a hash of every row, and a
+        comparison of values for rows whose hash is that of a deleted key.
         """
         plain = _plain(keys)
         _require_types(plain, self.keys.schema)
@@ -105,7 +105,7 @@ class EqualityIndex:
 
 
 def _starts(keys: pa.Table, hashes: Words, order: Rows) -> Rows:
-    """Places in `order`, by hash, where another key starts. Keys that share a hash may start more than once."""
+    """Indexes in `order`, which is by hash, where a new key starts. Keys that share a hash may start several times."""
     repeats = np.append(np.zeros(min(1, len(order)), np.bool_), hashes[1:] == hashes[:-1])
     at = np.flatnonzero(repeats)
     repeats[at] = _equal(keys, order[at], keys, order[at - 1])
@@ -138,7 +138,7 @@ def _shift(filled: Flags) -> np.uint64:
 
 
 def _plain(keys: pa.Table) -> pa.Table:
-    """Values as themselves: not by a dictionary, not of an extension type, text and bytes with plain offsets."""
+    """The keys in plain types: no dictionaries, no extension types, strings and binary with plain offsets."""
     schema = pa.schema([pa.field(field.name, _plain_type(field.name, field.type)) for field in keys.schema])
     if schema.types == keys.schema.types:
         return keys

@@ -1,4 +1,4 @@
-"""Rows -> a fingerprint of the multiset they are. Neither row order nor batches nor encodings show in it."""
+"""Rows -> a fingerprint of their multiset. It does not depend on row order, batches or encodings."""
 
 from collections.abc import Iterable
 

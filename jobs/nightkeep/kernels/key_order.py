@@ -1,4 +1,4 @@
-"""Key columns -> 64-bit words. Comparing two rows word by word is comparing their keys in Paimon's order.
+"""Key columns -> 64-bit words. Comparing rows word by word gives the order of their keys in Paimon.
 
 Paimon's order: numbers and times by value, false < true, -0.0 < 0.0, every NaN equal and last, strings and
 binary by unsigned bytes with a prefix first. Narrow columns share a word, so that most composite keys are
@@ -20,7 +20,7 @@ _BLOCK_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class EncodedKeys:
-    """One key per item of `leading`, its first word; `words` says what every word is made of."""
+    """Encoded keys. `leading` has the first word of each key; `words` has the slots that make up every word."""
 
     leading: Integers
     digits: tuple[Digit, ...]

@@ -1,4 +1,4 @@
-"""Wanted keys, held keys -> where each wanted key is held. An answer is never taken from unsorted keys."""
+"""Wanted keys, held keys -> the row that holds each wanted key. Unsorted keys are an error, never a wrong answer."""
 
 import numpy as np
 import numpy.typing as npt

@@ -53,9 +53,9 @@ def ambiguous_keys(rows: pa.Table, *, keys: Sequence[str], order: Sequence[Order
 
 @dataclass(frozen=True, slots=True)
 class _Arranged:
-    """`rows` by key, then order, then place, and ascending positions in it.
+    """`rows` sorted by key, then order, then place. `lasts` and `ties` are ascending indexes into it.
 
-    `lasts` are the last of each key; `ties` those whose key and order the next one shares.
+    `lasts` are the last rows of each key. `ties` are rows with the same key and order as the next row.
     """
 
     rows: Rows
@@ -80,8 +80,8 @@ def _arrange(rows: pa.Table, keys: Sequence[str], order: Sequence[OrderBy]) -> _
 
 
 def _by_key(keys: EncodedKeys) -> tuple[Rows, Flags]:
-    """The rows in key order, equal keys in their given order, and which have the key of the one before."""
-    # Stable is timsort: it finds the sorted runs and merges them.
+    """The rows in key order, equal keys in their given order; and flags of rows with the same key as the row before."""
+    # The stable sort is timsort, which finds sorted runs and merges them.
     rows = np.argsort(keys.leading, kind="stable")
     leading = keys.leading[rows]
     repeats = leading[1:] == leading[:-1]

@@ -1,6 +1,6 @@
 """A Parquet footer's bytes <-> its fields, in Thrift's compact protocol. Unknown fields survive.
 
-Arrow reads a footer and writes it, but lets nobody change it.
+Arrow can read and write a footer, but not change one.
 """
 
 from __future__ import annotations

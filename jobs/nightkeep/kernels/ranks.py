@@ -1,4 +1,4 @@
-"""A column -> range ids: where each row stands among the column's values, as a few bits.
+"""A column -> range ids: the rank of each row's value, as a few bits.
 
 Values are ordered as Spark orders them: numbers and times by value, false < true, the two zeros equal, every NaN
 equal and last, strings and binary by unsigned bytes with a prefix first. Nulls come before all values.
@@ -107,7 +107,7 @@ def noise(seed: int, rows: int, first_row: int = 0) -> npt.NDArray[np.uint8]:
 
 
 def ascending(values: Array) -> tuple[Rows, Rows]:
-    """Rows of `values`, as present_values gives them, in order, and where in these each distinct value starts."""
+    """The rows of `values` (from present_values) in ascending order, and where each distinct value starts in it."""
     (keys,) = encode(pa.table({"value": values}))
     everything = np.arange(len(values))
     words = [keys.word(k, everything) for k in range(len(keys.words))]
@@ -231,7 +231,7 @@ def _places(bounds: Numbers, values: Numbers) -> Rows:
 
 
 def _buckets(bounds: Numbers) -> _Buckets | None:
-    """None where the bounds, a hundredth at either end aside, are not apart."""
+    """Buckets for the bounds; None if the bounds are equal but for a hundredth at either end."""
     aside = len(bounds) // 100
     low, high = float(bounds[aside]), float(bounds[-1 - aside])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -28,7 +28,7 @@ ENOUGH: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class FileLimit:
-    """When a file is full: at so many bytes, or rows; the other is None. `group_bytes` are a row group's at most."""
+    """The limit of a file in bytes or in rows; the other is None. `group_bytes` is the limit of a row group."""
 
     bytes: int | None
     rows: int | None
@@ -40,9 +40,10 @@ class FileLimit:
             raise ValueError(f"a file of {self.bytes} bytes and {self.rows} rows, expected one limit of 1 or more")
 
     def group_rows(self, row_bytes: float | None, stored_bytes: float | None, *, size: int, written: int) -> int:
-        """Rows of the next row group, 0 where the file is full, of `written` rows in `size` bytes so far.
+        """Rows of the next row group; 0 if the file, with `written` rows in `size` bytes so far, is full.
 
-        `row_bytes` are a row's in memory, None where there is none; `stored_bytes` those in files, None unless known.
+        `row_bytes` is the size of a row in memory, None if there are no more rows. `stored_bytes` is its size in files,
+        None if unknown.
         """
         if row_bytes is None:
             return 0
@@ -61,7 +62,7 @@ class FileLimit:
 
 
 class ChunkSource:
-    """Chunks, handed out by rows. `row_bytes` is what a row of the next one takes in memory, None at the end."""
+    """Chunks, read by number of rows. `row_bytes` is the size in memory of a row of the next chunk, None at the end."""
 
     def __init__(self, chunks: Iterable[pa.Table]) -> None:
         self._pending: Iterator[pa.Table] = iter(chunks)
@@ -96,17 +97,17 @@ class ChunkSource:
 
 
 def with_dictionaries(first: pa.Table) -> list[str]:
-    """Parquet paths of the leaves that shall have dictionaries, by a writer's first row group."""
+    """Parquet paths of the leaves to write with dictionaries, by a writer's first row group."""
     return [path for name in first.schema.names for path in _with_dictionary(first, name)]
 
 
 def with_bounds(schema: pa.Schema) -> list[str]:
-    """Parquet paths of the leaves that shall have bounds in row groups and pages."""
+    """Parquet paths of the leaves to write with bounds in row groups and pages."""
     return [path for field in schema for path, kind in _leaves(field) if not _misleads(kind)]
 
 
 def _with_dictionary(first: pa.Table, name: str) -> Sequence[str]:
-    """Parquet paths of the leaves of a column that shall have dictionaries, by the writer's first row group."""
+    """Parquet paths of a column's leaves to write with dictionaries, by the writer's first row group."""
     column = first.column(name)
     if column.type.num_fields:
         return [path for path, _ in _leaves(first.schema.field(name))]
@@ -117,7 +118,7 @@ def _with_dictionary(first: pa.Table, name: str) -> Sequence[str]:
 
 
 def _spread(chunk: Array, share: int) -> Array:
-    """Some `share` of the rows, from all over them: neighbours of clustered rows are alike."""
+    """A sample of `share` rows, spread over all: neighbouring rows of a clustered file are alike."""
     return chunk.take(np.linspace(0, max(len(chunk) - 1, 0), min(len(chunk), share)).astype(np.int64))
 
 
@@ -135,6 +136,9 @@ def _leaves(column: ArrowField, path: str = "") -> list[tuple[str, pa.DataType]]
 
 
 def _misleads(kind: pa.DataType) -> bool:
-    """Whether a reader may skip rows that are there. Arrow leaves NaN out of a row group's bounds, and for Spark it is
-    the greatest value. Uuids are ordered as bytes, and for Iceberg Java they are signed numbers."""
+    """Whether bounds could make a reader skip matching rows.
+
+    Arrow leaves NaN out of a row group's bounds, but Spark orders NaN above all values. Arrow orders uuids as bytes,
+    but Iceberg Java orders them as signed numbers.
+    """
     return bool(pa.types.is_floating(kind)) or isinstance(kind, pa.UuidType)

@@ -96,7 +96,7 @@ class _Fixed:
 
 @dataclass(frozen=True, slots=True)
 class _Nested:
-    """One array per lane: what children hash to in it."""
+    """One array per lane: the hashes of the children in that lane."""
 
     words: tuple[Words, ...]
     nulls: npt.NDArray[np.bool_] | None

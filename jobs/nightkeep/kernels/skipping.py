@@ -25,10 +25,10 @@ _OVERLAP_POINTS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileBounds:
-    """One column of a table's files: `lows` and `highs` of its type, null where a file has none, and `rows`.
+    """One column of a table's files: `lows` and `highs` in its type, null where a file lacks the bound, and `rows`.
 
-    `rows` are those that are not null. No reader opens a file without any for a range of values; every reader
-    opens one that has rows and lacks a bound.
+    `rows` counts values that are not null. For a range of values, no reader opens a file without such rows, and every
+    reader opens a file that has rows and lacks a bound.
     """
 
     lows: Array
@@ -103,7 +103,7 @@ def opened(files: FileBounds, queries: Queries) -> Flags:
     Flags of several columns, and-ed, are those of queries with a range for each.
     """
     lows, highs = queries.axis.places(files.lows), queries.axis.places(files.highs)
-    # NaN comes after all values, but compares as neither less nor greater.
+    # NaN is ordered after all values, but comparisons with it are false.
     before = highs < queries.lows[:, None]
     after = (lows > queries.highs[:, None]) | (np.isnan(lows) & ~np.isnan(queries.highs[:, None]))
     return (files.rows > 0) & ~(files.bounded & (before | after))

@@ -1,4 +1,4 @@
-"""A column -> its file statistics. A reader that skips files by them never skips a row it was asked for."""
+"""A column -> its file statistics. A reader that skips files by them never misses a matching row."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _TRUNCATE = re.compile(r"TRUNCATE\((\d+)\)")
 
 
 class Detail(Enum):
-    """How much Paimon's `metadata.stats-mode` asks for."""
+    """The kinds of Paimon's `metadata.stats-mode`."""
 
     NONE = "NONE"
     COUNTS = "COUNTS"
@@ -30,7 +30,7 @@ class Detail(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """`length` counts code points of strings and bytes of binary values; it is there for TRUNCATE only."""
+    """A statistics mode. `length`, for TRUNCATE only, counts code points of strings and bytes of binary values."""
 
     detail: Detail
     length: int | None = None
@@ -60,7 +60,7 @@ def parse_mode(text: str) -> StatsMode:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """Bounds of all values that are not null, and how many are null; None claims nothing.
+    """Bounds of all values that are not null, and the count of nulls; each None if unknown.
 
     A bound has the column's type; that of any string or binary type is string() or binary().
     """
@@ -149,13 +149,13 @@ def _signed_zero(bound: Scalar, zero: float) -> Scalar:
 
 
 def cut(bound: Scalar, length: int | None) -> Scalar:
-    """At most `bound`: its first `length` code points or bytes."""
+    """A lower bound: the first `length` code points or bytes of `bound`."""
     value = bound.as_py()
     return _text(None if value is None else value[:length], bound.type)
 
 
 def raised(bound: Scalar, length: int | None) -> Scalar:
-    """At least `bound`, of at most `length` code points or bytes; null when there is no such value."""
+    """An upper bound of at most `length` code points or bytes that is at least `bound`; null if there is none."""
     value = bound.as_py()
     if value is None or length is None or len(value) <= length:
         return _text(value, bound.type)
@@ -177,7 +177,7 @@ def _text(value: str | bytes | None, kind: pa.DataType) -> Scalar:
 
 
 def _narrow_zero(stats: ColumnStats, plain: Column) -> str | None:
-    """Arrow and NumPy take the zeros for equal; Paimon takes -0.0 for the smaller."""
+    """The fault of a zero bound that is too narrow: -0.0 is less than 0.0 in Paimon, but equal in Arrow and NumPy."""
     values = np.asarray(plain.drop_null())
     zeros = np.signbit(values[values == 0])
     if stats.min is not None and stats.min.as_py() == 0 and not np.signbit(stats.min.as_py()) and zeros.any():
