@@ -167,8 +167,8 @@ def _every_range(samples: Mapping[int, pa.Table], columns: Sequence[str]) -> lis
 
 
 def _ranges(name: str, values: pa.ChunkedArray[Any]) -> Iterator[Query]:
-    known = values.drop_null()
-    ordered = known.take(pc.sort_indices(known))
+    present = values.drop_null()
+    ordered = present.take(pc.sort_indices(present))
     starts = (np.arange(_RANGES) + 0.5) / _RANGES * (1 - _SHARE)
     for start in starts if len(ordered) else ():
         low, high = (ordered[int(part * (len(ordered) - 1))].as_py() for part in (start, start + _SHARE))

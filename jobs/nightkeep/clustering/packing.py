@@ -129,7 +129,7 @@ def _reason(picked: Packing[F]) -> str:
     small = [file for file in read if sizes.is_small(file) and not sizes.is_worn(file)]
     large = [file for file in read if sizes.is_large(file) and not sizes.is_worn(file)]
     others = len(read) - len(worn) - len(small) - len(large)
-    said = [
+    reasons = [
         (len(small), f"{counted(len(small))} below {sizes.small:,} bytes"),
         (len(large), f"{counted(len(large))} above {sizes.large or 0:,} bytes"),
         (len(worn), f"{counted(len(worn))} with more than {sizes.max_deleted_ratio:.0%} of rows deleted"),
@@ -137,15 +137,15 @@ def _reason(picked: Packing[F]) -> str:
         (len(picked.gone), f"{counted(len(picked.gone))} without rows, only removed"),
         (len(picked.bins), f"{counted(len(picked.bins), 'bin')} of up to {sizes.target:,} bytes"),
     ]
-    return "; ".join(sentence for held, sentence in said if held)
+    return "; ".join(sentence for held, sentence in reasons if held)
 
 
 def _benefit(files: Sequence[F], after: int, noun: str) -> str:
     deleted, deletes = sum(file.deleted_rows for file in files), sum(file.deletes for file in files)
     fewer = len(files) - after
-    said = [
+    benefits = [
         (fewer > 0, f"{counted(fewer)} fewer"),
         (fewer < 0, f"{counted(-fewer)} more, each near the target"),
         (deletes > 0, f"{deleted:,} deleted rows and {counted(deletes, noun)} purged"),
     ]
-    return ", ".join(sentence for holds, sentence in said if holds)
+    return ", ".join(sentence for holds, sentence in benefits if holds)

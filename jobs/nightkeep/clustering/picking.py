@@ -131,14 +131,14 @@ def _reason(unit: UnitFiles[F], pick: ClusterPick[F], *, way: str) -> str:
         return without_rows
     cubes, of = pick.cubes, len(layout.cubes)
     merged = f"and {cubes} of {of} cubes" if of else ""
-    said = [
+    reasons = [
         f"{unit.clustering}: {counted(len(layout.loose))} not clustered so {merged}".rstrip(),
         pick.why if cubes else "",
         without_rows if gone else "",
         f"files that may hold a value, before: {_overlaps(unit)}",
         way,
     ]
-    return "; ".join(sentence for sentence in said if sentence)
+    return "; ".join(sentence for sentence in reasons if sentence)
 
 
 def _overlaps(unit: UnitFiles[F]) -> str:

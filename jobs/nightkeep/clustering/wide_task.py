@@ -75,11 +75,11 @@ def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any, Any]:
     """Cut ranges by all surveys, into buckets that the task of a part can sort in memory."""
     assert isinstance(asked.task, ClusterTask)
     sorting: Sorting[Any] = asked.task.sorting
-    known = [each for each in surveys if isinstance(each, Survey)]
-    size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in known)
+    parts = [each for each in surveys if isinstance(each, Survey)]
+    size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in parts)
     buckets = int(size / asked.parts / (sorting.rows_bytes * BUCKET_FILL)) + 1
-    ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in known])
-    sample = ranges.keys(pa.concat_tables([each.sample for each in known]), 0)
+    ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in parts])
+    sample = ranges.keys(pa.concat_tables([each.sample for each in parts]), 0)
     between = splitters(sample, asked.parts * buckets)
     return RangedTask(asked.task, Cuts(ranges, between, buckets, sorting.rows_bytes))
 

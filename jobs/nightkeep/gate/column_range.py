@@ -48,5 +48,5 @@ def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:
 
 def field_id(field: pa.Field[Any]) -> int | None:
     """The Parquet field id of a field; None if it has none."""
-    told = (field.metadata or {}).get(_FIELD_ID)
-    return None if told is None else int(told)
+    number = (field.metadata or {}).get(_FIELD_ID)
+    return None if number is None else int(number)

@@ -184,8 +184,8 @@ def _distribution(lows: Floats, highs: Floats, rows: npt.NDArray[np.int64]) -> t
 
 def _finite(places: Floats) -> Floats:
     """Infinite places and NaN as the outermost finite ones, or zero."""
-    known = places[np.isfinite(places)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    finite = places[np.isfinite(places)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     return np.nan_to_num(places, nan=high, posinf=high, neginf=low)
 
 

@@ -146,9 +146,9 @@ def alike(
     storage: Storage, columns: IcebergColumns, files: Sequence[StoredFile[ContentFile]]
 ) -> Iterable[Sequence[tuple[StoredFile[ContentFile], FileShape]]]:
     """Files with their shapes, in groups to read together: all files with field ids, and files with equal names."""
-    found = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
+    file_shapes = shapes(storage, columns.schema, [file.file for file in files], columns.defaults)
     groups: dict[object, list[tuple[StoredFile[ContentFile], FileShape]]] = {}
-    for pair in zip(files, found, strict=True):
+    for pair in zip(files, file_shapes, strict=True):
         names = pair[1].names
         groups.setdefault(None if names is None else frozenset(names.items()), []).append(pair)
     return groups.values()

@@ -160,8 +160,8 @@ class Deleting:
             "unit": pa.array([file.unit for file in data], pa.int32()),
             "sequence": pa.array([file.file.sequence_number for file in data], pa.int64()),
         })  # fmt: skip
-        told = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
-        aimed = told.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
+        deleted = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
+        aimed = deleted.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
         holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
         position = packed(F.col("number"), F.col(stored_name(POSITION))).alias("position")
         return broadcast_few(aimed.where(holds).select(position), sum(file.rows for file in files), BROADCAST_ROWS)

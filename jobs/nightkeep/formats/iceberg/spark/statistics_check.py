@@ -107,15 +107,15 @@ def _wrong(
     spark: SparkSession, files: Sequence[StoredFile[ContentFile]], fields: Sequence[NestedField], names: Names | None
 ) -> Mapping[int, int]:
     """The number of columns with wrong statistics, by number of the unit."""
-    told = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
+    columns = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
     held = [file.file for file in files]
     read, paths = read_files(spark, held, fields, names)
     seen = read.groupBy("file_path").agg(
-        F.count(F.lit(1)).alias("counted"), *(column for leaf in told for column in leaf.seen())
+        F.count(F.lit(1)).alias("counted"), *(column for leaf in columns for column in leaf.seen())
     )
-    stated = _stated(spark, files, paths, told).join(seen, on="file_path", how="left")
+    stated = _stated(spark, files, paths, columns).join(seen, on="file_path", how="left")
     stated = stated.withColumn("physical", F.coalesce("counted", F.lit(0)))
-    faults = [F.col("physical") != F.col("rows"), *(leaf.is_wrong() for leaf in told)]
+    faults = [F.col("physical") != F.col("rows"), *(leaf.is_wrong() for leaf in columns)]
     total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in faults))
     wrong = stated.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
     return {row["unit"]: row["wrong"] for row in wrong.collect()}

@@ -132,13 +132,13 @@ class IcebergView:
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         snapshot = self._snapshots[version]
-        known = {file.identity for file in _every(self._snapshots[since])}
-        fresh = [file for file in _numbered(snapshot, units) if file.file.identity not in known]
+        before = {file.identity for file in _every(self._snapshots[since])}
+        fresh = [file for file in _numbered(snapshot, units) if file.file.identity not in before]
         held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
         deletes = [
             StoredFile(number, place, file)
             for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
-            if file.identity not in known and not file.is_vector
+            if file.identity not in before and not file.is_vector
         ]
         found = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
         return {units[place]: count for place, count in found.items()}
@@ -206,8 +206,10 @@ def _nothing(snapshot: IcebergSnapshot) -> TableVersion:
 
 
 def _author(snapshot: IcebergSnapshot) -> str:
-    told = snapshot.summary
-    return told.get(RUN_PROPERTY) or " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
+    summary = snapshot.summary
+    return summary.get(RUN_PROPERTY) or " ".join(
+        summary[key] for key in ("engine-name", "engine-version") if key in summary
+    )
 
 
 def _changes_rows(snapshot: IcebergSnapshot) -> str | None:
