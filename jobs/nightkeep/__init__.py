@@ -1,8 +1,8 @@
 """Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.
 
-A function for each command. Each takes an address or a policy's table name and the options of the command by the same
-names, and returns what the command prints for `--json`, as frozen objects. What a function needs is imported when the
-function is first asked for.
+There is a function for each command. It takes an address or a table name of the policy, and the options of the command
+under the same names. It returns what the command prints for `--json`, as frozen objects. A function's modules are
+imported when the function is first accessed.
 """
 
 import importlib

@@ -1,18 +1,18 @@
-"""Failures, sorted by what the caller should do; expected outcomes are returned, never raised.
+"""Failures, sorted by what the caller should do. Expected outcomes are returned, never raised.
 
 NightkeepError
-|-- UsageError             mend the call or the policy, then run again (exit status 2)
-|   |-- AddressError       a TABLE that names nothing we can open
-|   `-- PolicyError        tables.yaml says something we do not understand
+|-- UsageError             correct the call or the policy, then run again (exit status 2)
+|   |-- AddressError       a TABLE that cannot be opened
+|   `-- PolicyError        tables.yaml cannot be understood
 |-- Surprise               report it, with the traceback of --debug (exit status 1)
 |-- RefusedTable           skip this table: it uses a feature we do not handle (exit status 3)
 `-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
     |-- CorruptMetadata    bytes that do not parse as what they claim to be
     |-- MissingFile        a file that metadata names is not there
-    |   `-- BeingCreated     somebody is about to write it: run again
-    |-- NotCreated         a name that the store certainly did not create: nothing was published
-    |-- Unreachable        a catalog, or a cluster, that gives no answer now
-    |-- ReaderEnded        a process that ended, or had to be ended, while it read a table's metadata
+    |   `-- BeingCreated     another writer is about to write it: run again
+    |-- NotCreated         the store certainly did not create a file: nothing was published
+    |-- Unreachable        a catalog or a cluster does not answer now
+    |-- ReaderEnded        a process ended, or was ended, while it read a table's metadata
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
 """
 
@@ -26,21 +26,21 @@ from typing import Final, cast
 from nightkeep.redaction import redact
 
 MAX_PART: Final = 600
-"""Characters of a part of a message: names and values come from metadata, and may have any length."""
+"""Most characters of a part of a message. Names and values come from metadata and may have any length."""
 MAX_LINE: Final = 2_000
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def brief(text: str, most: int = MAX_PART) -> str:
-    """`text` as a message shows it: on one line's length, its middle left out, with no secret and no character that
-    ends a print."""
+    """`text` for a message: without secrets, shortened in the middle if it is longer than `most` characters, and with
+    unprintable characters escaped."""
     text = redact(text)
     shown = text if len(text) <= most else f"{text[: most * 2 // 3]}...({len(text)} characters)...{text[-most // 6 :]}"
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), shown)
 
 
 def kind_of(value: object) -> str:
-    """What a parsed value is, and of which size, without the value: a file that a table links to may be anybody's."""
+    """The type and size of a parsed value. The value itself is not shown: a linked file may contain anything."""
     if value is None or isinstance(value, bool):
         return "nothing" if value is None else "a boolean"
     if isinstance(value, int):
@@ -55,17 +55,17 @@ _SIZED: Final[Mapping[type, str]] = {
 
 
 def reason_of(failure: BaseException) -> str:
-    """A parser's error, its kind first, without what it quotes of the text that it parsed.
+    """A parser's error for a message, its type first, without quotations of the parsed text.
 
-    All from the first opening quote or bracket to the last closing one goes, as what is quoted may hold quotes itself,
-    and every line but the first.
+    Only the first line is kept. Everything from its first opening quote or bracket to the last closing one is removed,
+    as the quoted text may contain quotes too.
     """
     if isinstance(failure, UnicodeDecodeError):
         return f"{type(failure).__name__}: {failure.reason} at byte {failure.start}"
     first, *more = str(failure).split("\n")
     begin = _QUOTED.search(first)
     if begin is not None:
-        # What begins in a line may end in another.
+        # A quotation that begins on the first line may end on another.
         end = -1 if more else max(first.rfind(each) for each in _CLOSING)
         first = f"{first[: begin.start()]}...{first[end + 1 :] if end >= begin.end() else ''}"
     return f"{type(failure).__name__}: {first.strip()}" if first.strip(". ") else type(failure).__name__
@@ -76,7 +76,7 @@ _CLOSING: Final = "\"'`}]>"
 
 
 class NightkeepError(Exception):
-    """Root of everything this library raises on purpose."""
+    """The root of all exceptions that this library raises on purpose."""
 
     def __init__(self, *said: object) -> None:
         super().__init__(*(_lines(each) if isinstance(each, str) else each for each in said))
@@ -95,20 +95,20 @@ class PolicyError(UsageError):
 
 
 class Surprise(NightkeepError):
-    """Something that no one planned for; `subject` is the table and the operation that met it."""
+    """An unexpected failure. `subject` is the table and the operation."""
 
     def __init__(self, subject: str, failure: BaseException) -> None:
         super().__init__(f"{subject}: {failure_text(failure)}")
 
 
 def failure_text(failure: BaseException, most: int = 1000) -> str:
-    """Any failure as one sentence of a bounded length, its kind first."""
+    """A failure as one sentence of at most `most` characters, its type first."""
     text = " ".join(f"{type(failure).__name__}: {failure}".split())
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
 class RefusedTable(NightkeepError):
-    """The table uses `feature`, which we do not handle; `advice` says what would work."""
+    """The table uses `feature`, which is not handled. `advice` says what would work."""
 
     def __init__(self, table: str, feature: str, advice: str) -> None:
         self.table, self.feature, self.advice = brief(table), brief(feature), brief(advice)
@@ -138,15 +138,15 @@ class MissingFile(EvidenceError):
 
 
 class BeingCreated(MissingFile):
-    """A file that whoever creates what needs it writes last: nothing is damaged, and a later run may find it."""
+    """A missing file that its writer writes last. Nothing is damaged, and a later run may find it."""
 
 
 class NotCreated(EvidenceError):
-    """A name that was asked for once and certainly not created, as its bytes could not be written."""
+    """A file that was certainly not created, because its bytes could not be written."""
 
 
 class Unreachable(EvidenceError):
-    """A catalog that gives no answer now: nothing is known of its tables, and nothing was asked to change."""
+    """A catalog or cluster that does not answer now. Nothing was changed."""
 
 
 class ReaderEnded(EvidenceError):
@@ -154,21 +154,21 @@ class ReaderEnded(EvidenceError):
 
 
 class UnknownOutcome(EvidenceError):
-    """A commit whose fate could not be learnt; nothing of it may be deleted."""
+    """It is unknown whether a commit happened. None of its files may be deleted."""
 
 
 def _lines(text: str) -> str:
-    """Every line of a message, cut: a policy's faults are a line each."""
+    """A message with each of its lines cut. A policy's faults are one line each."""
     return "\n".join(brief(line, MAX_LINE) for line in redact(text).split("\n"))
 
 
 DEBUG: Final = "NIGHTKEEP_DEBUG"
-"""Environment variable: where it is set, surprises come with their traceback."""
+"""Environment variable: if set, unexpected failures are printed with their traceback."""
 
 
 @contextmanager
 def naming(subject: object, expected: str) -> Iterator[None]:
-    """Raise CorruptMetadata of `subject` for a ValueError: Arrow and kernels do not know whose values they refuse."""
+    """Turn a ValueError into CorruptMetadata about `subject`: Arrow and kernels do not know which file they read."""
     try:
         yield
     except ValueError as failure:

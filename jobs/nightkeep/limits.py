@@ -1,7 +1,7 @@
-"""How much of a table's metadata is read before somebody must say that there may be more: every bound, in one place.
+"""The size of metadata -> a refusal if it is beyond a limit. All limits are here.
 
-A bound is far above what a writer of the format leaves, and below what would end the process. Each is set by an
-environment variable of its name; what is beyond one is refused by that name, before it is read or unpacked.
+A limit is far above what writers of the format produce, and below what would end the process. Each has an environment
+variable. Metadata beyond a limit is refused, with the variable's name, before it is read or unpacked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nightkeep.errors import RefusedTable, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`of` says what is counted. `variable` is read anew each time: tasks and tests set it as they like."""
+    """One limit. `of` says what is counted. `variable` is read each time, as tasks and tests may change it."""
 
     variable: str
     default: int
@@ -26,12 +26,12 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """Raises UsageError for a setting that is no number."""
+        """The limit in force. Raises UsageError for a setting that is no number."""
         text = os.environ.get(self.variable)
         return self.default if text is None else _number(self.variable, text)
 
     def require(self, found: int, subject: str) -> None:
-        """Raise RefusedTable naming `subject` and the limit where `found` is beyond it."""
+        """Raise RefusedTable, naming `subject` and the limit, if `found` is larger."""
         most = self.value
         if found > most:
             feature = f"{found} {self.of}, more than the limit of {most} ({self.variable})"
@@ -39,26 +39,26 @@ class Limit:
 
 
 FILE: Final = Limit("NIGHTKEEP_MAX_FILE_BYTES", 2 << 30, "bytes in a file of metadata")
-"""A file that is read as a whole. Paimon and Delta cannot name more in a file of vectors; a commit that loads five
-million files has as much."""
+"""For a file that is read as a whole. Paimon and Delta cannot address more in a file of vectors; a commit of five
+million files is that large."""
 UNPACKED: Final = Limit("NIGHTKEEP_MAX_UNPACKED_BYTES", 4 << 30, "bytes of unpacked metadata")
-"""Of one file, whatever it is packed with. Checkpoints of ten million files take half of it."""
+"""For one file, with any compression. Checkpoints of ten million files take half of it."""
 DOCUMENT: Final = Limit("NIGHTKEEP_MAX_DOCUMENT_BYTES", 256 << 20, "bytes in a JSON document")
-"""Python takes up to thirty times as much for it. Iceberg's metadata of 100,000 snapshots takes 100 MB."""
+"""Python needs up to thirty times as much memory. Iceberg's metadata of 100,000 snapshots takes 100 MB."""
 BLOCK: Final = Limit("NIGHTKEEP_MAX_BLOCK_BYTES", 256 << 20, "bytes in a block of an Avro file")
 """Writers end a block at 64 KiB; a record of a table of 10,000 columns takes a few MB."""
 DECODED: Final = Limit("NIGHTKEEP_MAX_DECODED_BYTES", 8 << 30, "bytes that records of a block may take once decoded")
-"""At worst, by their schema: an empty record of one byte is a dictionary."""
+"""The worst case by the schema: an empty record of one byte becomes a dictionary."""
 RECORDS: Final = Limit("NIGHTKEEP_MAX_RECORDS", 10_000_000, "records in a file of metadata")
 """Manifests hold some 100,000 entries, checkpoints in one file a few million actions; an action takes a KB."""
 MEMORY: Final = Limit("NIGHTKEEP_MAX_MEMORY_BYTES", 0, "bytes of memory, of the process that reads metadata")
-"""0 stands for nine tenths of what the machine or the container has: the kernel would end the process."""
+"""0 means nine tenths of the memory of the machine or container. With more, the kernel would end the process."""
 READING: Final = Limit("NIGHTKEEP_MAX_READING_SECONDS", 3600, "seconds to read the metadata of one table of a group")
 """The largest tables of the benches are planned in minutes; a task of a group may take six hours by default."""
 
 
 class _Watch:
-    """Looks at the memory of this process after every MB of metadata, whatever files that is in."""
+    """Checks the memory of this process after every MB of metadata, over all files."""
 
     def __init__(self) -> None:
         self._since = 0
@@ -72,11 +72,11 @@ class _Watch:
 
 
 WATCH: Final = _Watch()
-"""Told of all that is about to be decoded."""
+"""Called before anything is decoded."""
 
 
 def require_memory(subject: str) -> None:
-    """Raise RefusedTable where this process takes more memory than MEMORY allows; a few microseconds."""
+    """Raise RefusedTable if this process uses more memory than MEMORY allows. Takes a few microseconds."""
     most = MEMORY.value or _ours()
     resident = _resident()
     if resident > most:
@@ -85,9 +85,9 @@ def require_memory(subject: str) -> None:
 
 
 def confine_memory() -> None:
-    """Have allocations of this process fail that would take it far beyond MEMORY, also those of native code.
+    """Make allocations of this process fail, also in native code, that would take it far beyond MEMORY.
 
-    Only address space can be bounded. What libraries reserve of it without using it is not counted.
+    Only address space can be limited. Address space that libraries reserve without using it is not counted.
     """
     taken = _memory()[0]
     if not taken:
@@ -98,7 +98,7 @@ def confine_memory() -> None:
 
 
 def out_of_memory(subject: str) -> RefusedTable:
-    """What to raise where an allocation of a process failed that is confined to MEMORY."""
+    """The error for a failed allocation in a process that `confine_memory` limits."""
     feature = f"its metadata takes more than the limit of {MEMORY.value or _ours()} {MEMORY.of} ({MEMORY.variable})"
     return RefusedTable(subject, feature, f"set {MEMORY.variable} higher, or give the process more")
 
@@ -106,9 +106,9 @@ def out_of_memory(subject: str) -> RefusedTable:
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _SHARE: Final = 0.9
 _LOOK_BYTES: Final = 1 << 20
-"""They take milliseconds to decode, a look takes microseconds."""
+"""How much metadata is decoded between two checks: it takes milliseconds, a check takes microseconds."""
 _RESERVED_BYTES: Final = 2 << 30
-"""Arenas of Arrow's allocator take 1 GiB, those of threads 64 MiB each."""
+"""Address space that is reserved but unused: 1 GiB by Arrow's allocator, 64 MiB by each thread."""
 _CGROUPS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -127,7 +127,7 @@ def _resident() -> int:
 
 
 def _memory() -> tuple[int, int]:
-    """Bytes of address space and of memory that this process takes; nothing where the system does not tell."""
+    """Bytes of address space and of memory that this process uses; 0 if the system does not state them."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             space, resident = file.read().split()[:2]

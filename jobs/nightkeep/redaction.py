@@ -1,7 +1,7 @@
-"""Text that leaves the process -> the same without credentials: the one place that decides what is secret.
+"""Text that leaves the process -> the same text without credentials. Only this module decides what is secret.
 
-Three things are taken out: user info of URIs, values of keys that name secrets, and values that this process was given
-as secrets, by its environment or by a catalog's settings, in whatever sentence of whatever library they come back.
+Three things are removed: user info of URIs, values of keys that name secrets, and values that this process received as
+secrets from its environment or a catalog's settings, in any text of any library.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from urllib.parse import unquote
 T = TypeVar("T")
 
 HIDDEN: Final = "***"
-"""What stands for a secret."""
+"""The text in place of a secret."""
 
 
 def redact(text: str) -> str:
-    """The text without secrets. Paths, partitions and names stay as they are; to redact twice changes nothing."""
+    """The text without secrets. Paths, partitions and names are kept. Redacting twice changes nothing more."""
     return _without(text, _known_now())
 
 
@@ -35,7 +35,7 @@ def _known_now() -> tuple[str, ...]:
 def _without(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    # Nothing that the expressions look for is without one of these.
+    # Everything that the expressions match contains one of these.
     if not ("=" in text or ":" in text or "@" in text):
         return text
     text = _STORE_INFO.sub(rf"\1{HIDDEN}@", text)
@@ -47,13 +47,13 @@ def _without(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def redacted(value: T) -> T:
-    """A JSON value, each text in it redacted, and texts under keys that name secrets hidden; what a document is known
-    by (partitions, paths, tables) stays."""
+    """A JSON value with each text redacted, and with texts under keys that name secrets hidden. Names that identify a
+    document (partitions, paths, tables) are kept."""
     return _hidden(value, _known_now())  # type: ignore[no-any-return]
 
 
 def learn(settings: Mapping[str, object]) -> None:
-    """Remember the secrets among settings, such as a catalog's: from now on they are taken out wherever they stand."""
+    """Remember the secrets among settings, such as a catalog's. From now on they are removed from every text."""
     _LEARNT.update(_secrets(settings))
 
 
@@ -63,14 +63,14 @@ def learnt() -> frozenset[str]:
 
 
 def remember(secrets: Iterable[str]) -> None:
-    """Take out what another process of this run learnt, too."""
+    """Remember secrets that another process of this run has learnt."""
     _LEARNT.update(secrets)
 
 
 @contextmanager
 def redacted_output() -> Iterator[None]:
-    """Everything that this process prints meanwhile is redacted: logs, too, of handlers that are made meanwhile, and a
-    traceback that ends the process."""
+    """In the `with` block, redact everything that this process prints: also logs of handlers that are created in it,
+    and a traceback that ends the process."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast(TextIO, _Redacting(stream)) for stream in before)
     sys.excepthook = _print_traceback
@@ -81,7 +81,7 @@ def redacted_output() -> Iterator[None]:
 
 
 class _Redacting:
-    """A stream of text, of which everything but what is written is another's."""
+    """A text stream that redacts what is written, and passes everything else to another stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -112,7 +112,7 @@ _WORDS: Final = (
 _NAMES: Final = rf"(?:[A-Za-z0-9_.-]*[-_.])?{_WORDS}(?:[-_.][A-Za-z0-9_.-]*)?"
 _SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
 _PLAIN_NAME: Final = re.compile(r".*(?:endpoint|provider|class|enabled|type|uri|url|expir|duration|ttl|file)$", re.I)
-"""Settings about secrets that are none themselves: `token-refresh-enabled`, `credentials.provider`."""
+"""Settings about secrets that are not secret themselves: `token-refresh-enabled`, `credentials.provider`."""
 
 _STORE_INFO: Final = re.compile(r"""\b((?:s3[an]?|gs|https?)://)(?![^\s"'<>/@]*/)[^\s"'<>/@]+@""")
 # The last character of a scheme stands for it: to look for the first one takes time by the square of a long word.
@@ -129,12 +129,12 @@ _QUERY: Final = re.compile(rf"([?&;]{_NAMES}=)(?!\*\*\*)[^&;\s\"'<>)]*", re.IGNO
 _QUOTED: Final = re.compile(rf"""((["']){_NAMES}\2\s*[:=]\s*["'])(?!\*\*\*)[^"'\n]*(["'])""", re.IGNORECASE)
 _BEARER: Final = re.compile(r"(\b(?:Bearer|Basic)\s+)(?!\*\*\*)[A-Za-z0-9._~+/=-]{8,}")
 _LEAST: Final = 6
-"""Shorter values are words that any sentence may have."""
+"""The least length of a remembered secret. Shorter values may be words of any sentence."""
 
 
 def _hidden(value: Any, secrets: tuple[str, ...]) -> Any:
     if isinstance(value, str):
-        # The type of an enum stays.
+        # Keep the type of an enum.
         text = _without(value, secrets)
         return value if text == value else text
     if isinstance(value, Mapping):
@@ -171,6 +171,7 @@ _PASSWORD: Final = re.compile(r"://[^\s/:@?#]*:(?!\d*(?:/|$))(\S+)@")
 
 @lru_cache(maxsize=8)
 def _known(environment: tuple[str, ...], learnt: frozenset[str]) -> tuple[str, ...]:
-    """The longest first, as one may hold another. A path is never a secret, whatever its variable is called."""
+    """All known secrets, longest first, as one may contain another. A path is never a secret, whatever its variable's
+    name."""
     secrets = {secret for secret in (*environment, *learnt) if len(secret) >= _LEAST and not secret.startswith("/")}
     return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))

@@ -1,4 +1,4 @@
-"""Items -> results, one task each. A `Mapper` decides where tasks run, a `CostMeter` what each of them used."""
+"""Items -> results, one task each. A `Mapper` decides where tasks run; a `CostMeter` measures what a task used."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Piece:
 
 
 Scatter = Callable[[T], Iterator[Piece]]
-"""Reads one source, a piece at a time. It may be called again for the same source: equal rows, equal places."""
+"""Reads one source, piece by piece. A second call for the same source yields the same rows at the same places."""
 Gather = Callable[[int, Iterator[Piece]], R]
-"""Does one part with all its pieces; may be tried again, and then gets the same rows."""
+"""Processes one part with all its pieces. It may be called again, with the same rows."""
 
 
 class Exchange(Protocol):

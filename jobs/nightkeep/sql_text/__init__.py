@@ -1,1 +1,1 @@
-"""Text that people write as SQL: conditions, statements, queries and literals."""
+"""SQL text of people (conditions, statements, queries, literals) -> values."""

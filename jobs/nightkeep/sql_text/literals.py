@@ -1,4 +1,4 @@
-"""SQL literals -> Python values, and any such value <-> the value of a column. Nothing is rounded to fit."""
+"""SQL literals -> Python values, comparable with the values of a column. Nothing is rounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 Literal: TypeAlias = str | Decimal | bool | bytes | date | datetime | time | None
-"""A number is a Decimal however it is written."""
+"""The Python value of a literal. Every number is a Decimal."""
 
 
 def read_literal(node: object) -> Literal:
@@ -27,13 +27,13 @@ def read_literal(node: object) -> Literal:
 
 
 def alike(value: object, literal: Literal) -> tuple[Any, Any]:
-    """A column's value and the literal it meets as two objects that Python compares the way Spark would.
+    """A column's value and a literal as two objects that Python compares as Spark does. Neither may be None.
 
-    The literal becomes a value of the column's type, NaN a number above all others; neither may be None.
-    Raises ValueError where the literal cannot be such a value.
+    The literal becomes a value of the column's type. NaN becomes larger than all other numbers. Raises ValueError if
+    the literal cannot be a value of that type.
     """
     if (type(value), type(literal)) == (date, datetime):
-        # The wider type decides, as in SQL: a date is its midnight.
+        # The wider type decides, as in SQL: a date means its midnight.
         value = datetime.combine(value, time())  # type: ignore[arg-type]
     convert = _CONVERT.get((type(value), type(literal)))
     if convert is None and type(value) is not type(literal):
@@ -63,7 +63,7 @@ def _typed(node: exp.Cast) -> Literal:
 
 
 def _sized(node: exp.TryCast) -> Literal:
-    """5L, 1.5F or a number cast to a type that holds just that number: nothing is rounded."""
+    """A number with a type: 5L, 1.5F or a cast to a type that holds exactly that number."""
     value = read_literal(node.this)
     fits = _FITS.get(node.to.this)
     if isinstance(value, str) and node.to.this is exp.DType.DECIMAL:
@@ -74,7 +74,7 @@ def _sized(node: exp.TryCast) -> Literal:
 
 
 def _of_bits(bits: int) -> Callable[[Decimal, exp.DataType], bool]:
-    # Of -128Y the parser sees 128Y alone.
+    # The parser sees -128Y as a minus and 128Y, so 128 is allowed.
     return lambda value, _: value == int(value) and abs(value) <= 1 << (bits - 1)
 
 

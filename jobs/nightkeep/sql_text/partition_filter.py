@@ -1,6 +1,6 @@
-"""--where text -> a test of typed partition values. What may be said is settled before any value is seen.
+"""--where text -> a test of typed partition values. The text is checked completely before any value is tested.
 
-SQL's three-valued logic: a comparison with NULL is unknown, and only what is true is selected.
+Uses SQL's three-valued logic: a comparison with NULL is unknown, and a partition is selected only if the test is true.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ def _parse(text: str) -> exp.Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The whole text and the columns it may name: what every message needs."""
+    """The whole text and the columns that it may name; every message needs both."""
 
     text: str
     columns: tuple[str, ...]
 
     def test(self, node: exp.Expression) -> _Test:
         build = _TESTS.get(type(node))
-        # What the parser keeps beside the operands changes the meaning: SYMMETRIC, a subquery of IN.
+        # Other arguments of the node change its meaning, such as SYMMETRIC or a subquery of IN, and are refused.
         if build is None or {name for name, value in node.args.items() if value} - _UNDERSTOOD:
             raise self.wrong(node, "comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT of partition columns")
         test = build(self, node)
         return _negation(test) if node.args.get("negate") else test
 
     def column(self, node: object) -> str:
-        """In any case that leaves no doubt, as in Spark."""
+        """The column with this name. Upper and lower case are ignored if only one column matches, as in Spark."""
         if not isinstance(node, exp.Column) or len(node.parts) != 1:
             raise self.wrong(node, "a partition column")
         near = [name for name in self.columns if name.lower() == node.name.lower()]
@@ -200,7 +200,7 @@ _COMPARE: Final[Mapping[type, tuple[Callable[[Any, Any], bool], Callable[[Any, A
     exp.GT: (operator.gt, operator.lt),
     exp.GTE: (operator.ge, operator.le),
 }
-"""The comparison, and the one that says the same with its sides swapped."""
+"""For each node, its comparison and the equivalent one with its sides swapped."""
 
 _TESTS: Final[Mapping[type, Callable[[_Filter, Any], _Test]]] = {
     exp.And: _and,

@@ -1,6 +1,6 @@
-"""SQL text of queries -> the ranges of columns that files can be skipped by. What cannot skip a file is left out.
+"""SQL text of queries -> ranges of columns by which files can be skipped. Other conditions are left out.
 
-A range is never narrower than what its condition selects: what is said of a query's cost is a lower bound of skipping.
+A range is never narrower than what its condition selects, so the computed skipping is a lower bound.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Values of one column, both ends included; None is no end."""
+    """A range of one column's values, both ends included. None means no end."""
 
     low: Literal = None
     high: Literal = None
@@ -29,16 +29,16 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: its text, and the ranges all of which its rows lie in, by column."""
+    """One query: its text, and the range of each column. Every row of the query is in all of them."""
 
     text: str
     ranges: Mapping[str, Range]
 
 
 def read_queries(text: str, *, subject: str) -> tuple[Query, ...]:
-    """Queries of a file, SELECT statements or bare conditions: separated by semicolons or, without any, one a line.
+    """The queries of a file: SELECT statements or bare conditions, separated by semicolons or, without any, by lines.
 
-    Raises UsageError naming `subject` for text that is no SQL, and where there is no query.
+    Raises UsageError, naming `subject`, for text that is no SQL and for text without a query.
     """
     is_separated = any(
         token.token_type is sqlglot.TokenType.SEMICOLON for token in _parsed(text, subject, sqlglot.tokenize)
@@ -88,14 +88,14 @@ def _or(node: exp.Or) -> _Ranges:
 
 
 def _both(left: Range | None, right: Range | None) -> Range:
-    """Rows in both ranges: where two ends do not compare, either alone holds."""
+    """The intersection of two ranges. If two ends cannot be compared, one of them is used."""
     if left is None or right is None:
         return left or right or Range()
     return Range(_end(left.low, right.low, max, left.low), _end(left.high, right.high, min, left.high))
 
 
 def _either(left: Range, right: Range) -> Range:
-    """Rows in one of the ranges: where two ends do not compare, there is none."""
+    """A range that covers both ranges. If two ends cannot be compared, it has no end there."""
     low = None if None in (left.low, right.low) else _end(left.low, right.low, min, None)
     high = None if None in (left.high, right.high) else _end(left.high, right.high, max, None)
     return Range(low, high)
@@ -167,7 +167,7 @@ def _literal(node: object) -> Literal:
 
 
 def _name(column: exp.Column) -> str:
-    """The column without the table it may be qualified by is not known here: the last part, or a path of fields."""
+    """The column's full name with dots. It may begin with a table or be a path of fields; that is decided later."""
     return ".".join(part.name for part in column.parts)
 
 
@@ -183,12 +183,12 @@ _READ: Final[Mapping[type, Callable[[Any], _Ranges]]] = {
 
 
 def of_columns(queries: Iterable[Query], columns: Iterable[str]) -> tuple[Query, ...]:
-    """The queries with ranges of `columns` alone, each by the name that `columns` has for it.
+    """The queries with only the ranges of `columns`, under the names in `columns`.
 
-    A query may qualify a column by its table (`t.a`) and spell it in another case, as Spark allows.
+    A query may qualify a column with its table (`t.a`) and may use another case, as in Spark.
     """
     known = list(columns)
-    # A name that is spelled as a column's is that column's, whatever others differ from it by case alone.
+    # An exact match takes precedence over columns that differ only in case.
     spelled = {**{name.lower(): name for name in reversed(known)}, **{name: name for name in known}}
 
     def named(name: str) -> str | None:

@@ -1,8 +1,8 @@
-"""Text of an OPTIMIZE statement -> what it asks for. Pure; spelt as Delta Lake's own grammar has it.
+"""Text of an OPTIMIZE statement -> Statement. Pure. The grammar is that of Delta Lake:
 
 OPTIMIZE ('path' | delta.`path` | [catalog.][schema.]name) [FULL] [WHERE condition] [ZORDER BY (a, b) | ZORDER BY a, b]
 
-Keywords in any case, names in backquotes where they need it, comments, a semicolon at the end
+Keywords may be in any case. Names may have backquotes. Comments and a semicolon at the end are allowed
 (DeltaSqlBase.g4, rule optimizeTable).
 """
 
@@ -25,10 +25,10 @@ _BEFORE: Final = "("
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What was asked, and no more: no `columns` is plain packing of files, whatever a policy says of clustering.
+    """The content of a statement. No `columns` means that files are only packed, whatever a policy says of clustering.
 
-    `table` is a name of the policy file or an address, `where` the condition as it was written, `columns` those
-    of ZORDER BY, leaves of structs with dots.
+    `table` is a name of the policy file or an address. `where` is the condition as written. `columns` are those of
+    ZORDER BY, with dots for fields of structs.
     """
 
     table: str
@@ -55,7 +55,7 @@ def parse_statement(text: str) -> Statement:
 
 
 class _Words:
-    """A place in the tokens of a text, and every way to move on from it."""
+    """A position in the tokens of a text, and the ways to move it forward."""
 
     def __init__(self, text: str) -> None:
         self._text = _BEFORE + text
@@ -67,12 +67,12 @@ class _Words:
 
     @property
     def token(self) -> Token | None:
-        """The token ahead; None at the end."""
+        """The next token; None at the end."""
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     @property
     def shown(self) -> str:
-        """The token ahead as it was written; nothing at the end."""
+        """The next token as written; empty at the end."""
         return "" if self.token is None else self.written(self.token, self.token)
 
     def written(self, first: Token, last: Token) -> str:
@@ -114,12 +114,12 @@ def _table(words: _Words) -> str:
         return ".".join(parts)
     if first.lower() == "iceberg" and len(others) > 1:
         return f"iceberg:{others[0]}/{join_name(others[1:])}"
-    # Three parts and more are a catalog that is called like a format.
+    # With three or more parts, the first is a catalog that has the name of a format.
     return f"{first.lower()}:{others[0]}" if len(others) == 1 else ".".join(parts)
 
 
 def _path(words: _Words) -> str | None:
-    """The text of one string literal or of several, one after the other; None where there is none."""
+    """The joined text of the next string literals; None if there is none."""
     path = None
     while words.token is not None and words.token.token_type is TokenType.STRING:
         path = (path or "") + words.step().text
@@ -144,7 +144,7 @@ def _identifier(words: _Words, expected: str) -> str:
 
 
 def _condition(words: _Words) -> str:
-    """Verbatim up to ZORDER BY or the end; what it may say is for whoever evaluates it."""
+    """The text up to ZORDER BY or the end, unchanged. It is checked when it is evaluated."""
     if words.token is None or words.ahead(";") or words.ahead("ZORDER", "BY"):
         words.wrong("a condition after WHERE")
     first = last = words.step()
@@ -179,8 +179,8 @@ def _rest(*, full: bool, where: str | None, columns: tuple[str, ...]) -> str:
 
 
 _ADVICE: Final = {
-    # It also rewrites files for the sake of dropped columns, which we leave in place.
+    # REORG also rewrites files to remove dropped columns; Nightkeep does not.
     "REORG": "; nightkeep run TABLE --operation optimize --max-deleted-ratio 0 --min-file-size 1B purges deleted rows",
     **dict.fromkeys(("-", "/"), "; names with other characters than letters, digits and _ are written in backquotes"),
 }
-"""What to write instead, by the word or sign that was found."""
+"""The advice for each word or sign that is not accepted."""

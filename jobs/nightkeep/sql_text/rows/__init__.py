@@ -1,1 +1,1 @@
-"""Conditions on rows: read from text, and evaluated in two ways that share no code."""
+"""Text -> conditions on rows, evaluated in two ways that share no code."""

@@ -1,4 +1,4 @@
-"""A test of rows on Arrow compute: how a rewrite finds the rows to delete."""
+"""A test and rows -> the rows for which it is true, by Arrow compute. A rewrite finds the rows to delete with it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def _compared(test: Compare, rows: pa.Table) -> Any:
 
 
 def _among(columns: tuple[ColumnRef, ...], keys: pa.Table, rows: pa.Table) -> Any:
-    """Column by column both sides become numbers, equal where all columns so far are; a row of no key is null."""
+    """Whether each row has one of the keys.
+
+    Column by column, both sides become numbers that are equal if all columns so far are equal. A row without a key
+    becomes null."""
     held, wanted = _unsigned(_operand(columns[0], rows)), _unsigned(keys.column(0))
     for place, column in enumerate(columns[1:], 1):
         more, other = _unsigned(_operand(column, rows)), _unsigned(keys.column(place))
@@ -78,7 +81,7 @@ def _number(values: Any, known: Any) -> Any:
 
 
 def _unsigned(values: Any) -> Any:
-    """Looked up by their bytes, which differ for the two zeros."""
+    """The values with -0.0 turned into 0.0: a lookup compares bytes, which differ for the two zeros."""
     return pc.add(values, pa.scalar(0.0, values.type)) if _floats(values) else values
 
 
@@ -89,7 +92,7 @@ def _equal(left: Any, right: Any) -> Any:
 
 def _less(left: Any, right: Any) -> Any:
     less = pc.less(left, right)
-    # Arrow's comparisons with NaN are all false.
+    # In Arrow every comparison with NaN is false.
     return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right))) if _floats(left) else less
 
 
@@ -110,5 +113,5 @@ def _column(column: ColumnRef, rows: pa.Table) -> Any:
 
 
 def _regex(pattern: str) -> str:
-    """(?s): _ and % match line ends too."""
+    """The regular expression of a LIKE pattern. With (?s), _ and % also match line ends."""
     return "(?s)^" + "".join({"%": ".*", "_": "."}.get(c) or re.escape(c) for c in pattern) + r"\z"

@@ -1,4 +1,4 @@
-"""Literals and columns -> the type they are compared as, so that both evaluations compare values of one type."""
+"""Literals and columns -> the type as which they are compared. Both evaluations use the same type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def shared(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that two columns are compared as, exactly."""
+    """The type as which two columns can be compared exactly; None if there is none."""
     for kind, wide in ((pa.types.is_integer, pa.int64()), (pa.types.is_floating, pa.float64())):
         if kind(left) and kind(right):
             return wide
@@ -28,7 +28,7 @@ def shared(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def typed(literal: object, kind: pa.DataType) -> Value:
-    """The literal as a value of the type both are compared as. Raises ValueError."""
+    """The literal as a value of the type as which it is compared with the column. Raises ValueError."""
     if pa.types.is_nested(kind):
         raise ValueError("nested values do not compare")
     if literal is None:
@@ -42,7 +42,7 @@ def typed(literal: object, kind: pa.DataType) -> Value:
 
 
 def _number(literal: Decimal, kind: pa.DataType) -> Value:
-    """Integers and decimals as decimals where a fraction is involved, so that nothing is rounded."""
+    """A number as a value. If a fraction is involved, integers are compared as decimals, so that nothing is rounded."""
     if pa.types.is_floating(kind):
         return Value(float(literal), pa.float64())
     exponent = literal.normalize().as_tuple().exponent
@@ -92,7 +92,7 @@ def _as_date(literal: object, kind: pa.DataType) -> object:
 
 
 def _as_moment(literal: object, kind: pa.DataType) -> object:
-    """Of a zone where the column has one, by default UTC; without where it has none."""
+    """A time with a zone (by default UTC) if the column has one, else without."""
     value = datetime.fromisoformat(literal) if isinstance(literal, str) else literal
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, time())

@@ -1,4 +1,4 @@
-"""A condition on rows as a tree of typed tests: what both ways of evaluating it share, and all they share."""
+"""A condition on rows as a tree of typed tests. The two evaluations share only these values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 class Comparison(StrEnum):
-    """How two values are compared; SAME is <=>, which is never unknown."""
+    """How two values are compared. SAME is <=>, which is never unknown."""
 
     EQUAL = "="
     DIFFERENT = "<>"
@@ -21,7 +21,7 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
-    """A column, or a field within structs, compared as `type`; `path` are logical names."""
+    """A column or a field of a struct, compared as `type`. `path` has logical names."""
 
     path: tuple[str, ...]
     type: pa.DataType
@@ -44,9 +44,9 @@ class Compare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Among:
-    """Whether the values of `columns` are a row of `keys`: one column of keys for each, of its type and without nulls.
+    """Whether the values of `columns` are a row of `keys`, which has a column for each, of its type and without nulls.
 
-    Unknown where a single column is null. Several columns make a tuple, which is never null, so that it is just no key.
+    With a single column, null is unknown. Several columns are a tuple, which is never null: with a null it is no key.
     """
 
     columns: tuple[ColumnRef, ...]
@@ -60,7 +60,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`pattern` is SQL's: % is any text, _ any one character, and there is no escape."""
+    """LIKE. In `pattern`, % is any text and _ any single character; there is no escape."""
 
     column: ColumnRef
     pattern: str
@@ -87,7 +87,7 @@ Test: TypeAlias = Compare | Among | IsNull | Like | Not | And | Or
 
 
 def columns_of(test: Test) -> frozenset[str]:
-    """Top-level columns that the test reads."""
+    """The top-level columns that the test reads."""
     match test:
         case Compare(_, left, right):
             return frozenset(side.path[0] for side in (left, right) if isinstance(side, ColumnRef))

@@ -1,6 +1,6 @@
-"""A file of keys -> the condition that is true for the rows that have one, null-safely: a null matches a null.
+"""A file of keys -> the condition that is true for rows with one of the keys. A null matches a null.
 
-A condition like any other: the rewrite, the gate, Spark and whoever reads the table's history need nothing but it.
+It is a plain condition: the rewrite, the gate, Spark and readers of the table's history need no file of keys.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nightkeep.sql_text.rows.comparison_types import is_text
 from nightkeep.sql_text.rows.typed_literals import spelled
 
 MAX_KEYS: Final = 10_000
-"""A commit spells every key: Spark takes about 5 seconds to understand as many pairs, and memory grows with them."""
+"""The commit contains every key. Spark takes about 5 seconds to parse this many pairs, and memory grows with them."""
 MAX_CHARACTERS: Final = 2 << 20
-"""Of the condition: readers of the log parse the commit as one line."""
+"""The longest condition. Readers of the log parse the commit as one line."""
 MAX_NULL_PATTERNS: Final = 64
-"""Sets of columns that are null together: one alternative of the condition each."""
+"""Most different sets of null columns. Each set is an alternative in the condition."""
 ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
 _ADVICE: Final = "split the file, or say what the rows have in common with --rows-where"
 
@@ -74,7 +74,7 @@ def _condition(file: Path, keys: pa.Table) -> str:
 
 
 def _alternative(names: Sequence[str], is_null: tuple[bool, ...], rows: Sequence[Sequence[str]]) -> str:
-    """Keys with nulls in the same columns; the others are compared as one tuple, which has no null then."""
+    """The condition for keys with nulls in the same columns. The other columns are one tuple without nulls."""
     quoted = [f"`{name.replace('`', '``')}`" for name in names]
     tests = [f"{name} IS NULL" for name, null in zip(quoted, is_null, strict=True) if null]
     compared = [name for name, null in zip(quoted, is_null, strict=True) if not null]
@@ -103,7 +103,7 @@ def _columns(file: Path, names: Sequence[str], schema: pa.Schema) -> dict[str, p
 def _parquet(file: Path, schema: pa.Schema) -> pa.Table:
     footer = pq.read_metadata(file)
     if footer.num_rows > MAX_KEYS * MAX_NULL_PATTERNS:
-        # Not even read: that many are hardly keys that repeat.
+        # Refused before reading: so many rows are hardly repetitions of few keys.
         raise _wrong(file, f"at most {MAX_KEYS} keys ({_ADVICE})", f"{footer.num_rows} rows")
     kinds = _columns(file, footer.schema.to_arrow_schema().names, schema)
     with pq.ParquetFile(file) as opened:
@@ -112,7 +112,7 @@ def _parquet(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _csv(file: Path, schema: pa.Schema) -> pa.Table:
-    """Read as the table's types from the start, so that 007 stays a text where the column is one."""
+    """The rows of a CSV file, read with the table's types, so that 007 stays text in a text column."""
     plain = {field.name: field.type for field in schema if not pa.types.is_nested(field.type)}
     options = csv.ConvertOptions(
         column_types=plain, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
@@ -143,7 +143,7 @@ def _pairs(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 
 def _of_json(file: Path, name: str, values: Sequence[Any], kind: pa.DataType) -> ChunkedArray:
-    """Numbers come with all their digits; what JSON has no literal for is a text."""
+    """A column of a JSON file. Numbers keep all digits; values without a JSON literal are texts."""
     if pa.types.is_floating(kind):
         return pa.chunked_array([pa.array([None if each is None else _float(each) for each in values], kind)])
     if pa.types.is_decimal(kind):
@@ -161,7 +161,7 @@ def _float(value: object) -> float:
 
 
 def _cast(file: Path, name: str, held: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
-    """The values as they are in another type; Arrow refuses what does not fit."""
+    """The values cast to another type without change. Arrow refuses values that do not fit."""
     if pa.types.is_dictionary(held.type):
         held = held.cast(held.type.value_type)
     if held.type == kind:

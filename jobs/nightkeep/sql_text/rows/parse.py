@@ -1,7 +1,7 @@
 """--rows-where text and a table's schema -> a test of rows, in Spark's semantics.
 
-Three-valued logic, NaN equal to itself and above every number, zeros of both signs equal. What Spark might understand
-in another way is refused by name before anything is read.
+Three-valued logic; NaN equals itself and is above every number; zeros of both signs are equal. An expression that Spark
+might read differently is refused by name before any data is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from nightkeep.sql_text.rows.condition import (
 from nightkeep.sql_text.rows.typed_literals import is_spelled_as
 
 SHORT: Final = 200
-"""Characters of a condition that a line has room for."""
+"""How many characters of a condition fit on a line of output."""
 
 
 @lru_cache(maxsize=4)
@@ -63,20 +63,20 @@ def _parsed(text: str, schema: pa.Schema) -> Test:
 
 
 def shortened(text: str) -> str:
-    """A condition for people to read: one that spells thousands of keys does not fit a line."""
+    """A condition, cut for people to read: one with thousands of keys does not fit on a line."""
     return text if len(text) <= SHORT else f"{text[:SHORT]}... ({len(text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """The whole text and the columns it may name: what every message needs."""
+    """The whole text and the columns that it may name; every message needs both."""
 
     text: str
     schema: pa.Schema
 
     def test(self, node: exp.Expression) -> Test:
         build = _TESTS.get(type(node))
-        # What the parser keeps beside the operands changes the meaning: ESCAPE, SYMMETRIC, a subquery of IN.
+        # Other arguments of the node change its meaning and are refused: ESCAPE, SYMMETRIC, a subquery of IN.
         if build is None or {name for name, value in node.args.items() if value} - _UNDERSTOOD:
             expected = "comparisons, <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT of columns and literals"
             raise self.wrong(node, expected)

@@ -1,4 +1,4 @@
-"""A test of rows on Polars: how the gate tells which rows of the base had to stay."""
+"""A test and rows -> the rows for which it is not true, by Polars. The gate computes the expected rows with it."""
 
 from __future__ import annotations
 

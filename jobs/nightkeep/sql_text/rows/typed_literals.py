@@ -1,4 +1,4 @@
-"""Values of a column <-> Spark SQL literals of exactly that type: tuples compare only with tuples of equal types."""
+"""Values of a column <-> Spark SQL literals of exactly that type, as tuples compare only with tuples of equal types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _name(kind: pa.DataType) -> str:
 
 
 def _text(value: str, kind: pa.DataType) -> str:
-    # What else may stand between quotes stands for itself.
+    # All other characters between quotes stand for themselves.
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
