@@ -1,4 +1,4 @@
-"""What a DAG run was started with -> whether it may begin: parameters its DAG knows, and not hours after its time."""
+"""A DAG run -> whether it may begin: only with parameters that its DAG knows, and not hours after its time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULED = "scheduled"
 
 
 def require_known(conf: Mapping[str, Any] | None, known: Collection[str]) -> None:
-    """Raise AirflowFailException for a parameter that is not `known`: of a run that no request of the API started."""
+    """Raise AirflowFailException for a parameter that is not `known`. Requests to the API are refused earlier."""
     why = unknown(conf, known)
     if why is not None:
         raise AirflowFailException(why)

@@ -1,4 +1,4 @@
-"""Task instance -> the address of its run's report page. Only text: `pages` serves what it points to."""
+"""Task instance -> the address of its run's report page. `pages` serves that page."""
 
 from __future__ import annotations
 

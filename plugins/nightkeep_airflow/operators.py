@@ -1,6 +1,6 @@
 """Tables of one group -> spark-submit -> result file -> XCom. Each try reads only its own result.
 
-A care job checks what it publishes, so a CheckOperator starts Spark for what has no check yet, and for nothing else.
+A care job checks what it publishes. A CheckOperator starts Spark only for published versions without a check.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ JOBS = {
 }
 CARE_JOB, CHECK_JOB = "care.py", "check.py"
 
-# What a later try can mend: a lost race is planned again, a failure may have been the machine's.
+# Outcomes that a retry may improve: a lost race is planned again, and a failure may be the machine's.
 RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
 
-# The exit status of a job that did not understand its policy or its arguments, as Airflow's hook tells it.
+# How Airflow's hook reports the exit status of a job that did not understand its policy or its arguments.
 _NOT_UNDERSTOOD = "Error code is: 2."
 
-# Jobs that are started one behind another, each at the table at which the one before it died.
+# How many jobs are started one after the other. Each continues behind the table at which the one before it died.
 _JOBS = 4
 
-# Of a task, where no policy says.
+# The memory of a task if no policy sets it.
 _TASK_MEMORY = 2 << 30
 
-# Airflow sends SIGKILL five seconds after SIGTERM: what ends Spark has to be done by then.
+# Airflow sends SIGKILL five seconds after SIGTERM, so Spark must have ended by then.
 _GRACE_SECONDS = 3
 
 
@@ -85,22 +85,22 @@ class NightkeepSparkOperator(SparkSubmitOperator):
 
     @property
     def tables_label(self) -> str:
-        """What a mapped task and its Spark application are called by: the first table, and how many more."""
+        """The name of a mapped task and its Spark application: the first table, and the number of the others."""
         first, more = next(iter(self.tables), "no table"), len(self.tables) - 1
         return f"{first} and {more} more" if more > 0 else first
 
     def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
-        """Run `script` over `tables` and return its result; whatever it started has ended then.
+        """Run `script` over `tables` and return its result. All its processes have ended then.
 
-        Where a job dies at a table, another one tells of that as failed and does the rest. Raises AirflowException
-        where too many die, or one wrote no result, AirflowFailException where it could not be understood: another try
-        would not be either.
+        If a job dies at a table, another job reports that table as failed and works on the rest. Raises
+        AirflowException if too many jobs die or if one wrote no result, and AirflowFailException if the job did not
+        understand its policy or arguments, as a retry would fail too.
         """
         results: tuple[JobResult, ...] = ()
         left, died = list(tables), None
         for more in reversed(range(_JOBS)):
             entries, at = self._submit_once(script, left, context, died=died, last=not more)
-            # Of the table at which it died the next job tells all.
+            # The next job reports everything about the table at which this one died.
             results += tuple(entry for entry in entries if entry.table != at)
             if at is None:
                 break
@@ -112,7 +112,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
     def _submit_once(
         self, script: str, tables: Sequence[str], context: Context, *, died: str | None, last: bool
     ) -> tuple[tuple[JobResult, ...], str | None]:
-        """What a job told, and the table at which it died, if another one can go on behind that."""
+        """The results of a job, and the table at which it died, if another job can continue behind it."""
         with TemporaryDirectory(prefix="nightkeep-") as folder:
             result, at = Path(folder) / "result.json", None
             run = context["dag_run"]
@@ -149,7 +149,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
                 raise AirflowFailException(str(failure)) from failure
             raise
         finally:
-            # A driver may outlive its JVM; after a timeout too, where Airflow calls `on_kill` next.
+            # A driver may outlive its JVM, also after a timeout, when Airflow calls `on_kill` next.
             end(self._mark, grace_seconds=_GRACE_SECONDS)
 
     def _prepare(self, script: str, arguments: list[str], tables: Sequence[str]) -> None:
@@ -157,16 +157,16 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self.application_args = arguments
         self.conf = {"spark.executorEnv.PYTHONPATH": self.jobs, **(self.conf or {})}
         self._mark = uuid4().hex
-        # The provider's operator keeps its first hook, which holds the command of that submit.
+        # The provider's operator would reuse its first hook, which holds the command of the earlier submit.
         self._hook = None
         self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
         said = {**said_by_file({**os.environ, **self.env_vars}), **self.conf}
         master = str(self._get_hook()._connection["master"])
-        # Both are in the command, which the hook logs.
+        # The hook logs the command, which contains both.
         _require_no_secret(f"connection {self._conn_id}: the host", master)
         for table in tables:
             _require_no_secret("an address of a table", table)
-        # The one size that a session cannot ask for: its JVM runs by then. What the deployment says stands.
+        # A session cannot set the driver's memory, as its JVM is already running. A setting of the deployment is kept.
         if self._driver_memory is None and "spark.driver.memory" not in said:
             self._driver_memory = driver_memory(master, _task_memory(self.policy, tables))
 
@@ -192,20 +192,20 @@ class CareOperator(NightkeepSparkOperator):
         self.operation = operation
 
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
-        """Raises AirflowException while tries remain and a table is worth another one."""
+        """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table."""
         script = JOBS[Operation(self.operation)] if self.operation.strip() else CARE_JOB
         entries = self.submit(script, self.tables, context)
-        # What a run has published it finds again: only the next run plans the rest of that table.
+        # A retry only finds the run's own commits again; the next run plans the rest of such a table.
         unpublished = [entry for entry in entries if entry.committed_version is None and not entry.permanent]
         _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
         return [as_json(entry) for entry in entries]
 
 
 class CheckOperator(NightkeepSparkOperator):
-    """A look at the documents of what a group's care published; `cared` is its CareOperator's output.
+    """Reads the documents of the versions that a group's care job published. `cared` is its CareOperator's output.
 
-    Where a published version has no check, because the care job died before it or the check broke, it is done now.
-    `cared` is None where care failed for good: then the check looks itself for what the run published.
+    If a version has no check, because the care job died before or the check failed to run, the check is done now.
+    `cared` is None if care failed for good: then the check itself looks for versions that the run published.
     """
 
     template_fields = (*NightkeepSparkOperator.template_fields, "cared")
@@ -215,7 +215,7 @@ class CheckOperator(NightkeepSparkOperator):
         self.cared = cared
 
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
-        """Raises AirflowSkipException where nothing was published, AirflowException to have a check tried again."""
+        """Raises AirflowSkipException if nothing was published, and AirflowException if a check must be tried again."""
         if self.cared is None:
             self.cared = [as_json(entry) for entry in self.submit(CHECK_JOB, self.tables, context)]
         cared = [reported(entry) for entry in self.cared]
@@ -230,7 +230,7 @@ class CheckOperator(NightkeepSparkOperator):
 
 
 def _at_hand(result: Path) -> str | None:
-    """The table that a job was at work on when it died, None where it was not."""
+    """The table at which a job died, or None."""
     with suppress(OSError):
         return result.with_name(f"{result.name}.hand").read_text(encoding="utf-8")
     return None
@@ -255,7 +255,7 @@ def _try_again(entries: Sequence[JobResult], context: Context) -> None:
 
 
 def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
-    """The interpreter that runs this task also runs the driver, and its folder has spark-submit."""
+    """The environment of the job: its driver runs with this task's interpreter, whose folder has spark-submit."""
     paths = [os.path.dirname(sys.executable), environ.get("PATH", os.defpath)]
     return {
         "PATH": os.pathsep.join(paths),
@@ -266,7 +266,7 @@ def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
 
 
 def _task_memory(policy: str, tables: Sequence[str]) -> int:
-    """What the largest task of these tables may take; a table that is not understood is the job's to tell."""
+    """The largest task memory of these tables, in bytes. A table without a valid policy is reported by the job."""
     sizes = []
     for table in tables:
         with suppress(NightkeepError, OSError):

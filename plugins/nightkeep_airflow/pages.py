@@ -1,6 +1,6 @@
 """Reports folder -> pages under /nightkeep, for those who may read the nightly DAG.
 
-Every route, files included, is behind the application's own dependency, and every path ends in the folder.
+Every route, files included, requires the application's dependency, and every path stays in the folder.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-# Of a name that leads nowhere, this much is said.
+# How many characters of an unknown name a message shows.
 _TOLD = 200
 SERVED = {".html": "text/html", ".json": "application/json"}
 
-# The DAG is named here and not taken from the request: else reading any DAG would open every report.
+# The DAG is fixed here and not taken from the request: otherwise access to any DAG would open every report.
 app = FastAPI(
     docs_url=None,
     redoc_url=None,
@@ -54,7 +54,7 @@ def serve(name: str) -> FileResponse:
 
 
 def _found(name: str) -> Path | None:
-    """The file of that name, None for whatever is no page or document of the folder."""
+    """The file with that name; None if it is no page or document of the folder."""
     folder = _folder()
     try:
         path = (folder / name).resolve()

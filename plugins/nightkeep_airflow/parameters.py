@@ -9,7 +9,7 @@ from typing import Any, Final
 REFUSED: Final = "nightkeep.refused"
 """Key of a request's scope: why it is refused."""
 _LONGEST, _MOST = 80, 10
-"""Characters of a name that a message shows, and names."""
+"""How many characters of a name, and how many names, a message shows."""
 
 
 def unknown(conf: Mapping[str, Any] | None, known: Collection[str]) -> str | None:

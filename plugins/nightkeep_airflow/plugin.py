@@ -1,4 +1,4 @@
-"""What Airflow loads at start: where the report pages are, and how to get to them. Imports nothing slow."""
+"""The plugin that Airflow loads at start: the report pages and the links to them. Imports nothing slow."""
 
 from __future__ import annotations
 

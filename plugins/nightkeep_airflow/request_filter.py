@@ -19,7 +19,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Receive, Send], Awaitable[None]]
 
 MAX_BODY_BYTES: Final = 1 << 20
-"""Of a request that is looked at. A larger one passes: what it starts refuses unknown parameters itself."""
+"""The largest body that is examined. A larger request passes: the DAG run refuses unknown parameters itself."""
 _TRIGGER: Final = re.compile(r"/api/v2/dags/([^/]+)/dagRuns")
 
 
@@ -50,7 +50,7 @@ def _triggered(scope: Any) -> str | None:
 
 
 async def _begun(receive: Receive) -> list[Message]:
-    """All of a request's body, or as much as is looked at."""
+    """The request's body, or as much of it as is examined."""
     read, size, more = list[Message](), 0, True
     while more and size <= MAX_BODY_BYTES:
         message = await receive()
@@ -72,7 +72,7 @@ def _conf(body: bytes) -> Mapping[str, Any] | None:
 
 
 def _again(read: Collection[Message], receive: Receive) -> Receive:
-    """What was received already, and then whatever comes."""
+    """A receiver that returns the messages already received, then further ones."""
     before = iter(read)
 
     async def received() -> Message:

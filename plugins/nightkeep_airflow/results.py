@@ -1,6 +1,6 @@
 """Result files of the jobs -> one Settled per table. What no job reported counts as failed, never as fine.
 
-An entry is what a job said when it ended; its document is what holds now: a check may have come later.
+An entry is what a job reported at its end. Its document is the present state, as a check may have come later.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nightkeep.reports import RunDocument, load_document
 class JobResult:
     """One entry of a job's result file; `document` is the path of what was written about it, if anything.
 
-    `checked` is whether the job itself knows of a check of what it published, where no document tells.
-    `permanent` is a failure that another try would meet again: a table that is not there, an access that is denied.
+    `checked`: whether the job itself knows of a check, for results without a document. `permanent`: a retry would fail
+    for the same reason, such as a missing table or denied access.
     """
 
     table: str
@@ -74,7 +74,7 @@ def settled_result(entry: Mapping[str, Any]) -> Settled:
 
 
 def awaits_check(entry: JobResult) -> bool:
-    """Whether a version was published that, by its document, no check has judged; in doubt one has not."""
+    """Whether a version was published that no check has judged, by its document. In doubt, True."""
     document = _document(entry)
     if document is None:
         return entry.committed_version is not None and not entry.checked
@@ -82,7 +82,7 @@ def awaits_check(entry: JobResult) -> bool:
 
 
 def refresh_result(entry: JobResult) -> JobResult:
-    """The entry as its document has it now; a published version must not pass unchecked."""
+    """The entry updated from its document. A published version without a check counts as failed."""
     document = _document(entry)
     if document is not None:
         version = document.committed_version
@@ -104,7 +104,7 @@ def as_json(value: JobResult | Settled) -> dict[str, object]:
 
 
 def _document(entry: JobResult) -> RunDocument | None:
-    """None where there is none that can be read: the night's other tables must not wait for its repair."""
+    """The document of an entry; None if it cannot be read, so that the other tables are still settled."""
     if entry.document is None:
         return None
     try:

@@ -1,6 +1,6 @@
 """Settled results and their documents -> the page of a run, and the index over all runs.
 
-Every table of the run is on its page, also one that no document tells of.
+Every table of the run is on its page, also a table without a document.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Whose page it is: `prefix` as `runs.run_prefix` gives it; `now` carries its zone.
+    """The run of a page: `prefix` is that of `runs.run_prefix`; `now` has a zone.
 
-    `operation` is what was to be done to every table, None for what its policy asks for.
+    `operation` is the operation for every table; None means those of its policy.
     """
 
     prefix: str
@@ -42,12 +42,12 @@ class RunPage:
 
 
 def page_name(prefix: str) -> str:
-    """Where a page is, relative to the reports folder."""
+    """The path of a page, relative to the reports folder."""
     return f"pages/{slug(prefix)}.html"
 
 
 def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy: PolicyFile) -> Path:
-    """Write the run's page and the index; the path of the former."""
+    """Write the run's page and the index. Returns the path of the page."""
     documents = [document for result in results for document in _documents(result, run, policy)]
     page = write_page(reports, run.prefix, render_run(documents, title=run.title, generated_at=run.now))
     write_page(reports, INDEX, _index(reports, run.now))
@@ -63,7 +63,7 @@ def _documents(result: Settled, run: RunPage, policy: PolicyFile) -> list[RunDoc
 
 
 def _stored(result: Settled) -> Iterator[RunDocument]:
-    """What was written and can be read: the index names the rest."""
+    """The documents that can be read. The index names the others."""
     for path in result.documents:
         with suppress(CorruptMetadata, OSError):
             yield load_document(path)
@@ -75,7 +75,7 @@ def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocumen
         run_id=f"{run.prefix}:{result.table}",
         table=result.table,
         format=kind,
-        # Nobody lived to say what was done: this was to be done first.
+        # No process lived to report the operation, so name the one that was to run first.
         operation=run.operation or operations[0],
         outcome=result.outcome,
         reason=result.reason,

@@ -1,4 +1,4 @@
-"""DAG run -> what its jobs call it. Pure: the same DAG run gives the same prefix, on every try."""
+"""DAG run -> the prefix of its run ids. Pure: the same DAG run has the same prefix, on every try."""
 
 from __future__ import annotations
 

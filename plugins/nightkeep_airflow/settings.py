@@ -1,4 +1,4 @@
-"""Environment -> Settings. Read when a DAG file is parsed; whatever is not set falls beside the DAG file."""
+"""Environment -> PluginSettings. Read when a DAG file is parsed. Default paths are relative to the DAG file."""
 
 from __future__ import annotations
 

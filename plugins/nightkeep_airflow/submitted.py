@@ -1,6 +1,6 @@
-"""Processes of one submitted job: found, also where their parents have ended, and ended.
+"""A mark in the environment -> the processes of one submitted job, which are ended.
 
-spark-submit, its JVM, the driver and its workers all inherit a variable that no other process has. Going by parents
+spark-submit, its JVM, the driver and its workers all inherit a variable that no other process has. A search by parents
 alone would miss a driver whose JVM was killed.
 """
 
@@ -22,7 +22,7 @@ def family(mark: str) -> list[psutil.Process]:
             if process.environ().get(MARK) == mark:
                 processes |= {each.pid: each for each in (process, *process.children(recursive=True))}
         except psutil.Error:
-            # Another user's, or ended since it was listed.
+            # The process is another user's, or has ended since it was listed.
             continue
     return list(processes.values())
 
@@ -30,7 +30,7 @@ def family(mark: str) -> list[psutil.Process]:
 def end(mark: str, *, grace_seconds: float) -> None:
     """End them all: SIGTERM first, so that Spark removes its folders, and SIGKILL after the grace.
 
-    Whoever is born meanwhile is found by another look.
+    Processes that start meanwhile are found by another search.
     """
     asked, deadline = set[int](), time.monotonic() + grace_seconds
     while (alive := _alive(mark)) and time.monotonic() < deadline:

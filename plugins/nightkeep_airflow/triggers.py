@@ -1,4 +1,4 @@
-"""Whether a request to start a DAG names parameters that it does not know, and the answer to one that does.
+"""A request to start a DAG -> an error if it names parameters that the DAG does not know.
 
 Airflow's own guard comes before the answer: who may not start the DAG learns nothing of its parameters.
 """
@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from nightkeep_airflow.parameters import REFUSED, unknown
 
 TAG: Final = "nightkeep"
-"""What our DAGs are tagged with; those of others may have any parameters."""
+"""The tag of our DAGs. Other DAGs may have any parameters."""
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
