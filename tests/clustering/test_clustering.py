@@ -187,7 +187,7 @@ def test_one_column_is_sorted_on_every_way(monkeypatch: pytest.MonkeyPatch) -> N
             assert values == sorted(values) and len(values) == 4_000
 
 
-def names(task: ClusterTask[Held, New] | PackTask[Held, New]) -> list[str]:
+def names(task: ClusterTask[Held, New, object] | PackTask[Held, New, object]) -> list[str]:
     return [file.name for file in task.inputs.files]
 
 
