@@ -83,6 +83,7 @@ def test_what_the_package_offers_is_known() -> None:
         _ = nightkeep.compact  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_importing_the_package_imports_nothing_heavy() -> None:
     heavy = "{'pyarrow', 'pyspark', 'polars', 'numpy', 'great_expectations', 'jinja2', 'typer', 'pydantic'}"
     script = f"import sys, nightkeep; nightkeep.__version__; print(sorted({heavy} & set(sys.modules)))"
@@ -91,6 +92,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert ended.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_function_starts_spark_for_none_but_work() -> None:
     script = "import sys, nightkeep; nightkeep.plan, nightkeep.check; print('pyspark' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
