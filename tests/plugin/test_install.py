@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import zipfile
-from collections.abc import Mapping
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from tests.support.installed import ROOT, build_wheel, call
 from tests.support.pages import blocks
 
 import nightkeep
 
-ROOT = Path(__file__).parents[2]
-UV = Path(os.environ.get("NIGHTKEEP_UV", ROOT / ".uv" / "bin" / "uv"))
 PAGE = (ROOT / "docs" / "airflow.md").read_text(encoding="utf-8")
 
 SESSION = """
@@ -28,33 +24,21 @@ spark.stop()
 """
 
 
-def outside() -> Mapping[str, str]:
-    """An environment that knows nothing of this clone but uv."""
-    left = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "VIRTUAL"))}
-    return left | {"PATH": f"{UV.parent}{os.pathsep}{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-def run(folder: Path, *command: str) -> str:
-    ended = subprocess.run(command, cwd=folder, env=outside(), capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the lock and the wheel, as after `make wheel`."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "requirements.txt").symlink_to(ROOT / "requirements.txt")
-    run(ROOT, str(UV), "build", "-q", "--wheel", "--out-dir", str(folder / "dist"))
+    build_wheel(folder / "dist")
     return folder
 
 
 def test_a_session_starts_after_the_lines_of_the_page(clone: Path, tmp_path: Path) -> None:
     (lines,) = (block.text for block in blocks(PAGE) if "requirements.txt" in block.text)
-    run(clone, "bash", "-ec", lines)
+    call(clone, "bash", "-ec", lines)
     environment = clone / "airflow-environment"
     assert not list(environment.glob("lib/*/site-packages/pyspark_client-*"))
-    printed = run(tmp_path, str(environment / "bin" / "python"), "-c", SESSION)
+    printed = call(tmp_path, str(environment / "bin" / "python"), "-c", SESSION)
     assert f"3 SparkSubmitOperator {nightkeep.__version__}" in printed.splitlines()
 
 

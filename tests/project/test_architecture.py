@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -197,6 +197,15 @@ def format_room(name: str) -> tuple[str, str] | None:
     return (parts[2], parts[3]) if parts[:2] == ["nightkeep", "formats"] and len(parts) > 3 else None
 
 
+def require_no_cycle(needs: Mapping[str, Set[str]]) -> None:
+    """Take away what needs nothing that is left, until nothing is."""
+    left = needs
+    while left:
+        free = {name for name, others in left.items() if not others & left.keys()}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: others for name, others in left.items() if name not in free}
+
+
 def is_tree(path: Path) -> bool:
     return any(path.as_posix().endswith(f"/{name}") for name in TREES)
 
@@ -250,29 +259,19 @@ def test_a_room_of_a_format_imports_what_it_may(name: str) -> None:
 def test_rooms_have_no_cycle(edges: Mapping[str, str]) -> None:
     # Spark's engine names formats that are loaded, and formats have views on Spark.
     left = {name: set(allowed.split()) - ({"formats"} if name == "spark" else set()) for name, allowed in edges.items()}
-    while left:
-        free = {name for name, needs in left.items() if not needs & left.keys()}
-        assert free, f"a cycle among {sorted(left)}"
-        left = {name: needs for name, needs in left.items() if name not in free}
+    require_no_cycle(left)
 
 
 def test_modules_have_no_cycle() -> None:
     left = {name: (imports(path) & PACKAGE.keys()) - {name} for name, path in PACKAGE.items()}
     # A package whose __init__ names its modules is imported on the way to each of them.
     left = {name: {other for other in needs if not name.startswith(f"{other}.")} for name, needs in left.items()}
-    while left:
-        free = {name for name, needs in left.items() if not needs & left.keys()}
-        assert free, f"a cycle among {sorted(left)}"
-        left = {name: needs for name, needs in left.items() if name not in free}
+    require_no_cycle(left)
 
 
 def test_modules_of_the_plugin_have_no_cycle() -> None:
     paths = {f"nightkeep_airflow.{path.stem}": path for path in sources("plugins")}
-    left = {name: imports(path) & paths.keys() for name, path in paths.items()}
-    while left:
-        free = {name for name, needs in left.items() if not needs & left.keys()}
-        assert free, f"a cycle among {sorted(left)}"
-        left = {name: needs for name, needs in left.items() if name not in free}
+    require_no_cycle({name: imports(path) & paths.keys() for name, path in paths.items()})
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))

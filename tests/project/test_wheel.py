@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.support.installed import ROOT, build_wheel, call
 
 import nightkeep
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "delta" / "shop.db" / "clicks"
-UV = os.environ.get("NIGHTKEEP_UV", str(ROOT / ".uv" / "bin" / "uv"))
-
-
-def call(folder: Path, *command: str) -> str:
-    """What a command prints, in a folder and an environment that know nothing of this clone."""
-    known = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NIGHTKEEP", "VIRTUAL"))
-    }
-    environment = known | {"GX_ANALYTICS_ENABLED": "false", "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment.pop("PYSPARK_PYTHON", None)
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    call(ROOT, UV, "build", "-q", "--wheel", "--out-dir", str(folder))
-    (built,) = folder.glob("*.whl")
-    return built
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
@@ -51,10 +33,10 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
 def test_an_installed_wheel_plans_and_runs_a_table_by_its_path(wheel: Path, tmp_path: Path) -> None:
     environment, work = tmp_path / "environment", tmp_path / "work"
     python = str(environment / "bin" / "python")
-    call(tmp_path, UV, "venv", "-q", "-p", sys.executable, str(environment))
+    call(tmp_path, "uv", "venv", "-q", "-p", sys.executable, str(environment))
     lock = str(ROOT / "jobs" / "requirements.txt")
-    call(tmp_path, UV, "pip", "install", "-q", "-p", python, "--no-deps", "--require-hashes", "-r", lock)
-    call(tmp_path, UV, "pip", "install", "-q", "-p", python, "--no-deps", str(wheel))
+    call(tmp_path, "uv", "pip", "install", "-q", "-p", python, "--no-deps", "--require-hashes", "-r", lock)
+    call(tmp_path, "uv", "pip", "install", "-q", "-p", python, "--no-deps", str(wheel))
     work.mkdir()
     shutil.copytree(SAMPLE, work / "clicks")
     command = str(environment / "bin" / "nightkeep")
