@@ -112,12 +112,12 @@ def _survived(table: Table, before: Mapping[str, bytes]) -> bool:
     # Metadata is called as its catalog calls it.
     strangers = [name for name in after.keys() - before.keys() if not name.endswith(".metadata.json")]
     assert all(f"nk-{token(RUN)}" in name for name in strangers)
-    return bool(opened(table).committed(Run(RUN, token(RUN), "a", 0)))
+    return bool(opened(table).commits.committed(Run(RUN, token(RUN), "a", 0)))
 
 
 def _retried(table: Table) -> None:
     document = care_for(table, run_id=RUN)
     assert document.outcome is Outcome.VERIFIED, document.reason
-    (done,) = opened(table).committed(Run(RUN, token(RUN), "a", 0))
+    (done,) = opened(table).commits.committed(Run(RUN, token(RUN), "a", 0))
     assert document.committed_version == done.version
     assert len(table.document()["snapshots"]) == 3

@@ -32,7 +32,7 @@ from tests.support.unlucky_tables import (
 
 from nightkeep.errors import AddressError, CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UnknownOutcome
 from nightkeep.formats import open_table
-from nightkeep.formats.memory.rewrite.optimize import SORTED
+from nightkeep.formats.memory.metadata.versions import SORTED
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
     Address,
@@ -111,7 +111,7 @@ class World:
     def staged(self, run: Run, where: str | None = None) -> tuple[Plan, tuple[Rewrite, ...], Candidate]:
         planned = self.plan(where)
         rewrites = execute(self.table, planned, run, mapper=inline)
-        return planned, rewrites, self.table.stage(self.table.snapshot(planned.version), rewrites, run)
+        return planned, rewrites, self.table.commits.stage(self.table.snapshot(planned.version), rewrites, run)
 
     def verified(self, run: Run, where: str | None = None) -> Verified:
         checked = verify(self.table, *self.staged(run, where), level=VerifyLevel.FULL, mapper=inline)
@@ -252,12 +252,12 @@ class FormatContract:
         _, _, candidate = world.staged(run)
         staged = world.table.staged(pickle.loads(pickle.dumps(candidate)))
         assert (staged.version, candidate.parent_version) == (candidate.version, world.table.snapshot().version)
-        assert world.table.commit(candidate)
+        assert world.table.commits.commit(candidate)
         assert staged.units == world.table.snapshot(candidate.version).units
 
     def test_a_candidate_without_its_bytes_is_no_candidate(self, world: World) -> None:
         _, _, candidate = world.staged(a_run())
-        world.table.discard([candidate.metadata])
+        world.table.commits.discard([candidate.metadata])
         with pytest.raises(EvidenceError):
             world.table.staged(candidate)
 
@@ -278,21 +278,21 @@ class FormatContract:
     def test_discarding_removes_exactly_what_was_staged(self, world: World) -> None:
         before = world.contents()
         _, _, candidate = world.staged(a_run())
-        world.table.discard(candidate.staged)
+        world.table.commits.discard(candidate.staged)
         assert world.contents() == before
-        world.table.discard(candidate.staged)
+        world.table.commits.discard(candidate.staged)
 
     # commit
 
     def test_of_two_candidates_for_one_version_one_is_committed(self, world: World) -> None:
         winner, loser = (world.staged(a_run(name))[2] for name in ("first", "second"))
-        assert not world.table.visible(winner)
-        assert world.table.commit(winner)
+        assert not world.table.commits.visible(winner)
+        assert world.table.commits.commit(winner)
         content = world.contents()
-        assert not world.table.commit(loser)
-        assert not world.table.commit(winner)
+        assert not world.table.commits.commit(loser)
+        assert not world.table.commits.commit(winner)
         assert world.contents() == content
-        assert [world.table.visible(candidate) for candidate in (winner, loser, winner, loser)] == [
+        assert [world.table.commits.visible(candidate) for candidate in (winner, loser, winner, loser)] == [
             True, False, True, False,
         ]  # fmt: skip
 
@@ -302,12 +302,12 @@ class FormatContract:
 
         def commit(candidate: Candidate) -> bool:
             gate.wait()
-            return world.table.commit(candidate)
+            return world.table.commits.commit(candidate)
 
         with ThreadPoolExecutor(len(candidates)) as pool:
             won = list(pool.map(commit, candidates))
         assert won.count(True) == 1
-        assert [world.table.visible(candidate) for candidate in candidates] == won
+        assert [world.table.commits.visible(candidate) for candidate in candidates] == won
 
     def test_a_commit_shows_nothing_but_its_own_names(self, world: World) -> None:
         run, before = a_run(), world.contents()
@@ -317,18 +317,18 @@ class FormatContract:
         assert {name for name in before if after.get(name) != before[name]} <= world.public(done.version)
 
     def test_a_run_finds_its_own_commit_in_any_attempt(self, world: World) -> None:
-        assert world.table.committed(a_run()) == ()
+        assert world.table.commits.committed(a_run()) == ()
         done = world.published(a_run(), world.where)
         later = world.published(a_run("later"))
-        assert found(*world.table.committed(a_run())) == found(done)
-        assert found(*world.table.committed(a_run("later"))) == found(later) != found(done)
-        assert world.table.committed(a_run("another")) == ()
+        assert found(*world.table.commits.committed(a_run())) == found(done)
+        assert found(*world.table.commits.committed(a_run("later"))) == found(later) != found(done)
+        assert world.table.commits.committed(a_run("another")) == ()
 
     def test_a_run_finds_all_its_commits_oldest_first(self, world: World) -> None:
         first, again = world.published(a_run(), world.where), a_run()
         other = publish(world.table, world.verified(again), again, earlier=[first.version])
         assert isinstance(other, Committed)
-        assert [found(each) for each in world.table.committed(a_run())] == [found(first), found(other)]
+        assert [found(each) for each in world.table.commits.committed(a_run())] == [found(first), found(other)]
         assert other.parent_version == first.version
 
     def test_any_commit_of_another_attempt_is_a_rival(self, world: World) -> None:
@@ -383,7 +383,9 @@ class FormatContract:
 
     def test_an_unchanged_head_conflicts_with_nothing(self, world: World) -> None:
         planned, rewrites, _ = world.staged(a_run())
-        assert world.table.conflicts(world.table.snapshot(planned.version), world.table.snapshot(), rewrites) == ()
+        assert (
+            world.table.commits.conflicts(world.table.snapshot(planned.version), world.table.snapshot(), rewrites) == ()
+        )
 
     def test_what_others_add_is_no_conflict_and_is_kept(self, world: World) -> None:
         run = a_run()
@@ -436,13 +438,13 @@ class FormatContract:
         run = a_run()
         done = publish(Unanswered(world.table, done=True), world.verified(run), run)
         assert isinstance(done, Committed)
-        assert found(*world.table.committed(run)) == found(done)
+        assert found(*world.table.commits.committed(run)) == found(done)
 
     def test_a_commit_that_says_it_lost_to_itself_is_a_commit(self, world: World) -> None:
         run = a_run()
         done = publish(Misinformed(world.table), world.verified(run), run)
         assert isinstance(done, Committed)
-        assert found(*world.table.committed(run)) == found(done)
+        assert found(*world.table.commits.committed(run)) == found(done)
 
     def test_a_second_loss_is_told_with_the_first(self, world: World) -> None:
         run = a_run()
@@ -478,7 +480,7 @@ class FormatContract:
     def test_a_candidate_that_vanished_is_evidence_and_nothing_goes(self, world: World) -> None:
         run = a_run()
         checked = world.verified(run)
-        world.table.discard([checked.candidate.metadata])
+        world.table.commits.discard([checked.candidate.metadata])
         before = world.contents()
         with pytest.raises(MissingFile):
             publish(world.table, checked, run)
@@ -490,7 +492,7 @@ class FormatContract:
         world.append()
         with pytest.raises(EvidenceError, match="not the change that was proven"):
             publish(Forgetful(world.table), checked, run)
-        assert world.table.committed(run) == ()
+        assert world.table.commits.committed(run) == ()
 
     def test_a_rebased_candidate_must_be_without_fault(self, world: World) -> None:
         run = a_run()
@@ -498,7 +500,7 @@ class FormatContract:
         world.append()
         with pytest.raises(EvidenceError, match="counted 1, expected 2"):
             publish(Faulty(world.table), checked, run)
-        assert world.table.committed(run) == ()
+        assert world.table.commits.committed(run) == ()
 
     def test_an_unknown_outcome_deletes_nothing(self, world: World) -> None:
         run = a_run()
@@ -607,18 +609,18 @@ class TestMemory(FormatContract):
 
         def overtaken(name: str) -> bytes:
             if name == loser.metadata:
-                assert world.table.commit(winner)
+                assert world.table.commits.commit(winner)
             return read(name)
 
         monkeypatch.setattr(engine.store, "read", overtaken)
-        assert not world.table.commit(loser)
-        assert world.table.visible(winner)
+        assert not world.table.commits.commit(loser)
+        assert world.table.commits.visible(winner)
 
     def test_one_changed_value_is_a_mismatch_of_its_unit(self, world: World) -> None:
         run, table = a_run(), Garbled(world.table)
         planned = world.plan()
         rewrites = execute(table, planned, run, mapper=inline)
-        candidate = table.stage(table.snapshot(), rewrites, run)
+        candidate = table.commits.stage(table.snapshot(), rewrites, run)
         checked = verify(table, planned, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
         assert isinstance(checked, Mismatch)
         assert checked.faults == ()
@@ -681,7 +683,7 @@ class TestPaimon(FormatContract):
 
     def test_rows_that_only_a_merge_would_show_are_missing(self, world: World) -> None:
         planned, rewrites, _ = world.staged(a_run())
-        candidate = Forgetful(world.table).stage(world.table.snapshot(planned.version), rewrites, a_run())
+        candidate = Forgetful(world.table).commits.stage(world.table.snapshot(planned.version), rewrites, a_run())
         checked = verify(world.table, planned, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
         assert isinstance(checked, Mismatch)
         (left,) = (proof for proof in checked.proofs if not proof.proven)

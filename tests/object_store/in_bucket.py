@@ -63,7 +63,7 @@ class InBucket:
 
     def committed(self, run_id: str) -> list[int]:
         run = Run(run_id, run_token(run_id, self.operation), "0", time.time_ns() // 1_000_000)
-        return [commit.version for commit in open_table(self.address).committed(run)]
+        return [commit.version for commit in open_table(self.address).commits.committed(run)]
 
 
 @contextmanager

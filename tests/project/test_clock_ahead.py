@@ -143,7 +143,7 @@ def test_a_run_finds_its_own_commit_of_paimon_by_a_clock_that_is_ahead(stock: Pa
     assert upgrade(stock, run_id="ours").outcome is Outcome.VERIFIED
     raw = snapshot_json(stock, 4)
     (stock / "snapshot/snapshot-5").write_text(json.dumps({**raw, "id": 5, "commitUser": "another"}))
-    (found,) = paimon(stock).committed(a_month_later("ours", Operation.UPGRADE))
+    (found,) = paimon(stock).commits.committed(a_month_later("ours", Operation.UPGRADE))
     assert found.version == 4
 
 

@@ -15,7 +15,7 @@ from tests.formats.paimon.contents import files, opened
 from tests.formats.paimon.upgrade import upgrade
 from tests.races.test_paimon import assert_clean_loss, merged, shown
 
-from nightkeep.formats.paimon import format as paimon_format
+from nightkeep.formats.paimon.metadata import versions
 from nightkeep.model import Outcome, VersionIdentity
 
 PLANNED = 4
@@ -147,7 +147,7 @@ def test_a_base_that_expires_during_a_run_is_a_conflict(paimon_java: PaimonJava,
 def test_a_newest_snapshot_that_expires_while_it_is_read_is_followed_by_another(
     paimon_java: PaimonJava, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load, pending = paimon_format.load, [True]
+    load, pending = versions.load, [True]
 
     def late(*arguments: Any, **named: Any) -> Any:
         while pending:
@@ -156,7 +156,7 @@ def test_a_newest_snapshot_that_expires_while_it_is_read_is_followed_by_another(
             paimon_java.expire(table, retain_max=1)
         return load(*arguments, **named)
 
-    monkeypatch.setattr(paimon_format, "load", late)
+    monkeypatch.setattr(versions, "load", late)
     document = upgrade(table)
     assert (document.outcome, document.base_version) == (Outcome.VERIFIED, PLANNED + 1), document.reason
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
-from tests.support.unlucky_tables import Lossy, Overtaken, Unanswered, Wrapped
+from tests.support.unlucky_tables import Committing, Lossy, Overtaken, Unanswered, Wrapped
 
 from nightkeep.checking.post_commit_check import published_outcome
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
-from nightkeep.formats.memory.rewrite.optimize import SORTED
+from nightkeep.formats.memory.metadata.versions import SORTED
 from nightkeep.model import (
     Address,
     Candidate,
@@ -31,7 +31,7 @@ from nightkeep.model import (
     run_token,
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy, Settings, Window
-from nightkeep.protocol import OpenTable, OperationRules, Snapshot
+from nightkeep.protocol import Commits, OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
 from nightkeep.running.run_operation import RunOrder, failed_run, run_operation
@@ -397,9 +397,9 @@ class TestBatches:
         self, night: Night, opening: Opening
     ) -> None:
         class Expired(Wrapped):
-            def committed(self, run: Run) -> tuple[Committed, ...]:
-                found: tuple[Committed, ...] = self._table.committed(run)
-                return found[1:]
+            @property
+            def commits(self) -> Commits[Any, Any]:
+                return replace(self._table.commits, committed=lambda run: self._table.commits.committed(run)[1:])
 
         first = self.care(night)
         store(first, night.reports)
@@ -414,8 +414,12 @@ class Late(Wrapped):
         super().__init__(table)
         self._is_late = True
 
-    def committed(self, run: Run) -> tuple[Committed, ...]:
-        found: tuple[Committed, ...] = () if self._is_late else self._table.committed(run)
+    @property
+    def commits(self) -> Commits[Any, Any]:
+        return replace(self._table.commits, committed=self._committed)
+
+    def _committed(self, run: Run) -> tuple[Committed, ...]:
+        found: tuple[Committed, ...] = () if self._is_late else self._table.commits.committed(run)
         self._is_late = False
         return found
 
@@ -502,9 +506,9 @@ class TestAVersionThatIsReplaced:
         assert (len(begun), len(document.units)) == (1, 2)
 
     def test_in_the_moment_of_the_commit_holds_the_table(self, night: Night, opening: Opening) -> None:
-        class Replaced(Wrapped):
+        class Replaced(Committing):
             def commit(self, candidate: Candidate) -> bool:
-                won = self._table.commit(candidate)
+                won = self._table.commits.commit(candidate)
                 files = night.engine.store.files
                 files["version-6.json"] = files["version-5.json"].replace(b'"version": 5', b'"version": 6')
                 return won
@@ -519,14 +523,15 @@ class TestAVersionThatIsReplaced:
         assert night.care("next").outcome is Outcome.SKIPPED
 
     def test_after_the_commit_is_told(self, night: Night, opening: Opening) -> None:
-        class Undone(Wrapped):
+        class Undone(Committing):
+            @property
+            def commits(self) -> Commits[Any, Any]:
+                return replace(super().commits, visible=lambda candidate: True)
+
             def commit(self, candidate: Candidate) -> bool:
-                won = self._table.commit(candidate)
+                won = self._table.commits.commit(candidate)
                 del night.engine.store.files[f"version-{candidate.version}.json"]
                 return won
-
-            def visible(self, candidate: Candidate) -> bool:
-                return True
 
         opening(Undone)
         document = night.care()

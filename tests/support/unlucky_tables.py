@@ -23,7 +23,18 @@ class Wrapped:
         return getattr(self._table, name)
 
 
-class Unanswered(Wrapped):
+class Committing(Wrapped):
+    """As Wrapped, for a table whose `commit` goes wrong."""
+
+    @property
+    def commits(self) -> Any:
+        return replace(self._table.commits, commit=self.commit)
+
+    def commit(self, candidate: Candidate) -> bool:
+        return self._table.commits.commit(candidate)
+
+
+class Unanswered(Committing):
     """The answer to every commit but the first `after` is lost, after it was done or before it was."""
 
     def __init__(self, table: OpenTable, *, done: bool, after: int = 0) -> None:
@@ -34,20 +45,20 @@ class Unanswered(Wrapped):
     def commit(self, candidate: Candidate) -> bool:
         if self._before:
             self._before -= 1
-            return self._table.commit(candidate)
+            return self._table.commits.commit(candidate)
         if self._done:
-            self._table.commit(candidate)
+            self._table.commits.commit(candidate)
         raise OSError("connection reset")
 
 
-class Overruled(Wrapped):
+class Overruled(Committing):
     """Someone is always faster, and undone before anyone looks."""
 
     def commit(self, candidate: Candidate) -> bool:
         return False
 
 
-class Overtaken(Wrapped):
+class Overtaken(Committing):
     """Someone commits after our last look, once, at our first commit or at one `after` others."""
 
     def __init__(self, table: OpenTable, append: Callable[[], None], *, after: int = 0) -> None:
@@ -59,21 +70,25 @@ class Overtaken(Wrapped):
         while self._pending and not self._before:
             self._pending.pop()()
         self._before -= 1
-        return self._table.commit(candidate)
+        return self._table.commits.commit(candidate)
 
 
-class Misinformed(Wrapped):
+class Misinformed(Committing):
     """A commit is done, and said to have found its version there: a request that the network sent twice."""
 
     def commit(self, candidate: Candidate) -> bool:
-        return not self._table.commit(candidate)
+        return not self._table.commits.commit(candidate)
 
 
 class Forgetful(Wrapped):
     """Staging leaves the last unit as it was, and claims all of them."""
 
-    def stage(self, parent: Any, rewrites: Sequence[Rewrite[Any]], run: Run) -> Candidate:
-        done = self._table.stage(parent, rewrites[:-1], run)
+    @property
+    def commits(self) -> Any:
+        return replace(self._table.commits, stage=self._stage)
+
+    def _stage(self, parent: Any, rewrites: Sequence[Rewrite[Any]], run: Run) -> Candidate:
+        done = self._table.commits.stage(parent, rewrites[:-1], run)
         return replace(done, units=tuple(rewrite.key for rewrite in rewrites))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.run_names import commit_user
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
 from nightkeep.reports.check_report import CheckReport
@@ -26,10 +27,12 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     could not be carried out, the run fails and the table is not put on hold. If a base has expired, the check is
     skipped.
     """
+    # Raises AddressError for a table that is gone, before Spark starts with the formats that were loaded until then.
+    rollback = open_table(policy.address).commits.rollback
     opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
     checked = _with_expectations(document, opinions)
     if checked.expectations.status is CheckStatus.FAILED:
-        return _held(checked, policy, reports, opinions)
+        return _held(checked, rollback, reports, opinions)
     replaced = [opinion for opinion in opinions if opinion.found.conflicted]
     if replaced:
         reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
@@ -62,7 +65,7 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         address=policy.address, version=version, base_version=document.base_version,
         # The budget is for the whole run, so the commits share it.
         byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
-        commit_user=open_table(policy.address).commit_user(run_token(document.run_id, document.operation)),
+        commit_user=commit_user(run_token(document.run_id, document.operation)),
         known=tuple(_known(version, document)),
     )  # fmt: skip
     return _Opinion(version, engine.checker().check(request, spark=engine.spark()))
@@ -110,8 +113,9 @@ def _joined(opinions: Sequence[_Opinion], part: str, *, several: bool) -> str | 
     return "; ".join(f"version {version}: {text}" if several else text for version, text in said if text) or None
 
 
-def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions: Sequence[_Opinion]) -> RunDocument:
-    table = open_table(policy.address)
+def _held(
+    document: RunDocument, rollback: Callable[[int], str], reports: str, opinions: Sequence[_Opinion]
+) -> RunDocument:
     failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
     wrong = [opinion for opinion in opinions if opinion.found.status is CheckStatus.FAILED]
     # Go back to the parent, not to the planned version: commits of others in between must stay.
@@ -121,7 +125,7 @@ def _held(document: RunDocument, policy: EffectivePolicy, reports: str, opinions
         document,
         outcome=Outcome.MISMATCH,
         reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
-        go_back=None if before is None else table.go_back(before),
+        go_back=None if before is None else rollback(before),
     )
     return hold_or_say(reports, held)
 

@@ -1,6 +1,7 @@
 """The verbs that a format must have, and the values that they take and return. No implementation."""
 
 from nightkeep.protocol.bound import Bound
+from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate, Positions
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.table import (
@@ -20,6 +21,7 @@ from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, So
 __all__ = [
     "Bound",
     "ChangesRows",
+    "Commits",
     "E",
     "Gate",
     "MayBeNew",

@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from nightkeep.model import Address, Candidate, Committed, Operation, Plan, Rewrite, Run, UnitKey
+from nightkeep.model import Address, Candidate, Operation, Plan, Rewrite, Run, UnitKey
+from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate
 from nightkeep.protocol.history import Seen, Watch
 from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Wide
@@ -66,45 +67,14 @@ class Writes(Protocol[S, T_contra, E]):
     def rewrite(self, task: T_contra, run: Run) -> Rewrite[E]:
         """Do one task: write data files and vectors that no metadata references yet."""
 
-    def stage(self, parent: S, rewrites: Sequence[Rewrite[E]], run: Run) -> Candidate:
-        """Write all files of a new version on top of `parent`, except the one that makes it visible.
-
-        If the rewrites change nothing in `parent`, nothing is written, and the candidate has no units.
-        """
-
     def staged(self, candidate: Candidate) -> S:
         """The candidate decoded from its staged bytes, as a reader would decode a published version."""
-
-    def conflicts(self, planned: S, head: S, rewrites: Sequence[Rewrite[E]]) -> tuple[tuple[UnitKey, str], ...]:
-        """Units whose inputs in `head` are no longer those of `planned`, each with the reason."""
-
-    def commit(self, candidate: Candidate) -> bool:
-        """Make the candidate visible, atomically. False if its version already exists, or if its parent is gone."""
-
-    def visible(self, candidate: Candidate) -> bool:
-        """Whether the candidate's version exists and is this candidate, byte for byte."""
-
-    def undermined(self, candidate: Candidate) -> str | None:
-        """Why the version below a candidate that was just committed is not its parent.
-
-        None if it is, if either version has expired or been removed since, and for formats whose commit cannot succeed
-        on another parent.
-        """
-
-    def committed(self, run: Run) -> tuple[Committed, ...]:
-        """The run's commits that readers can see, of all its attempts, oldest first."""
 
     def figures(self, before: S, after: S, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         """Figures for the report beyond sizes, as JSON values: skipping, overlap. Reads metadata only."""
 
-    def commit_user(self, token: str) -> str:
-        """The name of the committer in a commit; `token` is the run's (model.run_token)."""
-
-    def go_back(self, version: int) -> str:
-        """The engine's own statement that makes `version` the current one again."""
-
-    def discard(self, names: Sequence[str]) -> None:
-        """Remove staged files that no metadata references."""
+    @property
+    def commits(self) -> Commits[S, E]: ...
 
 
 class Table(Reads[S, U, T], Writes[S, T, E], Protocol[S, U, T, E]):

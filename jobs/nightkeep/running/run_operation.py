@@ -117,7 +117,7 @@ def failed_run(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocu
 def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument | None:
     """The document of the commits that this run has already published, or None. Reads metadata only."""
     table = open_table(policy.address)
-    done = table.committed(run_of(order))
+    done = table.commits.committed(run_of(order))
     return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
 
 
@@ -148,7 +148,7 @@ def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDo
 
 def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Committed]:
     """The commits that this run has already published. Empty for a dry run, which does not look for any."""
-    return () if order.dry_run else table.committed(run)
+    return () if order.dry_run else table.commits.committed(run)
 
 
 def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
@@ -284,7 +284,7 @@ def _proven(
     if part.rows is not None and not any(rewrite.rows_marked for rewrite in rewrites):
         return None
     with log.stage("verify"):
-        candidate = table.stage(base, rewrites, run)
+        candidate = table.commits.stage(base, rewrites, run)
         if not candidate.units:
             return None
         written[:] = candidate.staged
@@ -294,5 +294,5 @@ def _proven(
 
 def _lost(table: OpenTable, part: OpenPlan, reason: str, written: Sequence[str]) -> Batch:
     """The batch of a part whose base version disappeared before anything was published."""
-    table.discard(written)
+    table.commits.discard(written)
     return Batch((), None, Conflicted(tuple((unit.key, reason) for unit in part.units)), tuple(written))

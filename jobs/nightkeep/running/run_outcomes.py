@@ -47,7 +47,7 @@ def undermined_document(
     before = next(below, None)
     document = log.document(
         Outcome.MISMATCH, f"published version {wrong.version}, but {wrong.undermined}; nothing was deleted; on hold",
-        units=results, go_back=None if before is None else table.go_back(before), **commits(done),
+        units=results, go_back=None if before is None else table.commits.rollback(before), **commits(done),
         expectations=Expectations(CheckStatus.SKIPPED, reason=wrong.undermined),
     )  # fmt: skip
     hold(log.order.reports, log.policy.address.name, document)
@@ -60,7 +60,7 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
     if not done:
         return log.document(Outcome.CONFLICTED, _why_lost(ended), units=units)
     # Units may be lost to another attempt of this run. Its commits must be checked too.
-    extra = commits(_with_rivals(done, table.committed(run)) if lost else done)
+    extra = commits(_with_rivals(done, table.commits.committed(run)) if lost else done)
     outcome = Outcome.worst(unit.outcome for unit in units)
     reason = f"{len(lost)} of {len(units)} units lost a race; the next run plans them again" if lost else None
     try:
@@ -69,7 +69,7 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
         gone = f"published version {done[-1].version} is gone already: expired or rolled back"
         return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **extra)
     if log.order.operation is Operation.DELETE:
-        extra["go_back"] = table.go_back(done[0].parent_version)
+        extra["go_back"] = table.commits.rollback(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
     metrics = replace(metrics, extra={**metrics.extra, **table.figures(base, after, touched)})

@@ -43,7 +43,7 @@ def undone_facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, 
             f"{parent} hides: {first.details[0]}{more}; {end}; going back drops what was committed since"
         ),
         "base_version": parent,
-        "go_back": table.go_back(parent),
+        "go_back": table.commits.rollback(parent),
         "extra": {"undone": undone},
     }
 

@@ -52,5 +52,5 @@ def remove_unpublished(table: OpenTable, run: Run, *, earlier: Collection[int]) 
         territory = table.territory()
         batches = (batch for place in territory.places for batch in territory.storage.walk(place.folder))
         names = [file.name for batch in batches for file in batch if mine.search(file.name)]
-        if names and {commit.version for commit in table.committed(run)} <= set(earlier):
+        if names and {commit.version for commit in table.commits.committed(run)} <= set(earlier):
             territory.storage.delete_all(names)

@@ -116,7 +116,7 @@ def _rebased(
     _discard(table, attempt.candidate, attempt.rewrites)
     if not attempt.rewrites:
         return Conflicted(attempt.dropped)
-    attempt.candidate = table.stage(head, attempt.rewrites, run)
+    attempt.candidate = table.commits.stage(head, attempt.rewrites, run)
     if not attempt.candidate.units:
         return Conflicted(attempt.dropped + _all(attempt.rewrites, "others did it meanwhile"))
     try:
@@ -132,7 +132,7 @@ def _committed(table: Table[S, U, T, E], attempt: _Attempt[E], identity: Version
     undermined = None
     # The version is already published. If this test fails to run, the later check notices a replaced version.
     with suppress(EvidenceError, OSError):
-        undermined = table.undermined(done)
+        undermined = table.commits.undermined(done)
     return Committed(
         identity, done.parent_version, done.units, attempt.dropped, parent=done.parent, undermined=undermined
     )
@@ -148,10 +148,10 @@ def _lost(
     earlier: Collection[int],
 ) -> tuple[tuple[UnitKey, str], ...]:
     # An attempt that the scheduler took for dead may still be alive. Only one attempt of a run may commit.
-    rivals = [str(commit.version) for commit in table.committed(run) if commit.version not in earlier]
+    rivals = [str(commit.version) for commit in table.commits.committed(run) if commit.version not in earlier]
     if rivals:
         return _all(rewrites, f"another attempt of this run committed version {', '.join(rivals)}")
-    return table.conflicts(planned, head, rewrites)
+    return table.commits.conflicts(planned, head, rewrites)
 
 
 def _all(rewrites: Sequence[Rewrite[E]], reason: str) -> tuple[tuple[UnitKey, str], ...]:
@@ -162,21 +162,21 @@ def _commit(table: Table[S, U, T, E], attempt: _Attempt[E]) -> bool:
     candidate = attempt.candidate
     attempt.may_be_public = True
     try:
-        won = table.commit(candidate)
+        won = table.commits.commit(candidate)
     except MissingFile:
         # The staged commit disappeared before it was published, for example because the table was dropped.
-        attempt.may_be_public = table.visible(candidate)
+        attempt.may_be_public = table.commits.visible(candidate)
         if attempt.may_be_public:
             return True
         raise
     except OSError as failure:
-        if table.visible(candidate):
+        if table.commits.visible(candidate):
             return True
         raise UnknownOutcome(
             f"{table.address.name}: commit of version {candidate.version}", "an answer", str(failure)
         ) from failure
     # "Already exists" is not proof of losing: after a lost answer the version there may be our own.
-    attempt.may_be_public = won or table.visible(candidate)
+    attempt.may_be_public = won or table.commits.visible(candidate)
     return attempt.may_be_public
 
 
@@ -209,4 +209,4 @@ def _without(rewrites: Sequence[Rewrite[E]], lost: Sequence[tuple[UnitKey, str]]
 
 def _discard(table: Table[S, U, T, E], candidate: Candidate, kept: Sequence[Rewrite[E]]) -> None:
     needed = {name for rewrite in kept for name in rewrite.outputs}
-    table.discard([name for name in candidate.staged if name not in needed])
+    table.commits.discard([name for name in candidate.staged if name not in needed])

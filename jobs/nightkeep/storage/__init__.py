@@ -18,13 +18,14 @@ from nightkeep.storage.clients import SCHEMES, relevant, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.objects import ObjectStorage
-from nightkeep.storage.verbs import ListedFile, Storage, spelled
+from nightkeep.storage.verbs import ListedFile, Storage, delete_each, spelled
 
 __all__ = [
     "ListedFile",
     "LocalStorage",
     "ObjectStorage",
     "Storage",
+    "delete_each",
     "is_within",
     "open_storage",
     "require_exclusive_create",

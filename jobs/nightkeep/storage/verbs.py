@@ -93,6 +93,12 @@ class Storage(Protocol):
         """Remove files; some may not exist. Returns those that could not be removed, each with the reason."""
 
 
+def delete_each(storage: Storage, names: Sequence[str]) -> None:
+    """Remove files one by one; some may not exist."""
+    for name in names:
+        storage.delete(name)
+
+
 def spelled(storage: Storage, name: str) -> str:
     """The full path of a file, for messages."""
     return f"{storage.root.rstrip('/')}/{name}"

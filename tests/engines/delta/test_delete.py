@@ -74,7 +74,7 @@ def deleted(table: Path, condition: str) -> tuple[int, Verified]:
     """Plan, mark, prove and publish; the version."""
     handle, found = opened(table), planned(table, condition)
     rewrites = execute(handle, found, RUN, mapper=inline)
-    candidate = handle.stage(handle.snapshot(), rewrites, RUN)
+    candidate = handle.commits.stage(handle.snapshot(), rewrites, RUN)
     checked = verify(handle, found, rewrites, candidate, level=VerifyLevel.TOUCHED, mapper=inline)
     assert isinstance(checked, Verified), checked
     published = publish(handle, checked, RUN)
@@ -194,7 +194,7 @@ def test_statistics_and_partitions_leave_files_out(table: Path) -> None:
 def test_a_row_too_many_or_too_few_is_never_published(table: Path) -> None:
     handle, found = opened(table), planned(table, "n = 4")
     rewrites = execute(handle, found, RUN, mapper=inline)
-    candidate = handle.stage(handle.snapshot(), rewrites, RUN)
+    candidate = handle.commits.stage(handle.snapshot(), rewrites, RUN)
     for other in ("n = 4 AND id <> 4", "n = 4 OR id = 2", None):
         asked = replace(found, rows=other)
         for level in VerifyLevel:

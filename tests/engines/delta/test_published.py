@@ -48,13 +48,13 @@ def opened(made: HandMade) -> DeltaTable:
 def staged(made: HandMade) -> tuple[DeltaTable, Candidate]:
     table, run = opened(made), a_run()
     snapshot = table.snapshot()
-    return table, table.stage(snapshot, [laid_anew(table, unit, run) for unit in snapshot.units], run)
+    return table, table.commits.stage(snapshot, [laid_anew(table, unit, run) for unit in snapshot.units], run)
 
 
 def published(made: HandMade) -> Candidate:
     table, candidate = staged(made)
     assert not table.gate.faults(table.snapshot(), table.staged(candidate), candidate.units)
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     return candidate
 
 
@@ -177,7 +177,7 @@ def test_a_restore_to_before_our_commit_is_the_way_back(
     delta_spark.forget()
     if rewrites != "ours":
         delta_spark.sql(f"OPTIMIZE {named(made.folder)} ZORDER BY (id)")
-    delta_spark.sql(opened(made).go_back(before))
+    delta_spark.sql(opened(made).commits.rollback(before))
     assert every_reader(delta_spark, lakes, made.folder) == rows
     names = {add["path"] for add in made.live().values()}
     assert not [name for name in names if "-nk-" in name]

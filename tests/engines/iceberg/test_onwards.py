@@ -232,7 +232,7 @@ def test_the_statement_that_our_report_prints_goes_back(version: int, readers: R
     before, files = ours.all_see(), live_files(ours)
     done = persisted(ours.table)
     assert done.base_version is not None and live_files(ours) != files
-    ours.spark.sql(opened(ours.table).go_back(done.base_version))
+    ours.spark.sql(opened(ours.table).commits.rollback(done.base_version))
     assert ours.table.document()["current-snapshot-id"] == done.base_version
     assert (ours.all_see(), live_files(ours)) == (before, files)
     next_night(ours)

@@ -103,7 +103,7 @@ def published(table: Table, made: tuple[Plan, Candidate], *acts: Act) -> None:
     """The n-th act on the n-th day."""
     for number, act in enumerate(acts):
         act(Staged(opened(table), made[1], unit(number)))
-    assert opened(table).commit(made[1])
+    assert opened(table).commits.commit(made[1])
 
 
 def checked(table: Table, spark: SparkSession, **request: Any) -> CheckReport:

@@ -47,7 +47,7 @@ def proven(lake: Nights, run_id: str) -> tuple[Run, Verified]:
     base = table.snapshot()
     found = plan(table, base, Request(Operation.PERSIST_DELETES, run.now_ms))
     rewrites = execute(table, found, run, mapper=inline)
-    candidate = table.stage(base, rewrites, run)
+    candidate = table.commits.stage(base, rewrites, run)
     checked = verify(table, found, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
     assert isinstance(checked, Verified), checked
     return run, checked
@@ -234,7 +234,7 @@ def test_deletes_outlive_our_compaction_and_every_commit_of_java_after_it(lake: 
     table, run = lake.opened, Run("pack", run_token("pack", Operation.OPTIMIZE), "1", 1_795_000_000_000)
     found = plan(table, table.snapshot(), Request(Operation.OPTIMIZE, run.now_ms))
     rewrites = execute(table, found, run, mapper=inline)
-    candidate = table.stage(table.snapshot(found.version), rewrites, run)
+    candidate = table.commits.stage(table.snapshot(found.version), rewrites, run)
     lake.delete([[2]], "id")
     lake.delete([[8]], "id")
     checked = verify(table, found, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)

@@ -131,7 +131,7 @@ class Lake:
         number = next(_RUNS)
         run = Run(f"run-{number}", f"{number:016x}", uuid.uuid4().hex[:8], request.now_ms)
         rewrites = execute(table, found, run, mapper=mapper, exchange=exchange)
-        candidate = table.stage(table.snapshot(found.version), rewrites, run)
+        candidate = table.commits.stage(table.snapshot(found.version), rewrites, run)
         checked = verify(table, found, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
         assert isinstance(checked, Verified), checked
         assert isinstance(publish(table, checked, run), Committed)

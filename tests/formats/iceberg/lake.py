@@ -45,13 +45,13 @@ class Lake:
     def commit(self, rewrites: Sequence[Rewrite], run: Run) -> Candidate:
         """On the newest snapshot, once it is found to be without fault."""
         table, head = self.ours, self.ours.snapshot()
-        candidate = table.stage(head, rewrites, run)
+        candidate = table.commits.stage(head, rewrites, run)
         staged = table.staged(candidate)
         faults = table.gate.faults(head, staged, candidate.units)
         for unit in (head.by_key[key] for key in candidate.units):
             faults += table.gate.unit_faults(unit, staged.by_key[unit.key])
         assert not faults
-        assert table.commit(candidate)
+        assert table.commits.commit(candidate)
         return candidate
 
     def shown(self) -> Counter[tuple[Any, ...]]:

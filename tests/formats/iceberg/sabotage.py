@@ -68,7 +68,9 @@ def filled(java: IcebergJava, table: Table, days: Sequence[str], *, version: int
 def rewritten(table: IcebergTable, keys: Sequence[UnitKey]) -> tuple[Plan, Candidate]:
     """Every row of these units in a new file."""
     snapshot, run = table.snapshot(), a_run()
-    candidate = table.stage(snapshot, [laid_anew(table, snapshot, snapshot.by_key[key], run) for key in keys], run)
+    candidate = table.commits.stage(
+        snapshot, [laid_anew(table, snapshot, snapshot.by_key[key], run) for key in keys], run
+    )
     return Plan(candidate.table, Operation.OPTIMIZE, snapshot.identity, ()), candidate
 
 
@@ -76,7 +78,7 @@ def converted(table: IcebergTable, where: str | None = None) -> tuple[Plan, Cand
     """Deletes by keys as positional ones."""
     snapshot, run = table.snapshot(), a_run()
     found = plan(table, snapshot, Request(Operation.PERSIST_DELETES, run.now_ms, where=where))
-    return found, table.stage(snapshot, execute(table, found, run, mapper=inline), run)
+    return found, table.commits.stage(snapshot, execute(table, found, run, mapper=inline), run)
 
 
 @dataclass(frozen=True)

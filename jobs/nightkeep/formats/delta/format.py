@@ -10,13 +10,14 @@ import pyarrow as pa
 from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import TableLayout
 from nightkeep.errors import AddressError
-from nightkeep.formats.delta.commit import commit
+from nightkeep.formats.delta.commit.commits import commits_of
 from nightkeep.formats.delta.commit.writers import exclusive_writers
 from nightkeep.formats.delta.gate.gate import gate_of
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load, load_staged
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.versions import read_staged, read_version
 from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
@@ -30,16 +31,13 @@ from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import (
     Address,
     Candidate,
-    Committed,
     Operation,
     Request,
     Rewrite,
     Run,
     UnitKey,
-    VersionIdentity,
 )
-from nightkeep.model.run_names import commit_user
-from nightkeep.protocol import Gate, OperationRules, Wide
+from nightkeep.protocol import Commits, Gate, OperationRules, Wide
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage
 
@@ -77,17 +75,16 @@ class DeltaTable:
         return count_matching(self.storage, task)
 
     def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
-        """The snapshot of a version. `read_as` is ignored, because a candidate keeps the columns of its parent."""
-        return load(self.address, self.storage, version)
+        return read_version(self.address, self.storage, version, read_as=read_as)
+
+    def staged(self, candidate: Candidate) -> DeltaSnapshot:
+        return read_staged(self.address, self.storage, candidate)
 
     def units(self, snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:
         return snapshot.units
 
     def digest(self, version: int) -> str | None:
         return digest(self.storage, version)
-
-    def staged(self, candidate: Candidate) -> DeltaSnapshot:
-        return load_staged(self.address, self.storage, candidate.parent_version, candidate.metadata)
 
     @property
     def gate(self) -> Gate[DeltaSnapshot, DeltaUnit]:
@@ -110,39 +107,9 @@ class DeltaTable:
     ) -> Rewrite[DeltaEdit]:
         return wide_task.gather(self.storage, ranged, part, rows, run=run)
 
-    def stage(self, parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]], run: Run) -> Candidate:
-        return commit.stage(self.storage, parent, rewrites, run)
-
-    def conflicts(
-        self, planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]
-    ) -> tuple[tuple[UnitKey, str], ...]:
-        return commit.conflicts(planned, head, rewrites)
-
-    def commit(self, candidate: Candidate) -> bool:
-        return commit.commit(self.storage, candidate)
-
-    def visible(self, candidate: Candidate) -> bool:
-        return commit.visible(self.storage, candidate)
-
-    def undermined(self, candidate: Candidate) -> str | None:
-        return commit.undermined(self.storage, candidate)
-
-    def committed(self, run: Run) -> tuple[Committed, ...]:
-        versions = commit.committed(self.storage, run)
-        # All commits of a run have one schema: a schema change in between is a conflict.
-        schema = self.snapshot(versions[-1]).schema if versions else None
-        return tuple(
-            Committed(
-                VersionIdentity(v, self.digest(v) or ""), v - 1, commit.units_of(self.storage, schema, v),
-                parent=self._known(v - 1),
-            )
-            for v in versions
-            if schema
-        )  # fmt: skip
-
-    def _known(self, version: int) -> VersionIdentity | None:
-        commit_digest = self.digest(version)
-        return None if commit_digest is None else VersionIdentity(version, commit_digest)
+    @property
+    def commits(self) -> Commits[DeltaSnapshot, DeltaEdit]:
+        return commits_of(self.address, self.storage)
 
     def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
         return figures(before, after, touched)
@@ -155,14 +122,6 @@ class DeltaTable:
 
     def target_bytes(self, snapshot: DeltaSnapshot, request: Request) -> int:
         return sizes_of(snapshot, request).target
-
-    def commit_user(self, token: str) -> str:
-        return commit_user(token)
-
-    def go_back(self, version: int) -> str:
-        # Backticks are doubled within a quoted name. The whole path is one quoted name.
-        location = self.storage.root.replace("`", "``")
-        return f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}"
 
     def territory(self) -> TableFiles:
         return table_files.territory(self.address, self.storage)
@@ -188,10 +147,6 @@ class DeltaTable:
 
     def conclude(self, removal: Removal, run: Run) -> None:
         vacuum_commits.conclude(self.address, self.storage, removal, run)
-
-    def discard(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.storage.delete(name)
 
 
 def open_table(address: Address) -> DeltaTable:

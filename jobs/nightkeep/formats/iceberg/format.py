@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import TableLayout
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, claims_of, open_handle
-from nightkeep.formats.iceberg.commit import commit
-from nightkeep.formats.iceberg.commit.conflicts import conflicts
+from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.gate.gate import gate_of
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
-from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load, load_staged, outline
-from nightkeep.formats.iceberg.metadata.table_metadata import Raw, digest_on_main, head
+from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, outline
+from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
 from nightkeep.formats.iceberg.retention import expire, referenced_files
 from nightkeep.formats.iceberg.retention.table_files import territory
 from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
@@ -36,17 +35,13 @@ from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import (
     Address,
     Candidate,
-    Committed,
     Operation,
     Request,
     Rewrite,
     Run,
     UnitKey,
-    VersionIdentity,
 )
-from nightkeep.model.dotted import quoted_part, split_name
-from nightkeep.model.run_names import commit_user
-from nightkeep.protocol import Gate, OperationRules, Wide
+from nightkeep.protocol import Commits, Gate, OperationRules, Wide
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage
 
@@ -77,12 +72,10 @@ class IcebergTable:
         }
 
     def snapshot(self, version: int | None = None, *, read_as: IcebergSnapshot | None = None) -> IcebergSnapshot:
-        """The snapshot `version`, None for the newest, with the columns of `read_as` where that is given.
+        return read_version(self.address, self.handle, version, read_as=read_as)
 
-        A table's columns may change without a new snapshot.
-        """
-        snapshot = load(self.address, self.handle, version, read_as=None if read_as is None else read_as.schema)
-        return snapshot if read_as is None else _comparable(snapshot, snapshot.raw)
+    def staged(self, candidate: Candidate) -> IcebergSnapshot:
+        return read_staged(self.address, self.handle, candidate)
 
     def outline(self) -> IcebergSnapshot:
         return outline(self.address, self.handle)
@@ -91,13 +84,7 @@ class IcebergTable:
         return snapshot.units
 
     def digest(self, version: int) -> str | None:
-        metadata, location = self.handle.load()
-        return digest_on_main(metadata, version, subject=location)
-
-    def staged(self, candidate: Candidate) -> IcebergSnapshot:
-        snapshot = load_staged(self.address, self.handle, candidate.metadata)
-        snapshots = head(snapshot.metadata, subject=snapshot.metadata_location).snapshots
-        return _comparable(snapshot, snapshots.get(candidate.parent_version, snapshot.raw))
+        return digest(self.handle, version)
 
     @property
     def gate(self) -> Gate[IcebergSnapshot, IcebergUnit]:
@@ -120,34 +107,9 @@ class IcebergTable:
     ) -> Rewrite[IcebergEdit]:
         return wide_task.gather(self.storage, ranged, part, rows, run=run)
 
-    def stage(self, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]], run: Run) -> Candidate:
-        return commit.stage(self.storage, parent, rewrites, run)
-
-    def conflicts(
-        self, planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]
-    ) -> tuple[tuple[UnitKey, str], ...]:
-        return conflicts(self.storage, planned, head, rewrites)
-
-    def commit(self, candidate: Candidate) -> bool:
-        return commit.commit(self.handle, candidate)
-
-    def visible(self, candidate: Candidate) -> bool:
-        return self.handle.visible(candidate.version)
-
-    def undermined(self, candidate: Candidate) -> str | None:
-        """Always None: the catalog commits only if main still points to the snapshot that the commit was staged on."""
-        return None
-
-    def committed(self, run: Run) -> tuple[Committed, ...]:
-        versions = commit.committed(self.handle, run)
-        return tuple(
-            Committed(ours.identity, parent, commit.units_of(self.storage, ours), parent=self._known(parent))
-            for ours, parent in ((self.snapshot(version), parent) for version, parent in versions)
-        )
-
-    def _known(self, version: int) -> VersionIdentity | None:
-        digest = self.digest(version)
-        return None if digest is None else VersionIdentity(version, digest)
+    @property
+    def commits(self) -> Commits[IcebergSnapshot, IcebergEdit]:
+        return commits_of(self.address, self.handle)
 
     def figures(
         self, before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]
@@ -162,16 +124,6 @@ class IcebergTable:
 
     def target_bytes(self, snapshot: IcebergSnapshot, request: Request) -> int:
         return sizes_of(snapshot, request).target
-
-    def commit_user(self, token: str) -> str:
-        return commit_user(token)
-
-    def go_back(self, version: int) -> str:
-        """The rollback procedure of iceberg-spark; names are quoted by backticks where they need it."""
-        catalog, _, name = self.address.location.partition("/")
-        quoted = ".".join(map(quoted_part, split_name(name)))
-        text = quoted.replace("\\", "\\\\").replace("'", "\\'")
-        return f"CALL `{catalog}`.system.rollback_to_snapshot('{text}', {version})"
 
     def territory(self) -> TableFiles:
         return territory(self.address, self.storage, self.handle.whole(), claims_of(self.handle))
@@ -191,18 +143,6 @@ class IcebergTable:
     def forget(self, expiry: Expiry, run: Run) -> bool:
         """Remove the snapshots in one commit. It adds no snapshot, so nothing in it names `run`."""
         return expire.forget(self.address.name, self.handle, expiry)
-
-    def discard(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.storage.delete(name)
-
-
-def _comparable(snapshot: IcebergSnapshot, base: Raw) -> IcebergSnapshot:
-    """The snapshot without row ids where `base` has none: our commit then assigns the first ids."""
-    if not snapshot.schema.has_row_lineage or "first-row-id" in base or not base:
-        return snapshot
-    plain = replace(snapshot.schema, format_version=2)
-    return replace(snapshot, units=tuple(replace(unit, schema=plain) for unit in snapshot.units))
 
 
 def open_table(address: Address) -> IcebergTable:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.paimon.commit import commit
+from nightkeep.formats.paimon.commit.commits import commits_of
 from nightkeep.formats.paimon.commit.writers import compacting_writers, conditional_writers
 from nightkeep.formats.paimon.gate import history
 from nightkeep.formats.paimon.gate.gate import gate_of
-from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
-from nightkeep.formats.paimon.metadata.snapshot_files import digest, latest_id, parse_snapshot
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.snapshot_files import digest
+from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
 from nightkeep.formats.paimon.retention import expire, referenced_files, roots, table_files
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
@@ -25,14 +24,10 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
     refuse_modified_vectors,
     refuse_without_vectors,
 )
-from nightkeep.model import Address, Candidate, Committed, Operation, Rewrite, Run, UnitKey
-from nightkeep.model.run_names import commit_user
-from nightkeep.protocol import Gate, OperationRules, Seen, Watch
+from nightkeep.model import Address, Candidate, Operation, Rewrite, Run, UnitKey
+from nightkeep.protocol import Commits, Gate, OperationRules, Seen, Watch
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
 from nightkeep.storage import Storage, open_storage
-
-_MOVED_ON = 20
-"""How many newest snapshots in a row may expire while they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +46,16 @@ class PaimonTable:
         return {Operation.UPGRADE: OperationRules(refusals, (lift_level0,), (file_indexes_go,))}
 
     def snapshot(self, version: int | None = None, *, read_as: PaimonSnapshot | None = None) -> PaimonSnapshot:
-        if version is None:
-            return self._newest(read_as)
-        loaded = self._load(f"snapshot/snapshot-{version}", None if read_as is None else read_as.schema.id)
-        if loaded.version != version:
-            raise CorruptMetadata(f"{self.address.name}/snapshot/snapshot-{version}", "its own id", str(loaded.version))
-        return loaded
+        return read_version(self.address, self.storage, version, read_as=read_as)
 
-    def _newest(self, read_as: PaimonSnapshot | None) -> PaimonSnapshot:
-        """The newest snapshot. If it expires while it is read, there is a newer one: read that."""
-        for _ in range(_MOVED_ON):
-            version = latest_id(self.storage)
-            try:
-                return self.snapshot(version, read_as=read_as)
-            except MissingFile:
-                if self.digest(version) is not None:
-                    raise
-        raise MissingFile(
-            self.address.name, "a newest snapshot", f"{_MOVED_ON} in a row that were gone before they were read"
-        )
+    def staged(self, candidate: Candidate) -> PaimonSnapshot:
+        return read_staged(self.address, self.storage, candidate)
 
     def units(self, snapshot: PaimonSnapshot) -> Sequence[Bucket]:
         return snapshot.units
 
     def digest(self, version: int) -> str | None:
         return digest(self.storage, version)
-
-    def staged(self, candidate: Candidate) -> PaimonSnapshot:
-        raw = parse_snapshot(self.storage.read(candidate.metadata), subject=candidate.metadata)
-        return self._load(candidate.metadata, int(str(raw["schemaId"])))
-
-    def _load(self, name: str, schema_id: int | None) -> PaimonSnapshot:
-        """The snapshot stored as `name`. Rows are read with schema `schema_id`, by default the newest.
-
-        Schemas change without a commit.
-        """
-        schemas = read_schemas(self.storage)
-        current = schemas.get(max(schemas) if schema_id is None else schema_id)
-        if current is None:
-            raise CorruptMetadata(name, f"a schema among {sorted(schemas)}", f"schema {schema_id}")
-        refuse_schema(self.address.name, current)
-        return load(self.address, self.storage, name, schemas=Schemas(current, schemas))
 
     @property
     def gate(self) -> Gate[PaimonSnapshot, Bucket]:
@@ -100,51 +64,17 @@ class PaimonTable:
     def rewrite(self, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
         return rewrite(self.storage, task, run)
 
-    def stage(self, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]], run: Run) -> Candidate:
-        return commit.stage(self.storage, parent, rewrites, run)
-
-    def conflicts(
-        self, planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]]
-    ) -> tuple[tuple[UnitKey, str], ...]:
-        return commit.conflicts(planned, head, rewrites)
-
-    def commit(self, candidate: Candidate) -> bool:
-        return commit.commit(self.storage, candidate)
-
-    def visible(self, candidate: Candidate) -> bool:
-        return commit.visible(self.storage, candidate)
-
-    def undermined(self, candidate: Candidate) -> str | None:
-        return commit.undermined(self.storage, candidate)
-
-    def committed(self, run: Run) -> tuple[Committed, ...]:
-        return tuple(map(self._committed, commit.committed(self.storage, run)))
-
-    def _committed(self, version: int) -> Committed:
-        ours = self.snapshot(version)
-        places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
-        mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
-        parent, why = commit.parent_of(self.storage, ours)
-        return Committed(ours.identity, version - 1, tuple(mine), parent=parent, undermined=why)
+    @property
+    def commits(self) -> Commits[PaimonSnapshot, BucketEdit]:
+        return commits_of(self.address, self.storage)
 
     def figures(
         self, before: PaimonSnapshot, after: PaimonSnapshot, touched: Sequence[UnitKey]
     ) -> Mapping[str, object]:
         return {}
 
-    def commit_user(self, token: str) -> str:
-        return commit_user(token)
-
-    def go_back(self, version: int) -> str:
-        # Paimon's Spark procedure. Other engines have a `rollback_to` action with the same arguments.
-        return f"CALL sys.rollback(table => '{self.address.name}', version => '{version}')"
-
     def watch(self, head: PaimonSnapshot, since: Seen | None, *, now_ms: int) -> Watch | None:
         return history.watch(self.storage, head, since, now_ms=now_ms)
-
-    def discard(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.storage.delete(name)
 
     def never_written(self) -> bool:
         return table_files.never_written(self.address, self.storage)

@@ -64,7 +64,7 @@ def opened(made: HandMade) -> DeltaTable:
 def staged(table: DeltaTable, run: Run, days: tuple[str, ...] = DAYS) -> tuple[list[Rewrite], Candidate]:
     snapshot = table.snapshot()
     rewrites = [laid_anew(table, snapshot.by_key[UnitKey(f"day={day}")], run) for day in days]
-    return rewrites, table.stage(snapshot, rewrites, run)
+    return rewrites, table.commits.stage(snapshot, rewrites, run)
 
 
 def lines(made: HandMade, name: str) -> Lines:
@@ -159,7 +159,7 @@ def test_a_file_that_several_tasks_read_is_removed_once(made: HandMade) -> None:
     unit = table.snapshot().by_key[UnitKey(f"day={DAYS[0]}")]
     halves = [laid_anew(table, replace(unit, files=(file,)), run) for file in unit.files]
     shared = [replace(half, edit=replace(half.edit, removed=unit.files)) for half in halves]  # type: ignore[type-var]
-    candidate = table.stage(table.snapshot(), shared, run)
+    candidate = table.commits.stage(table.snapshot(), shared, run)
     found = lines(made, candidate.metadata)
     assert (len(of_kind(found, "remove")), len(of_kind(found, "add"))) == (2, 2)
     assert candidate.units == (unit.key,)
@@ -171,7 +171,7 @@ def test_a_file_that_is_not_live_cannot_be_removed(made: HandMade) -> None:
     rewrites, _ = staged(table, run)
     made.delete(DAYS[1], [3])
     with pytest.raises(CorruptMetadata, match=r"version 8, day=2026-11-02: expected .* as it was rewritten"):
-        table.stage(table.snapshot(), rewrites, run)
+        table.commits.stage(table.snapshot(), rewrites, run)
 
 
 def test_time_never_runs_backwards(tracked: HandMade) -> None:
@@ -185,7 +185,7 @@ def test_time_never_runs_backwards(tracked: HandMade) -> None:
         (info,) = of_kind(lines(tracked, candidate.metadata), "commitInfo")
         assert info["inCommitTimestamp"] == max(run.now_ms, snapshot.in_commit_timestamp + 1)
         assert info["timestamp"] == max(run.now_ms, snapshot.commit_info["timestamp"])  # type: ignore[type-var]
-        assert table.commit(candidate)
+        assert table.commits.commit(candidate)
 
 
 def test_new_files_get_row_ids_above_all_others_and_rows_keep_theirs(tracked: HandMade) -> None:
@@ -199,7 +199,7 @@ def test_new_files_get_row_ids_above_all_others_and_rows_keep_theirs(tracked: Ha
     (domain,) = of_kind(found, "domainMetadata")
     assert (domain["domain"], json.loads(domain["configuration"])) == ("delta.rowTracking", {"rowIdHighWaterMark": 799})
     assert of_kind(found, "commitInfo")[0]["tags"] == {"delta.rowTracking.preserved": "true"}
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     assert rows(table) == before
     assert table.snapshot().row_id_high_water_mark == 799
 
@@ -212,14 +212,16 @@ def test_a_file_that_gets_another_vector_keeps_its_row_ids(tracked: HandMade) ->
     bare = {k: v for k, v in file.raw.items() if k not in ("baseRowId", "defaultRowCommitVersion")}
     edit = DeltaEdit((file,), ({**bare, "deletionVector": vector, "dataChange": False},))
     before = rows(table)
-    candidate = table.stage(table.snapshot(), [replace(laid_anew(table, unit, run), edit=edit, outputs=())], run)
+    candidate = table.commits.stage(
+        table.snapshot(), [replace(laid_anew(table, unit, run), edit=edit, outputs=())], run
+    )
     assert not table.gate.faults(table.snapshot(), table.staged(candidate), candidate.units)
     (add,) = of_kind(lines(tracked, candidate.metadata), "add")
     assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (
         file.raw["baseRowId"], file.raw["defaultRowCommitVersion"],
     )  # fmt: skip
     assert not of_kind(lines(tracked, candidate.metadata), "domainMetadata")
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     assert rows(table) == before
 
 
@@ -243,7 +245,7 @@ def test_files_without_a_row_left_are_removed_and_nothing_added(made: HandMade) 
     parent, after = table.snapshot(), table.staged(candidate)
     assert not table.gate.faults(parent, after, candidate.units)
     assert after.by_key[candidate.units[0]].files == ()
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     assert set(made.live()) & set(every) == set()
 
 
@@ -254,7 +256,7 @@ def test_publishing_creates_exactly_the_staged_bytes(made: HandMade) -> None:
     table = opened(made)
     _, candidate = staged(table, a_run())
     told, listed = (made.folder / candidate.metadata).read_bytes(), set((made.folder / "_delta_log").iterdir())
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     published = made.folder / "_delta_log/00000000000000000008.json"
     assert published.read_bytes() == told
     assert set((made.folder / "_delta_log").iterdir()) == listed - {made.folder / candidate.metadata} | {published}
@@ -264,26 +266,26 @@ def test_a_version_of_someone_else_is_not_ours(made: HandMade) -> None:
     table = opened(made)
     _, candidate = staged(table, a_run())
     made.append(DAYS[0], [1])
-    assert not table.commit(candidate)
-    assert not table.visible(candidate)
+    assert not table.commits.commit(candidate)
+    assert not table.commits.visible(candidate)
 
 
 def test_a_run_finds_its_commit_below_others_but_not_for_ever(made: HandMade) -> None:
     table, run = opened(made), a_run()
     _, candidate = staged(table, run, DAYS[1:])
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     made.append(DAYS[0], [1])
-    (done,) = table.committed(a_run())
+    (done,) = table.commits.committed(a_run())
     assert (done.version, done.parent_version, set(done.units)) == (8, 7, set(candidate.units))
-    assert table.committed(a_run("another")) == ()
+    assert table.commits.committed(a_run("another")) == ()
     late_ms = NOW_MS + RETRY_HORIZON_MS + 1_000
-    assert table.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
+    assert table.commits.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
     made.append(DAYS[0], [2])
     last = made.folder / "_delta_log/00000000000000000010.json"
     first, *others = last.read_text().splitlines()
     info = json.loads(first)["commitInfo"] | {"timestamp": late_ms}
     last.write_text("\n".join([json.dumps({"commitInfo": info}), *others, ""]))
-    assert table.committed(a_run(now_ms=late_ms)) == ()
+    assert table.commits.committed(a_run(now_ms=late_ms)) == ()
 
 
 def test_a_folder_without_a_log_is_no_table(tmp_path: Path) -> None:
@@ -293,7 +295,7 @@ def test_a_folder_without_a_log_is_no_table(tmp_path: Path) -> None:
 
 def test_the_way_back_is_a_statement_of_the_engine(tmp_path: Path) -> None:
     made = filled(HandMade(tmp_path / "a`b"))
-    assert opened(made).go_back(3) == f"RESTORE TABLE delta.`{tmp_path}/a``b` TO VERSION AS OF 3"
+    assert opened(made).commits.rollback(3) == f"RESTORE TABLE delta.`{tmp_path}/a``b` TO VERSION AS OF 3"
 
 
 # Conflicts
@@ -344,7 +346,7 @@ def test_what_conflicts_and_what_does_not(made: HandMade, name: str) -> None:
     rewrites, _ = staged(table, run)
     act, lost = MEANWHILE[name]
     act(made)
-    found = dict(table.conflicts(planned, table.snapshot(), rewrites))
+    found = dict(table.commits.conflicts(planned, table.snapshot(), rewrites))
     assert {str(key) for key in found} == {f"day={day}" for day in lost}
     assert all(reason for reason in found.values())
 
@@ -354,8 +356,8 @@ def test_another_layout_of_our_inputs_conflicts(made: HandMade) -> None:
     table = opened(made)
     planned = table.snapshot()
     rewrites, _ = staged(table, a_run())
-    assert table.commit(staged(table, a_run("other"), DAYS[:1])[1])
-    found = table.conflicts(planned, table.snapshot(), rewrites)
+    assert table.commits.commit(staged(table, a_run("other"), DAYS[:1])[1])
+    found = table.commits.conflicts(planned, table.snapshot(), rewrites)
     assert [str(key) for key, _ in found] == [f"day={DAYS[0]}"]
 
 
@@ -369,7 +371,7 @@ def test_identity_numbers_do_not_hide_another_change(made: HandMade) -> None:
         raw["configuration"]["delta.dataSkippingNumIndexedCols"] = "1"
 
     _metadata(both)(made)
-    assert len(table.conflicts(planned, table.snapshot(), rewrites)) == len(DAYS)
+    assert len(table.commits.conflicts(planned, table.snapshot(), rewrites)) == len(DAYS)
 
 
 # Parts
@@ -383,7 +385,9 @@ def test_parts_hold_every_file_once_and_shared_ones_together(made: HandMade, par
     base = table.snapshot().by_key[UnitKey(f"day={DAYS[1]}")]
     new = laid_anew(table, replace(base, files=base.files[:4]), a_run()).edit
     assert isinstance(new, DeltaEdit)
-    candidate = table.stage(table.snapshot(), [laid_anew(table, replace(base, files=base.files[:4]), a_run())], a_run())
+    candidate = table.commits.stage(
+        table.snapshot(), [laid_anew(table, replace(base, files=base.files[:4]), a_run())], a_run()
+    )
     after = table.staged(candidate).by_key[base.key]
     parts = pieces(base, after, part_bytes=part_bytes)
     assert all(left.key == right.key == base.key for left, right in parts)

@@ -123,7 +123,7 @@ def opened(made: HandMade) -> DeltaTable:
 def rewritten(made: HandMade) -> Candidate:
     table, run = opened(made), a_run()
     snapshot = table.snapshot()
-    return table.stage(snapshot, [laid_anew(table, snapshot.by_key[key], run) for key in TOUCHED], run)
+    return table.commits.stage(snapshot, [laid_anew(table, snapshot.by_key[key], run) for key in TOUCHED], run)
 
 
 def rebuilt(made: HandMade) -> Candidate:
@@ -133,7 +133,7 @@ def rebuilt(made: HandMade) -> Candidate:
     vectors = made.vectors({file.path: made.deleted(file.raw) for file in unit.files})
     added = tuple({**file.raw, "deletionVector": vectors[file.path], "dataChange": False} for file in unit.files)
     edit = DeltaEdit(unit.files, added, Intent(Operation.PERSIST_DELETES))
-    return table.stage(table.snapshot(), [Rewrite(unit.key, edit, (), 0, 0, (), NO_COST)], run)
+    return table.commits.stage(table.snapshot(), [Rewrite(unit.key, edit, (), 0, 0, (), NO_COST)], run)
 
 
 def judged(made: HandMade, candidate: Candidate, level: VerifyLevel, version: int | None = None) -> Verified | Mismatch:

@@ -183,7 +183,7 @@ def test_a_run_between_removals_knows_its_own_commit_and_goes_on(made: HandMade,
     assert again.outcome is Outcome.VERIFIED and again.committed_version == document.committed_version
     assert optimize(made.folder, run_id="next").outcome is Outcome.UNCHANGED
     assert made.rows() == rows
-    assert [each.version for each in table.committed(_optimizing("night"))] == [document.committed_version]
+    assert [each.version for each in table.commits.committed(_optimizing("night"))] == [document.committed_version]
     delta_spark.forget()
     assert len(delta_spark.read(made.folder).rows) == len(rows)
 

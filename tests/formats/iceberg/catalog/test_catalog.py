@@ -75,7 +75,7 @@ def test_tables_with_dots_in_their_names_are_cared_for(iceberg_java: IcebergJava
         connection.execute("UPDATE iceberg_tables SET table_name = ?", (dotted,))
     found = open_table(Address("iceberg", f"{lake.name}/db.`{dotted}`", "orders"))
     assert found.snapshot().version == version
-    assert found.go_back(7) == f"CALL `{lake.name}`.system.rollback_to_snapshot('`db`.`{dotted}`', 7)"
+    assert found.commits.rollback(7) == f"CALL `{lake.name}`.system.rollback_to_snapshot('`db`.`{dotted}`', 7)"
     with pytest.raises(AddressError, match="found none of that name"):
         open_table(Address("iceberg", f"{lake.name}/db.orders.v2", "orders"))
 

@@ -23,7 +23,7 @@ from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
 from nightkeep.formats.iceberg.metadata.pending_changes import DeleteTarget, IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import Intent, Operation, Outcome, UnitKey
-from nightkeep.model.run_names import RETRY_HORIZON_MS
+from nightkeep.model.run_names import RETRY_HORIZON_MS, commit_user
 
 FIRST = UnitKey(f"day={DAYS[0]}")
 
@@ -76,7 +76,7 @@ def test_a_conversion_says_so_in_its_summary(lake: Lake) -> None:
     assert after.operation == "delete"
     assert not after.changes_rows
     assert (summary["nightkeep.operation"], summary["engine-name"]) == ("persist-deletes", "nightkeep")
-    assert summary["nightkeep.run"] == lake.ours.commit_user(token(document.run_id))
+    assert summary["nightkeep.run"] == commit_user(token(document.run_id))
     equality = {each.identity: each for unit in before.units for each in unit.equality}.values()
     assert int(summary["removed-equality-delete-files"]) == len(equality)
     assert int(summary["removed-equality-deletes"]) == sum(each.rows for each in equality)
@@ -139,9 +139,9 @@ def test_what_is_staged_becomes_the_snapshot_and_is_gone(lake: Lake) -> None:
     run = a_run()
     _, rewrites = lake.laid_anew(run, DAYS[:1])
     table = lake.ours
-    candidate = table.stage(table.snapshot(), rewrites, run)
+    candidate = table.commits.stage(table.snapshot(), rewrites, run)
     staged = json.loads(table.storage.read(candidate.metadata))
-    assert table.commit(candidate)
+    assert table.commits.commit(candidate)
     assert lake.table.document()["snapshots"][-1] == staged
     assert not table.storage.exists(candidate.metadata)
     assert lake.java.metadata(lake.table)["current-snapshot-id"] == candidate.version == staged["snapshot-id"]
@@ -152,7 +152,7 @@ def test_a_data_file_that_is_not_live_cannot_be_removed(lake: Lake) -> None:
     _, rewrites = lake.laid_anew(run, DAYS[:1])
     lake.commit(rewrites, run)
     with pytest.raises(CorruptMetadata, match="as it was rewritten, found no such live file"):
-        lake.ours.stage(lake.ours.snapshot(), rewrites, a_run())
+        lake.ours.commits.stage(lake.ours.snapshot(), rewrites, a_run())
 
 
 @pytest.mark.parametrize("lag_ms", [-10_000_000_000, 0, 1])
@@ -169,18 +169,18 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(lake: Lake) -> Non
     before, rewrites = lake.laid_anew(run, DAYS[1:])
     candidate = lake.commit(rewrites, run)
     lake.java.append(lake.table, [row(DAYS[0], 77)])
-    (done,) = lake.ours.committed(a_run())
+    (done,) = lake.ours.commits.committed(a_run())
     assert (done.version, done.parent_version) == (candidate.version, before.version)
     assert set(done.units) == set(candidate.units)
     late_ms = lake.ours.snapshot().timestamp_ms + RETRY_HORIZON_MS + 1
-    assert lake.ours.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
+    assert lake.ours.commits.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
     rewritten(lake.table, **{"last-updated-ms": late_ms})
-    assert lake.ours.committed(a_run(now_ms=late_ms)) == ()
+    assert lake.ours.commits.committed(a_run(now_ms=late_ms)) == ()
 
 
 def test_the_way_back_is_a_statement_of_the_engine(lake: Lake) -> None:
     assert (
-        lake.ours.go_back(17)
+        lake.ours.commits.rollback(17)
         == f"CALL `{lake.table.warehouse.name}`.system.rollback_to_snapshot('`shop`.`events`', 17)"
     )
 

@@ -99,7 +99,7 @@ def converted(lake: Lake, run: Run) -> Verified:
     base = table.snapshot()
     planned = plan(table, base, request)
     rewrites = execute(table, planned, run, mapper=inline)
-    candidate = table.stage(base, rewrites, run)
+    candidate = table.commits.stage(base, rewrites, run)
     checked = verify(table, planned, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)
     assert isinstance(checked, Verified), checked
     return checked
@@ -144,7 +144,7 @@ def test_what_costs_a_rewrite_of_rows_its_partitions(lake: Lake, name: str) -> N
     act(lake)
     shown, table = lake.java.read(lake.table), lake.ours
     read_as = table.snapshot(planned.version, read_as=planned)
-    found = dict(table.conflicts(read_as, table.snapshot(), rewrites))
+    found = dict(table.commits.conflicts(read_as, table.snapshot(), rewrites))
     assert {str(key) for key in found} == {f"day={day}" for day in lost}
     assert all(reason for reason in found.values())
     left = [rewrite for rewrite in rewrites if rewrite.key not in found]
@@ -176,7 +176,7 @@ def test_rows_written_before_an_upgrade_are_not_committed_after_it(lake: Lake) -
     lake.java.alter(lake.table, {"change": "set_properties", "properties": {"format-version": "3"}})
     table = lake.ours
     read_as = table.snapshot(planned.version, read_as=planned)
-    assert bool(table.conflicts(read_as, table.snapshot(), rewrites)) is (before == 2)
+    assert bool(table.commits.conflicts(read_as, table.snapshot(), rewrites)) is (before == 2)
 
 
 # Java's commits after ours
@@ -293,7 +293,7 @@ def test_deletes_stay_for_rows_that_others_moved_after_we_looked_at_them(lake: L
     left = tuple(file for file in unit.files if file.path not in settled)
     others = replace(unit, files=(*left, moved))
     after = replace(head, units=tuple(others if each.key == unit.key else each for each in head.units))
-    assert not table.conflicts(planned, after, rewrites)
+    assert not table.commits.conflicts(planned, after, rewrites)
     removed = change_of(after, edits_of(rewrites)).removed
     assert not [file for file in removed if file.content is FileContent.EQUALITY_DELETES]
 

@@ -58,7 +58,7 @@ def staged(lake: Lake, *, conversion: bool) -> Staged:
         rewrites = [table.rewrite(task, run) for unit in found.units for task in unit.tasks]
     else:
         _, rewrites = lake.laid_anew(run, DAYS[:1])
-    candidate = table.stage(parent, rewrites, run)
+    candidate = table.commits.stage(parent, rewrites, run)
     return Staged(lake, parent, table.staged(candidate), candidate)
 
 
@@ -216,7 +216,7 @@ def test_row_ids_do_not_overlap(lake: Lake) -> None:
         pytest.skip("there are no row ids")
     run = a_run()
     parent, rewrites = lake.laid_anew(run, DAYS[:1], rows_per_file=50)
-    candidate = lake.ours.stage(parent, rewrites, run)
+    candidate = lake.ours.commits.stage(parent, rewrites, run)
     made = Staged(lake, parent, lake.ours.staged(candidate), candidate)
     same = min(file.first_row_id or 0 for file in made.snapshot.by_key[FIRST].files)
     found = made.with_unit(

@@ -287,7 +287,7 @@ def published_over(lake: OptimizedLake, meanwhile: Callable[[], Any]) -> Committ
     table, run = lake.opened, Run("over", run_token("over", Operation.OPTIMIZE), "1", 1_795_000_000_000)
     found = plan(table, table.snapshot(), request())
     rewrites = execute(table, found, run, mapper=inline)
-    candidate = table.stage(table.snapshot(found.version), rewrites, run)
+    candidate = table.commits.stage(table.snapshot(found.version), rewrites, run)
     meanwhile()
     expected = lake.shown()
     checked = verify(table, found, rewrites, candidate, level=VerifyLevel.FULL, mapper=inline)

@@ -80,7 +80,7 @@ def test_through_spark(lake: OptimizedLake, spark: SparkSession, monkeypatch: py
     before, table, run = lake.shown(), lake.opened, a_run()
     found, mapper = planned(lake, 6), SparkMapper(spark)
     rewrites = execute(table, found, run, mapper=mapper, exchange=SparkExchange(spark))
-    candidate = table.stage(lake.snapshot, rewrites, run)
+    candidate = table.commits.stage(lake.snapshot, rewrites, run)
     checked = verify(table, found, rewrites, candidate, level=VerifyLevel.FULL, mapper=mapper)
     assert isinstance(checked, Verified), checked
     assert isinstance(publish(table, checked, run), Committed)

@@ -89,15 +89,15 @@ def commit_batch(
             return Applied(parent.version, replayed=False)
         candidate = commit.stage_files(table.storage, parent, files, run, summary=_told(files, batch))
         try:
-            won = table.commit(candidate)
+            won = table.commits.commit(candidate)
         except OSError as failure:
-            if not table.visible(candidate):
+            if not table.commits.visible(candidate):
                 subject = f"{table.address.name}: batch {batch.batch_id}"
                 raise UnknownOutcome(subject, "an answer of the catalog", str(failure)) from failure
             won = True
-        if won or table.visible(candidate):
+        if won or table.commits.visible(candidate):
             return _done(candidate.version, files, written)
-        table.discard(candidate.staged)
+        table.commits.discard(candidate.staged)
     raise EvidenceError(f"{table.address.name}: batch {batch.batch_id}", "a commit", f"{MAX_ATTEMPTS} lost races")
 
 

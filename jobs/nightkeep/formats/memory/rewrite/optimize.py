@@ -16,14 +16,13 @@ from nightkeep.formats.memory.metadata.snapshot import (
     deleted_positions,
     from_ipc,
 )
+from nightkeep.formats.memory.metadata.versions import SORTED
 from nightkeep.kernels.bitmap import mask
 from nightkeep.model import Estimate, Request, UnitKey
 from nightkeep.protocol import Work
 
 TARGET_BYTES = 1 << 20
 """Files below this are merged. Not measured, because a dict has no cost per file."""
-SORTED = "sorted"
-"""The feature of a table in which each file's rows are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +31,6 @@ class MergeTask:
 
     key: UnitKey
     inputs: tuple[MemoryFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeEdit:
-    """One partition's change. `removed` has the files as planned, with deletes, so that a conflict can be seen."""
-
-    removed: tuple[MemoryFile, ...]
-    added: tuple[MemoryFile, ...]
 
 
 def refuse_sorted(table: str) -> Callable[[MemorySnapshot, Request], None]:

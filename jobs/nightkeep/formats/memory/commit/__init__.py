@@ -1,0 +1,1 @@
+"""Commits to tables in memory: staged first, made visible in one atomic step."""
