@@ -33,7 +33,6 @@ from tests.drivers.iceberg_tables import Table, Warehouse
 
 from nightkeep.formats import FORMATS, open_table
 from nightkeep.model import Address, Run
-from nightkeep.protocol.table_files import Sweeps
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets
@@ -150,8 +149,8 @@ def swept(table: Table, mode: SweepMode, sets: Sets) -> tuple[SweepResult, set[s
 
 
 def looked(table: Table, mode: SweepMode, sets: Sets) -> SweepResult:
-    opened = open_table(Address("iceberg", f"{table.warehouse.name}/{table.name}", "events"))
-    assert isinstance(opened, Sweeps)
+    opened = open_table(Address("iceberg", f"{table.warehouse.name}/{table.name}", "events")).retention
+    assert opened is not None
     run = Run("bench", "0" * 16, "bench", int(time.time() * 1000))
     return sweep_table(opened, SweepOrder(mode, max_share=1.0), run, sets=sets)
 

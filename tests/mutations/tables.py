@@ -107,7 +107,7 @@ def _steps(format: str, folder: Path) -> Iterator[Callable[[], object]]:
     (found,) = table
     yield lambda: _plans(found)
     yield lambda: _reached(found)
-    yield lambda: found.expiry(ExpireRequest(NOW_MS))
+    yield lambda: found.retention.expiry(ExpireRequest(NOW_MS))
     yield lambda: _folders(found)
 
 
@@ -116,7 +116,7 @@ def _folders(table: Any) -> None:
     if isinstance(table, IcebergTable):
         territory(table.address, table.storage, table.handle.whole())
     else:
-        table.territory()
+        table.retention.territory()
 
 
 def _plans(table: Any) -> None:
@@ -129,9 +129,10 @@ def _plans(table: Any) -> None:
 
 def _reached(table: Any) -> None:
     seen = set()
-    for root in table.roots(Retention(NOW_MS, 0)):
-        for source in table.reach(root).sources:
+    files = table.retention
+    for root in files.roots(Retention(NOW_MS, 0)):
+        for source in files.reach(root).sources:
             if source not in seen:
                 seen.add(source)
-                for _ in table.live(source):
+                for _ in files.live(source):
                     pass

@@ -19,7 +19,7 @@ from tests.object_store.bucket_tables import SAMPLES, upload
 
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
+from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, OpenFiles, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
@@ -42,9 +42,9 @@ class InStore:
     home: str = ""
 
     @property
-    def opened(self) -> Expires:
-        found = open_table(self.address)
-        assert isinstance(found, Expires)
+    def opened(self) -> OpenFiles:
+        found = open_table(self.address).retention
+        assert found is not None
         return found
 
     @property

@@ -229,7 +229,9 @@ def gone(name: str) -> Mapping[str, Any]:
 def expired(log: Log, *, clock: Callable[[], int] = now_ms) -> tuple[ExpiryResult, set[str]]:
     """What an expiry says, and which data files are gone since."""
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(clock()), Retention(clock(), 0))
-    done = expire_versions(delta(log.folder), order, run_of(), sets=MemorySets, before=lambda _: None, clock=clock)
+    done = expire_versions(
+        delta(log.folder).retention, order, run_of(), sets=MemorySets, before=lambda _: None, clock=clock
+    )
     return done, {name for name in "abc" if not (log.folder / data(name)).exists()}
 
 
@@ -277,7 +279,9 @@ def test_snapshots_of_iceberg_go_by_their_manifest_lists(iceberg_table: Table) -
     before = [each["snapshot-id"] for each in iceberg_table.document()["snapshots"]]
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     table = runs.opened(iceberg_table)
-    done = expire_versions(table, order, Run("expiry", "0" * 16, "a", now_ms()), sets=MemorySets, before=lambda _: None)
+    done = expire_versions(
+        table.retention, order, Run("expiry", "0" * 16, "a", now_ms()), sets=MemorySets, before=lambda _: None
+    )
     assert done.outcome is Outcome.VERIFIED
     assert [each["snapshot-id"] for each in iceberg_table.document()["snapshots"]] == before[2:]
 
@@ -304,7 +308,10 @@ def test_a_tombstone_is_as_old_as_the_store_tells(log: Log) -> None:
     run = Run("weekly", run_token("weekly", Operation.SWEEP), "a", half_an_hour_ahead())
     sets = MemorySets()
     order = SweepOrder(SweepMode.DELETE, max_share=1.0)
-    assert sweep_table(delta(log.folder), order, run, sets=sets, clock=half_an_hour_ahead).outcome is Outcome.UNCHANGED
+    assert (
+        sweep_table(delta(log.folder).retention, order, run, sets=sets, clock=half_an_hour_ahead).outcome
+        is Outcome.UNCHANGED
+    )
     sets.close()
     assert (log.folder / data("a")).exists()
     assert expired(log, clock=half_an_hour_ahead)[1] == set()
@@ -319,7 +326,10 @@ def test_what_a_history_tells_of_removals_is_of_the_stores_time(tmp_path: Path) 
     run = Run("weekly", run_token("weekly", Operation.SWEEP), "a", half_an_hour_ahead())
     sets = MemorySets()
     order = SweepOrder(SweepMode.DELETE, max_share=1.0)
-    assert sweep_table(delta(made.folder), order, run, sets=sets, clock=half_an_hour_ahead).outcome is Outcome.VERIFIED
+    assert (
+        sweep_table(delta(made.folder).retention, order, run, sets=sets, clock=half_an_hour_ahead).outcome
+        is Outcome.VERIFIED
+    )
     sets.close()
     told = [each["commitInfo"] for each in made.all("commitInfo")][-2:]
     assert [each["operation"] for each in told] == ["VACUUM START", "VACUUM END"]

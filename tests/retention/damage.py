@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import Retention, Sweeps
+from nightkeep.protocol.table_files import OpenFiles, Retention
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
 from nightkeep.retention.orphans.sweep_table import sweep_table
@@ -35,7 +35,7 @@ class World:
     """
 
     name: str
-    opened: Callable[[], Sweeps]
+    opened: Callable[[], OpenFiles]
     metadata: tuple[Path, ...]
     foreign: tuple[Path, ...]
     now_ms: int
@@ -116,7 +116,7 @@ def _ending(world: World, found: Tallies, case: str) -> str:
     return "NAMED A LIVE FILE"
 
 
-def _needed(table: Sweeps, retention: Retention) -> Iterator[str]:
+def _needed(table: OpenFiles, retention: Retention) -> Iterator[str]:
     for root in table.roots(retention):
         reach = table.reach(root)
         for files in (reach.files, *(batch for source in reach.sources for batch in table.live(source))):

@@ -18,7 +18,7 @@ from tests.support.faulty_store import Fuse, Point, fail
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Retention
+from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, OpenFiles, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
@@ -85,7 +85,7 @@ class Life(ABC):
     def engine_expires(self) -> None: ...
 
     @abstractmethod
-    def opened(self) -> Expires: ...
+    def opened(self) -> OpenFiles: ...
 
     @abstractmethod
     def breaking(self, fuse: Fuse) -> AbstractContextManager[None]: ...

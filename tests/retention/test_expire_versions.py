@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.retention.toy_table import NOW, Toy, run_of
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expires, Expiry, Reach, Retention, Root, Unproven
+from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Reach, Retention, Root, Unproven
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.lease import Clock, wall_ms
 from nightkeep.retention.orphans.memory_sets import MemorySets
@@ -32,17 +34,17 @@ class Expiring(Toy):
     """What each look was told is now."""
     files_only: bool = False
 
-    def expiry(self, request: ExpireRequest) -> Expiry:
+    def expiry(self, request: ExpireRequest) -> Expiry[Any]:
         self.asked.append(request.now_ms)
         roots = [replace(root, version=int(root.id[7:-5])) for root in self.roots(Retention(NOW, 0))]
         going = tuple(root for root in roots[:-1] if root.version not in request.keep)
         kept = tuple((root.id, "kept") for root in roots if root not in going)
-        return Expiry(going, kept, files_only=self.files_only)
+        return Expiry(going, kept, forget=partial(self._forget, going), files_only=self.files_only)
 
-    def forget(self, expiry: Expiry, run: Run) -> bool:  # type: ignore[override]
+    def _forget(self, going: Sequence[Root[Any]], run: Run) -> bool:
         if self.first and self.first.pop(0)():
             return False
-        for root in expiry.roots:
+        for root in going:
             self.storage.delete(root.id)
         self.after()
         return True
@@ -67,11 +69,10 @@ def expired(
     removing: Callable[[], None] = lambda: None,
     clock: Clock = wall_ms,
 ) -> ExpiryResult:
-    assert isinstance(table, Expires)
     order = ExpireOrder(mode, ExpireRequest(NOW, keep), Retention(NOW, 7 * DAY_MS, keep))
     return expire_versions(
-        table, order, run_of("night"), sets=MemorySets, before=lambda _: before(), removing=lambda _: removing(),
-        clock=clock,
+        table.retention, order, run_of("night"), sets=MemorySets, before=lambda _: before(),
+        removing=lambda _: removing(), clock=clock,
     )  # fmt: skip
 
 

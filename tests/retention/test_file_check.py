@@ -24,7 +24,7 @@ DATA = ("data/a.dat", "data/b c%20.dat", "data/c.dat")
 
 
 def look(table: Toy, *, salt: str = "run", sample: int = 200) -> FileCheck:
-    return check_files(table, RETENTION, sets=MemorySets, salt=salt, sample=sample)
+    return check_files(table.retention, RETENTION, sets=MemorySets, salt=salt, sample=sample)
 
 
 @pytest.fixture

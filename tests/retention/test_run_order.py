@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 from samples import iceberg_places
+from tests.drivers.memory_engine import MemoryEngine
 
 from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.formats import open_table
 from nightkeep.groups.run_group import TableGroup, sweep_group
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.policy import EffectivePolicy, load, parse_window
@@ -257,7 +259,8 @@ class TestSweep:
         assert apply_order(policy, order, engine=Looking()).outcome is Outcome.VERIFIED
 
     def test_a_table_that_is_not_swept_is_refused(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(run_order, "open_table", lambda address: object())
+        bare = open_table(MemoryEngine("shop.visits").address)
+        monkeypatch.setattr(run_order, "open_table", lambda address: bare)
         found = place.swept()
         assert (found.outcome, found.outcome.exit_status) == (Outcome.REFUSED, 3)
 

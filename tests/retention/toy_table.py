@@ -18,9 +18,13 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Address, Run
 from nightkeep.protocol.table_files import (
     DAY_MS,
+    ExpireRequest,
+    Expiry,
     FileKind,
     Reach,
     Removal,
+    RemovalEntries,
+    RetainedFiles,
     Retention,
     Root,
     TableFiles,
@@ -82,6 +86,17 @@ class Toy:
         files = self._json(str(source))
         yield from files_table(list(files), sizes=list(files.values())).to_batches()
 
+    def expiry(self, request: ExpireRequest) -> Expiry[Any]:
+        return Expiry(())
+
+    @property
+    def removals(self) -> RemovalEntries | None:
+        return None
+
+    @property
+    def retention(self) -> RetainedFiles[Any, Any]:
+        return RetainedFiles(self.territory, self.roots, self.reach, self.live, self.expiry, self.removals)
+
     def _json(self, name: str) -> dict[str, Any]:
         try:
             content: dict[str, Any] = json.loads(self.storage.read(name))
@@ -135,7 +150,7 @@ class Toy:
         attempt, now_ms = settings.pop("attempt", "a1"), settings.pop("now_ms", NOW)
         more = {name: settings.pop(name) for name in ("clock", "before") if name in settings}
         sets, run = MemorySets(), run_of(run_id, attempt=attempt, now_ms=now_ms)
-        told = sweep_table(self, SweepOrder(mode, **settings), run, sets=sets, **more)
+        told = sweep_table(self.retention, SweepOrder(mode, **settings), run, sets=sets, **more)
         return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 
 
@@ -144,6 +159,10 @@ class ToyWithHistory(Toy):
     """A table whose announcements are snapshots, as those of Delta are."""
 
     told: list[tuple[str, Removal]] = field(default_factory=list)
+
+    @property
+    def removals(self) -> RemovalEntries:
+        return RemovalEntries(self.announce, self.conclude)
 
     def announce(self, removal: Removal, run: Run) -> None:
         self.told.append(("announce", removal))

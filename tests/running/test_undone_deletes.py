@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,8 +29,9 @@ class Table:
         self.since.append(since)
         return Watch(HEAD, self.undone)
 
-    def go_back(self, version: int) -> str:
-        return f"roll back to {version}"
+    @property
+    def commits(self) -> Any:
+        return SimpleNamespace(rollback=lambda version: f"roll back to {version}")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from nightkeep.model import Address, Candidate, Operation, Plan, Rewrite, Run, U
 from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate
 from nightkeep.protocol.history import Seen, Watch
+from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Wide
 
 S_co = TypeVar("S_co", bound=Snapshot, covariant=True)
@@ -75,6 +76,10 @@ class Writes(Protocol[S, T_contra, E]):
 
     @property
     def commits(self) -> Commits[S, E]: ...
+
+    @property
+    def retention(self) -> OpenFiles | None:
+        """None for a format that no sweep and no expiry handles."""
 
 
 class Table(Reads[S, U, T], Writes[S, T, E], Protocol[S, U, T, E]):

@@ -6,9 +6,9 @@ Names are relative to the store's root and spelled as the store does: decoded, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, NewType, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,6 +24,13 @@ _FIELDS: tuple[pa.Field[Any], ...] = (
 FILES = pa.schema(_FIELDS)
 """Live files. `bytes`: the size by metadata, null if not stated there. `needed`: a reader of the root opens the file,
 so it must exist; other files are only protected, such as those that a retained commit removed. Names may repeat."""
+
+R = TypeVar("R")
+"""The value of a root."""
+Q = TypeVar("Q")
+"""A source of files. Hashes and pickles."""
+R_co = TypeVar("R_co", covariant=True)
+Q_co = TypeVar("Q_co", covariant=True)
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -94,7 +101,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class Root(Generic[R_co]):
     """Something that keeps files alive. Equal ids mean equal content. `version` is set if readers can ask for it.
 
     `task` is the format's own value and pickles. `passing`: every commit replaces this root, so its disappearance does
@@ -102,7 +109,7 @@ class Root:
     """
 
     id: str
-    task: object = field(compare=False)
+    task: R_co = field(compare=False)
     version: int | None = None
     passing: bool = False
 
@@ -124,7 +131,7 @@ class Unproven:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Generic[Q_co]):
     """What a root names: its files (schema FILES), and sources that name more files. Equal sources are read once.
 
     Sources hash and pickle. The files of the sources themselves, such as manifests, are among `files`. `unproven`:
@@ -133,31 +140,9 @@ class Reach:
     """
 
     files: pa.Table
-    sources: tuple[object, ...] = ()
+    sources: tuple[Q_co, ...] = ()
     unproven: tuple[Unproven, ...] = ()
     contents: tuple[tuple[str, str], ...] = ()
-
-
-@runtime_checkable
-class Sweeps(Protocol):
-    """A table whose orphans can be determined. Pickles.
-
-    Every verb raises EvidenceError for metadata that cannot be read or that contradicts other metadata, as no file may
-    be called an orphan then, and RefusedTable for unknown features."""
-
-    def territory(self) -> TableFiles: ...
-
-    def roots(self, retention: Retention) -> tuple[Root, ...]:
-        """All roots, read again by each call. Raises CorruptMetadata if there is none."""
-
-    def reach(self, root: Root) -> Reach:
-        """The files and sources of a root. Raises MissingFile for a missing file of the root, also if the root has just
-        expired.
-
-        Every list is compared with all that the root states of it. What the root does not state is `unproven`."""
-
-    def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        """The files (schema FILES) that one source of a Reach keeps alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +156,14 @@ class Removal:
     failed: int = 0
 
 
-@runtime_checkable
-class Announces(Protocol):
-    """A table whose history has entries for removals. They do not change what readers see."""
+@dataclass(frozen=True, slots=True)
+class RemovalEntries:
+    """Functions that write entries for removals to a table's history. They do not change what readers see."""
 
-    def announce(self, removal: Removal, run: Run) -> None:
-        """Write the entry before the first file is removed. Raises RefusedTable if the table forbids removals."""
-
-    def conclude(self, removal: Removal, run: Run) -> None:
-        """Write the entry after the last file, also if some could not be removed."""
+    announce: Callable[[Removal, Run], None]
+    """Writes the entry before the first file is removed. Raises RefusedTable if the table forbids removals."""
+    conclude: Callable[[Removal, Run], None]
+    """Writes the entry after the last file, also if some could not be removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,34 +179,64 @@ class ExpireRequest:
     retain_last: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
-    """The roots that may expire, oldest first, and why others stay: (id, reason). `state` is the format's own, for
-    `forget`.
+def _already_unreachable(run: Run) -> bool:
+    return True
 
-    `files_only`: readers can no longer reach the roots, so only their files are left to remove, if any.
+
+@dataclass(frozen=True, slots=True)
+class Expiry(Generic[R_co]):
+    """The roots that may expire, oldest first, and why others stay: (id, reason).
+
+    `forget` makes the roots unreachable, oldest first, and deletes no other file; those are removed later. It returns
+    False if another writer committed first: nothing has changed then, and the expiry must be planned anew. If the
+    process is killed in between, every remaining version can be read. Safe to call again. By default nothing is left to
+    do: readers can no longer reach the roots.
+
+    `files_only`: only files of the roots are left to remove, if any.
     """
 
-    roots: tuple[Root, ...]
+    roots: tuple[Root[R_co], ...]
     kept: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-    state: object = None
+    forget: Callable[[Run], bool] = field(default=_already_unreachable, compare=False)
     files_only: bool = False
 
 
-@runtime_checkable
-class Expires(Sweeps, Protocol):
-    """A table whose old versions can expire."""
+@dataclass(frozen=True, slots=True)
+class RetainedFiles(Generic[R, Q]):
+    """Functions of a format's room `retention`: the files of a table, and which of them are needed. Pickles.
 
-    def expiry(self, request: ExpireRequest) -> Expiry:
-        """What would expire, from metadata only. If it is empty, nothing is to be changed."""
+    All raise EvidenceError for metadata that cannot be read or that contradicts other metadata, as no file may be
+    called an orphan then, and RefusedTable for unknown features."""
 
-    def forget(self, expiry: Expiry, run: Run) -> bool:
-        """Make the roots unreachable, oldest first. Deletes no other file; those are removed later.
+    territory: Callable[[], TableFiles]
+    roots: Callable[[Retention], tuple[Root[R], ...]]
+    """All roots, read again by each call. Raises CorruptMetadata if there is none."""
+    reach: Callable[[Root[R]], Reach[Q]]
+    """The files and sources of a root. Raises MissingFile for a missing file of the root, also if the root has just
+    expired.
 
-        False if another writer committed first: nothing has changed then, and the expiry must be planned anew. If the
-        process is killed in between, every remaining version can be read. Safe to call again.
-        """
+    Every list is compared with all that the root states of it. What the root does not state is `unproven`."""
+    live: Callable[[Q], Iterator[pa.RecordBatch]]
+    """The files (schema FILES) that one source of a Reach keeps alive."""
+    expiry: Callable[[ExpireRequest], Expiry[R]]
+    """What would expire, from metadata only. If it is empty, nothing is to be changed."""
+    removals: RemovalEntries | None = None
+    """None for a format whose history has no entries for removals."""
+
+
+SomeRoot = NewType("SomeRoot", object)
+"""The value of a root of a table of any format. Only that format looks into it."""
+SomeSource = NewType("SomeSource", object)
+"""A source of files of such a table."""
+OpenRoot = Root[SomeRoot]
+OpenExpiry = Expiry[SomeRoot]
+OpenFiles = RetainedFiles[SomeRoot, SomeSource]
+
+
+def of_any_format(files: RetainedFiles[R, Q]) -> OpenFiles:
+    """The same value, for callers that only pass its roots and sources back to its own functions."""
+    return cast(OpenFiles, files)
 
 
 def files_table(names: Sequence[str], *, sizes: Sequence[int | None] | None = None, needed: bool = True) -> pa.Table:

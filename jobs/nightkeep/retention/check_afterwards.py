@@ -14,11 +14,11 @@ from nightkeep.formats import open_table
 from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol.table_files import Retention, Sweeps
+from nightkeep.protocol.table_files import Retention
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
 from nightkeep.reports import check_report as checks
 from nightkeep.retention.file_check import FileCheck, check_files
-from nightkeep.retention.order import Log, RetentionOrder, unchecked_versions
+from nightkeep.retention.order import Log, RetentionOrder, retained_files, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
@@ -97,8 +97,9 @@ def check_after_removal(
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> _Opinion:
     contents, spark = engine.contents(), engine.spark()
     before = _before(document)
+    table = retained_files(open_table(policy.address), order.operation)
     present = check_files(
-        _table(policy), retention_settings(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
+        table, retention_settings(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
     )
     after, why = None, None
     # With a file missing, reading the table would only fail on that file.
@@ -135,10 +136,6 @@ def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> t
         # The file check has just found every file of every retained version, so this version itself has expired.
         return None, str(failure)
     return content, None
-
-
-def _table(policy: EffectivePolicy) -> Sweeps:
-    return cast(Sweeps, open_table(policy.address))
 
 
 def retention_settings(policy: EffectivePolicy, order: RetentionOrder) -> Retention:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import ExpireRequest, Expires, Expiry, Retention
+from nightkeep.protocol.table_files import ExpireRequest, OpenExpiry, OpenFiles, Retention
 from nightkeep.reports import RunDocument
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
@@ -26,13 +26,13 @@ UNFINISHED = "ended before it was done; a sweep finds what is left of the versio
 """The reason in the document that is stored before the first version is removed."""
 
 
-def expire_table(log: Log, table: Expires, run: Run, engine: Engine) -> RunDocument:
+def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Expire versions as the order says. Raises what `expire_versions` raises."""
     mode = log.order.mode_for(log.policy)
     with ExitStack() as opened:
         looks = _Looks(log, table, run.now_ms, opened, partial(sets_of, engine))
 
-        def before(expiry: Expiry) -> None:
+        def before(expiry: OpenExpiry) -> None:
             remember_content(log, engine)
             log.extra |= {**_versions(expiry), "changed": True, "finished": False}
             log.stored(Outcome.FAILED, UNFINISHED)
@@ -84,7 +84,7 @@ def expiry_facts(expired: ExpiryResult, *, root: str) -> dict[str, object]:
     }
 
 
-def _versions(expiry: Expiry) -> dict[str, object]:
+def _versions(expiry: OpenExpiry) -> dict[str, object]:
     return {
         "expired": [root.id if root.version is None else root.version for root in expiry.roots],
         "kept": [{"version": name, "reason": why} for name, why in expiry.kept],
@@ -96,7 +96,7 @@ class _Looks:
     """One `Sets` per try. All are closed at the end; `list` writes the orphans of the last."""
 
     log: Log
-    table: Expires
+    table: OpenFiles
     now_ms: int
     opened: ExitStack
     sets: Callable[[], Sets]

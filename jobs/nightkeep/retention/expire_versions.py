@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import Announces, ExpireRequest, Expires, Expiry, Retention, refuse_changes
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, OpenExpiry, OpenFiles, Retention, refuse_changes
 from nightkeep.retention.orphans.guards import check_spelling, clocks_apart, not_proven, store_ahead_ms
 from nightkeep.retention.orphans.lease import Clock, wall_ms
 from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import SetCounts, Sets
-from nightkeep.retention.orphans.shared_locations import VouchedTable
+from nightkeep.retention.orphans.shared_locations import vouched_table
 from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
 
 _TRIES: Final = 3
@@ -50,15 +50,15 @@ class ExpiryResult:
 
     outcome: Outcome
     reason: str | None
-    expiry: Expiry
+    expiry: OpenExpiry
     counted: SetCounts | None = None
     acted: FilesRemoved = NOTHING
 
 
 def expire_versions(
-    table: Expires, order: ExpireOrder, run: Run, *,
-    sets: Callable[[], Sets], before: Callable[[Expiry], None], removing: Callable[[SetCounts], None] = lambda _: None,
-    clock: Clock = wall_ms,
+    table: OpenFiles, order: ExpireOrder, run: Run, *,
+    sets: Callable[[], Sets], before: Callable[[OpenExpiry], None],
+    removing: Callable[[SetCounts], None] = lambda _: None, clock: Clock = wall_ms,
 ) -> ExpiryResult:  # fmt: skip
     """Expire versions. `sets` is called once per try; the caller closes what it returns and may read the last one.
 
@@ -79,7 +79,7 @@ def expire_versions(
         expiry, looked = table.expiry(order.request), sets()
         if not expiry.roots:
             return ExpiryResult(Outcome.UNCHANGED, "no version may go", expiry)
-        looked.reached(VouchedTable(table, outside=order.outside), expiry.roots)
+        looked.reached(vouched_table(table, outside=order.outside), expiry.roots)
         look = FileSurvey(table, order.retention, looked)
         if expiry.files_only and not _files(look, looked):
             return ExpiryResult(Outcome.UNCHANGED, "no file may go", expiry)
@@ -88,14 +88,14 @@ def expire_versions(
         if reason := _without_evidence(table, expiry, order, looked):
             return ExpiryResult(Outcome.REFUSED, reason, expiry)
         before(expiry)
-        if table.forget(expiry, run):
+        if expiry.forget(run):
             return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
     return ExpiryResult(
         Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry
     )
 
 
-def _ahead_ms(table: Expires, run: Run, clock: Clock) -> int:
+def _ahead_ms(table: OpenFiles, run: Run, clock: Clock) -> int:
     territory = table.territory()
     # Asking the store for its time writes a file.
     refuse_changes(territory)
@@ -108,7 +108,7 @@ def _files(look: FileSurvey, sets: Sets) -> int:
     return sets.settle(cutoff_ms=None).orphans.files
 
 
-def _without_evidence(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> str | None:
+def _without_evidence(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, sets: Sets) -> str | None:
     """Why no version may be removed: lists of the remaining versions may be incomplete, and these files missing there.
 
     An expiry of files alone needs no such evidence: it removes files that the log marks as removed. Raises
@@ -120,13 +120,13 @@ def _without_evidence(table: Expires, expiry: Expiry, order: ExpireOrder, sets: 
     return not_proven(sets.settle(cutoff_ms=None), order.mode)
 
 
-def _read_remaining(table: Expires, expiry: Expiry, order: ExpireOrder, sets: Sets) -> None:
+def _read_remaining(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, sets: Sets) -> None:
     going = {root.id for root in expiry.roots}
     remaining = [root for root in table.roots(order.retention) if root.id not in going]
     sets.live(table, remaining, expected=False)
 
 
-def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> ExpiryResult:
+def _told(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> ExpiryResult:
     _read_remaining(table, expiry, order, sets)
     counted = sets.settle(cutoff_ms=None)
     check_spelling(counted, look.table)
@@ -137,7 +137,7 @@ def _told(table: Expires, expiry: Expiry, order: ExpireOrder, *, look: FileSurve
 
 
 def _removed(
-    table: Expires, expiry: Expiry, order: ExpireOrder, *,
+    table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *,
     run: Run, look: FileSurvey, sets: Sets, removing: Callable[[SetCounts], None],
 ) -> ExpiryResult:  # fmt: skip
     territory = table.territory()
@@ -151,7 +151,7 @@ def _removed(
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(
         territory, going, run, mode=order.mode, total=counted.orphans,
-        older_than_ms=order.request.older_than_ms, announce=table if isinstance(table, Announces) else None,
+        older_than_ms=order.request.older_than_ms, entries=table.removals,
     )  # fmt: skip
     if acted.failed:
         name, why = acted.failed[0]

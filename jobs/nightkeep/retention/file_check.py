@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.errors import MissingFile, reason_of
-from nightkeep.protocol.table_files import Retention, Root, Sweeps
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention
 from nightkeep.retention.orphans.links import require_folders
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.storage import Storage
@@ -60,7 +60,7 @@ class FileCheck:
 
 
 def check_files(
-    table: Sweeps, retention: Retention, *, sets: Callable[[], Sets], salt: str, sample: int = SAMPLE_FILES
+    table: OpenFiles, retention: Retention, *, sets: Callable[[], Sets], salt: str, sample: int = SAMPLE_FILES
 ) -> FileCheck:
     """Look for every file that readers of a root need, and open the footers of about `sample` of them.
 
@@ -77,7 +77,7 @@ def check_files(
     raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_LOOKS} looks")
 
 
-def _look(table: Sweeps, roots: Sequence[Root], sets: Sets) -> FileCheck:
+def _look(table: OpenFiles, roots: Sequence[OpenRoot], sets: Sets) -> FileCheck:
     with closing(sets):
         sets.list(table.territory())
         try:
@@ -97,14 +97,14 @@ def _counted(roots: int, counted: SetCounts) -> FileCheck:
     )  # fmt: skip
 
 
-def _vanished(table: Sweeps, roots: Sequence[Root], retention: Retention) -> bool:
+def _vanished(table: OpenFiles, roots: Sequence[OpenRoot], retention: Retention) -> bool:
     return bool({root.id for root in roots} - {root.id for root in table.roots(retention)})
 
 
 # ---- a rotating sample ----
 
 
-def _sample(table: Sweeps, roots: Sequence[Root], chance: random.Random, most: int) -> Sequence[str]:
+def _sample(table: OpenFiles, roots: Sequence[OpenRoot], chance: random.Random, most: int) -> Sequence[str]:
     """At most `most` names of needed files, from random sources of random roots. Every file can be chosen."""
     chosen = chance.sample(roots, min(len(roots), _SAMPLED_ROOTS))
     names: set[str] = set()
@@ -113,7 +113,7 @@ def _sample(table: Sweeps, roots: Sequence[Root], chance: random.Random, most: i
     return sorted(names)[:most]
 
 
-def _of_root(table: Sweeps, root: Root, chance: random.Random, most: int) -> set[str]:
+def _of_root(table: OpenFiles, root: OpenRoot, chance: random.Random, most: int) -> set[str]:
     try:
         names: set[str] = set()
         for batch in _files(table, root, chance):
@@ -130,7 +130,7 @@ def _of_root(table: Sweeps, root: Root, chance: random.Random, most: int) -> set
 _AMPLE: Final = 4
 
 
-def _files(table: Sweeps, root: Root, chance: random.Random) -> Iterator[pa.Table | pa.RecordBatch]:
+def _files(table: OpenFiles, root: OpenRoot, chance: random.Random) -> Iterator[pa.Table | pa.RecordBatch]:
     reach = table.reach(root)
     yield reach.files
     sources = list(reach.sources)

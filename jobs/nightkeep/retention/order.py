@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.protocol import OpenTable
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_ids import ASKED
@@ -134,3 +136,11 @@ def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) ->
     named = [(d.base_version, d.parent_version, d.committed_version) for d in waiting]
     named += [(c.version, c.parent_version, None) for d in waiting for c in d.commits]
     return frozenset(version for versions in named for version in versions if version is not None)
+
+
+def retained_files(table: OpenTable, operation: Operation) -> OpenFiles:
+    """What the operation reads of the table. Raises RefusedTable for one that the table's format does not have."""
+    if table.retention is None or operation not in (Operation.SWEEP, Operation.EXPIRE, Operation.RESTORE):
+        missing = f"operation {operation} does not exist for {table.address.format} tables"
+        raise RefusedTable(table.address.name, missing, "leave it to its engine")
+    return table.retention

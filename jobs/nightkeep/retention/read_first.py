@@ -9,7 +9,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
-from nightkeep.protocol.table_files import Expires, Sweeps
+from nightkeep.protocol.table_files import OpenFiles, SomeSource
 from nightkeep.retention.check_afterwards import retention_settings
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.order import Log, RetentionOrder
@@ -23,15 +23,15 @@ def read_metadata(policy: EffectivePolicy, order: RetentionOrder) -> None:
     """
     with suppress(NightkeepError, OSError):
         table = open_table(policy.address)
-        if isinstance(table, Sweeps) and not (isinstance(table, MayBeNew) and table.never_written()):
-            _read(table, policy, order)
+        if table.retention is not None and not (isinstance(table, MayBeNew) and table.never_written()):
+            _read(table.retention, policy, order)
 
 
-def _read(table: Sweeps, policy: EffectivePolicy, order: RetentionOrder) -> None:
+def _read(table: OpenFiles, policy: EffectivePolicy, order: RetentionOrder) -> None:
     table.territory()
-    if order.operation is Operation.EXPIRE and isinstance(table, Expires):
+    if order.operation is Operation.EXPIRE:
         table.expiry(expire_order(Log(policy, order), order.mode_for(policy), order.run().now_ms).request)
-    names, read = 0, set[object]()
+    names, read = 0, set[SomeSource]()
     for root in table.roots(retention_settings(policy, order)):
         for source in table.reach(root).sources:
             if source not in read:

@@ -7,14 +7,14 @@ from contextlib import suppress
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Run
-from nightkeep.protocol.table_files import Sweeps
+from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import RunDocument, document_path, load_document, require_writable
 from nightkeep.retention.order import Log
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.sweep import failures
 
 
-def restore_run(log: Log, table: Sweeps, run: Run) -> RunDocument:
+def restore_run(log: Log, table: OpenFiles, run: Run) -> RunDocument:
     """Restore the run's quarantined files.
 
     Raises UsageError if the run has no files in quarantine, CorruptMetadata for a damaged quarantine manifest, and

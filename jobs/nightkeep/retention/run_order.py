@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from nightkeep.errors import NightkeepError, RefusedTable, UsageError
+from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import MayBeNew
-from nightkeep.protocol.table_files import Expires, Sweeps
 from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.expire import expire_table
-from nightkeep.retention.order import Log, RetentionOrder
+from nightkeep.retention.order import Log, RetentionOrder, retained_files
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
@@ -80,14 +79,12 @@ def _work(log: Log, engine: Engine) -> RunDocument:
     order, table = log.order, open_table(log.policy.address)
     if order.operation is not Operation.RESTORE and isinstance(table, MayBeNew) and table.never_written():
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
-    if order.operation is Operation.EXPIRE and isinstance(table, Expires):
-        return expire_table(log, table, order.run(), engine)
-    if order.operation is Operation.SWEEP and isinstance(table, Sweeps):
-        return sweep_orphans(log, table, order.run(), engine)
-    if order.operation is Operation.RESTORE and isinstance(table, Sweeps):
-        return restore_run(log, table, order.run())
-    missing = f"operation {order.operation} does not exist for {log.policy.address.format} tables"
-    raise RefusedTable(log.policy.address.name, missing, "leave it to its engine")
+    files = retained_files(table, order.operation)
+    if order.operation is Operation.EXPIRE:
+        return expire_table(log, files, order.run(), engine)
+    if order.operation is Operation.RESTORE:
+        return restore_run(log, files, order.run())
+    return sweep_orphans(log, files, order.run(), engine)
 
 
 def _earlier_document(log: Log) -> RunDocument | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import Sweeps
+from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import RunDocument, document_path
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.order import Log, unchecked_versions
@@ -26,7 +26,7 @@ UNFINISHED = "ended before it was done; the same run finishes it when it is run 
 _UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
 
 
-def sweep_orphans(log: Log, table: Sweeps, run: Run, engine: Engine) -> RunDocument:
+def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Sweep the table as the order says. Raises what `sweep_table` raises."""
     mode = log.order.mode_for(log.policy)
 
@@ -107,7 +107,7 @@ def full(root: str, name: str | None) -> str | None:
     return None if name is None else f"{root.rstrip('/')}/{name}"
 
 
-def list_orphans(log: Log, table: Sweeps, sets: Sets, now_ms: int) -> None:
+def list_orphans(log: Log, table: OpenFiles, sets: Sets, now_ms: int) -> None:
     """Write all orphans of the sets to a file, and add a summary to the document."""
     document = document_path(
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation

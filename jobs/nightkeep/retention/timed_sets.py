@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, TableFiles
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 
 
@@ -21,11 +21,11 @@ class TimedSets:
         with self._stage("list"):
             self.sets.list(territory)
 
-    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+    def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         with self._stage("list"):
             self.sets.reached(table, roots)
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[OpenRoot], *, expected: bool) -> None:
         with self._stage("live"):
             self.sets.live(table, roots, expected=expected)
 

@@ -14,7 +14,6 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UnknownOutcome, UsageError
 from nightkeep.model import Run
 from nightkeep.protocol import OpenTable
-from nightkeep.protocol.table_files import Sweeps
 
 _LEFT: Final = (CorruptMetadata, RefusedTable, UnknownOutcome, UsageError)
 """Failures after which no file is removed: the files are evidence, a commit may have happened, or nothing was written.
@@ -44,12 +43,12 @@ def remove_unpublished(table: OpenTable, run: Run, *, earlier: Collection[int]) 
     Removes nothing if the run has published a version that is not in `earlier`, or if that cannot be determined. Errors
     of the removal are ignored: the failure that led here is the one to report.
     """
-    if not isinstance(table, Sweeps):
+    if table.retention is None:
         return
     # File names of every format: token, then perhaps a unit, then the attempt, then the task's own digits.
     mine = re.compile(rf"\bnk-{run.token}-(?:(?:[0-9a-f]{{8}}|table)-)?{run.attempt}[0-9a-f]*[-./]")
     with suppress(NightkeepError, OSError):
-        territory = table.territory()
+        territory = table.retention.territory()
         batches = (batch for place in territory.places for batch in territory.storage.walk(place.folder))
         names = [file.name for batch in batches for file in batch if mine.search(file.name)]
         if names and {commit.version for commit in table.commits.committed(run)} <= set(earlier):

@@ -252,7 +252,9 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
     now_ms = int(time.time() * 1000)
 
     order = ExpireOrder(SweepMode.DRY_RUN, ExpireRequest(now_ms), Retention(now_ms, 0))
-    would = expire_versions(opened(table), order, run_of("expire-1"), sets=MemorySets, before=lambda expiry: None)
+    would = expire_versions(
+        opened(table).retention, order, run_of("expire-1"), sets=MemorySets, before=lambda expiry: None
+    )
     told, found = swept(table, SweepMode.QUARANTINE)
 
     assert would.outcome in (Outcome.SKIPPED, Outcome.UNCHANGED), would.reason

@@ -66,7 +66,11 @@ def test_all_engines_read_what_is_retained_and_go_on(delta_spark: DeltaSpark, la
     told, found = swept(table, SweepMode.DELETE)
     assert told.outcome is Outcome.VERIFIED and found
     delta_spark.forget()
-    retained = [root.version for root in opened(table).roots(Retention(_now(), 7 * DAY_MS)) if root.version is not None]
+    retained = [
+        root.version
+        for root in opened(table).retention.roots(Retention(_now(), 7 * DAY_MS))
+        if root.version is not None
+    ]
     assert {head - 1, head} <= before.keys() <= {*retained}
     assert {version: delta_spark.read(table, version=version) for version in before} == before
     assert delta_spark.sql(changes).ordered().rows[: len(feed.rows)] == feed.rows
@@ -87,7 +91,7 @@ def test_what_comes_back_from_quarantine_is_what_went(delta_spark: DeltaSpark, t
     delta_spark.forget()
     vacuum(delta_spark, table)
     # An engine's VACUUM does not look into the quarantine.
-    assert restore(opened(table).territory(), "sweep-1", now_ms=_now()).files == len(found)
+    assert restore(opened(table).retention.territory(), "sweep-1", now_ms=_now()).files == len(found)
     assert before.items() <= files(table).items()
     delta_spark.forget()
     assert delta_spark.read(table) == rows
@@ -98,7 +102,7 @@ def test_what_expired_goes_and_the_rest_is_read(delta_spark: DeltaSpark, lakes: 
     aged(table, late=1)
     before, orphans = readable(delta_spark, table), swept(table)[1]
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(_now()), Retention(_now(), 0))
-    told = expire_versions(opened(table), order, run_of(), sets=MemorySets, before=lambda expiry: None)
+    told = expire_versions(opened(table).retention, order, run_of(), sets=MemorySets, before=lambda expiry: None)
     assert told.outcome is Outcome.VERIFIED and told.counted is not None and told.counted.orphans.files
     delta_spark.forget()
     assert {version: delta_spark.read(table, version=version) for version in before} == before

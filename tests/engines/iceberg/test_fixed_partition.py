@@ -102,7 +102,7 @@ def test_an_expiry_keeps_what_the_last_version_needs(table: Table, iceberg_java:
     before, shown = listed(table), iceberg_java.read(table)
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
-    done = expire_versions(opened(table), order, run, sets=MemorySets, before=lambda _: None)
+    done = expire_versions(opened(table).retention, order, run, sets=MemorySets, before=lambda _: None)
     assert done.outcome is Outcome.VERIFIED
     metadata, location = opened(table).handle.load()
     assert len(head(metadata, subject=location).snapshots) == 1

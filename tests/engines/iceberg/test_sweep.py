@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from tests.support.faulty_store import Fuse
 from tests.support.processes import child
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
@@ -44,7 +43,7 @@ def expired(table: Table, *, retain_last: int = 1) -> ExpiryResult:
     sets = MemorySets()
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms(), retain_last=retain_last), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
-    done = expire_versions(opened(table), order, run, sets=lambda: sets, before=lambda *_: None)
+    done = expire_versions(opened(table).retention, order, run, sets=lambda: sets, before=lambda *_: None)
     sets.close()
     return done
 
@@ -59,7 +58,7 @@ def test_a_clock_that_is_ahead_keeps_no_writer_out(table: Table, iceberg_java: I
     old(table)
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(ahead()), Retention(ahead(), 0))
     run = Run("expiry", "0" * 16, "a", ahead())
-    done = expire_versions(opened(table), order, run, sets=MemorySets, before=lambda *_: None, clock=ahead)
+    done = expire_versions(opened(table).retention, order, run, sets=MemorySets, before=lambda *_: None, clock=ahead)
     assert (done.outcome, len(table.document()["snapshots"])) == (Outcome.VERIFIED, 1)
     assert table.document()["last-updated-ms"] <= now_ms()
     iceberg_java.append(table, [row(DAYS[0], 7000)])
@@ -216,17 +215,15 @@ def test_a_commit_during_the_sweep_survives(table: Table, iceberg_java: IcebergJ
     aged(folder(table))
     assert swept(table).orphans.keys() == orphan | set(map(stored, late.paths))
 
-    @dataclass(frozen=True)
-    class Late(IcebergTable):
-        def roots(self, retention: Retention) -> Any:
-            looks.append(len(table.document()["snapshots"]))
-            if looks == [1, 1]:
-                iceberg_java.commit(table, late, kind="append")
-            return IcebergTable.roots(self, retention)
+    def roots(retention: Retention) -> Any:
+        looks.append(len(table.document()["snapshots"]))
+        if looks == [1, 1]:
+            iceberg_java.commit(table, late, kind="append")
+        return ours.roots(retention)
 
     looks: list[int] = []
-    ours = opened(table)
-    found = swept(table, SweepMode.DELETE, of=Late(ours.address, ours.handle))
+    ours = opened(table).retention
+    found = swept(table, SweepMode.DELETE, of=replace(ours, roots=roots))
     assert found.orphans.keys() == orphan and found.swept.acted.files == 1
     assert len(iceberg_java.read(table).rows) == 2 == len(table.document()["snapshots"])
 
@@ -321,8 +318,8 @@ def test_a_killed_expiry_leaves_what_a_sweep_finds(table: Table, iceberg_java: I
     iceberg_java.commit_rewrite(table, iceberg_java.begin_rewrite(table, options={"rewrite-all": "true"}))
     shown, ours = iceberg_java.read(table), opened(table)
     old(table, days=6)
-    expiry = ours.expiry(ExpireRequest(now_ms()))
-    assert ours.forget(expiry, Run("expiry", "0" * 16, "a", 0))
+    expiry = ours.retention.expiry(ExpireRequest(now_ms()))
+    assert expiry.forget(Run("expiry", "0" * 16, "a", 0))
     aged(folder(table))
     # What the rewrite removed is younger than a sweep asks for: queries may have begun before it.
     assert {*swept(table).orphans.values()} == {"manifest", "manifest-list"}

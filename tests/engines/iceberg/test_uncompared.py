@@ -71,7 +71,7 @@ def test_an_expiry_lets_versions_and_their_files_go(table: Table) -> None:
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))
     run = Run("expiry", "0" * 16, "a", now_ms())
     before = listed(table)
-    done = expire_versions(opened(table), order, run, sets=MemorySets, before=lambda _: None)
+    done = expire_versions(opened(table).retention, order, run, sets=MemorySets, before=lambda _: None)
     assert (done.outcome, len(done.expiry.roots)) == (Outcome.VERIFIED, 2)
     assert len(table.document()["snapshots"]) == 1
     assert needed_by(table) <= listed(table) < before | {str(table.metadata)[1:]}

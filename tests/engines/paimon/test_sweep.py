@@ -35,7 +35,7 @@ from tests.support.processes import child
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Operation, Outcome
-from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, Root, TableFiles
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
@@ -105,7 +105,7 @@ def test_what_is_put_aside_is_out_of_engines_sight_and_comes_back(paimon_java: P
     aged(table)
     assert orphans(table) == [] == paimon_java.delete_orphans(table, dry_run=False)["files"]
     assert reads(paimon_java, table) == before
-    back = restore(opened(table).territory(), "weekly-7", now_ms=time.time_ns() // 1_000_000)
+    back = restore(opened(table).retention.territory(), "weekly-7", now_ms=time.time_ns() // 1_000_000)
     assert (back.files, back.conflicts) == (5, ())
     assert {name: digest for name, digest in files(table).items() if not name.startswith("_nightkeep/")} == there
 
@@ -155,7 +155,7 @@ class _Meanwhile(MemorySets):
         super().list(territory)
         self._after_listing()
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[Root], *, expected: bool) -> None:
         super().live(table, roots, expected=expected)
         while self._pending:
             self._pending.pop()()
@@ -164,7 +164,7 @@ class _Meanwhile(MemorySets):
 def _sweep(table: Path, sets: MemorySets) -> SweepResult:
     with closing(sets):
         order = SweepOrder(SweepMode.DELETE, max_share=1.0)
-        return sweep_table(opened(table), order, run("weekly", Operation.SWEEP), sets=sets)
+        return sweep_table(opened(table).retention, order, run("weekly", Operation.SWEEP), sets=sets)
 
 
 def test_snapshots_that_all_expire_meanwhile_end_the_sweep(paimon_java: PaimonJava, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.formats.delta.runs import opened
 from tests.retention.damage import World
 
-from nightkeep.protocol.table_files import DAY_MS, Sweeps
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 NAMES = (
@@ -49,8 +49,8 @@ def delta_worlds(at: Path) -> list[World]:
     return found
 
 
-def _opener(table: Path) -> Callable[[], Sweeps]:
-    return lambda: opened(table)
+def _opener(table: Path) -> Callable[[], OpenFiles]:
+    return lambda: opened(table).retention
 
 
 def _metadata(table: Path) -> tuple[Path, ...]:

@@ -21,7 +21,7 @@ from tests.retention.lives import OWN, Life, wall_ms
 from tests.support.faulty_store import Fuse
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.protocol.table_files import DAY_MS, Expires
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles
 
 DAYS = ("2026-11-01", "2026-11-02")
 HOUR_MS = DAY_MS // 24
@@ -53,8 +53,8 @@ class DeltaLife(Life):
 
     # What the table is
 
-    def opened(self) -> Expires:
-        return opened(self.folder)
+    def opened(self) -> OpenFiles:
+        return opened(self.folder).retention
 
     def breaking(self, fuse: Fuse) -> AbstractContextManager[None]:
         return breaking(fuse)

@@ -74,7 +74,7 @@ def run_of(run_id: str = "sweep-1", operation: Operation = Operation.SWEEP) -> R
 def swept(table: Path, mode: SweepMode = SweepMode.DRY_RUN, **settings: Any) -> tuple[SweepResult, set[str]]:
     """What a sweep says, and the orphans it found."""
     sets = MemorySets()
-    told = sweep_table(opened(table), SweepOrder(mode, **settings), run_of(), sets=sets)
+    told = sweep_table(opened(table).retention, SweepOrder(mode, **settings), run_of(), sets=sets)
     found = {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
     sets.close()
     return told, found

@@ -12,7 +12,7 @@ from tests.formats.iceberg.runs import configure, folder, opened
 from tests.formats.iceberg.sweeping import aged, now_ms, planted
 from tests.retention.damage import World
 
-from nightkeep.protocol.table_files import DAY_MS, Sweeps
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles
 
 NAMES = (
     "history_v2", "refs_v2", "merge_on_read_v2", "merge_on_read_v3", "statistics_v3", "changelog_v2",
@@ -63,8 +63,8 @@ def iceberg_worlds(at: Path) -> list[World]:
     return found
 
 
-def _opener(table: Table) -> Callable[[], Sweeps]:
-    return lambda: opened(table)
+def _opener(table: Table) -> Callable[[], OpenFiles]:
+    return lambda: opened(table).retention
 
 
 def _metadata(table: Table) -> tuple[Path, ...]:

@@ -14,7 +14,7 @@ from tests.retention.lives import OWN, Life, wall_ms
 from tests.support.faulty_store import Fuse
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.protocol.table_files import ExpireRequest, Expires
+from nightkeep.protocol.table_files import ExpireRequest, OpenFiles
 
 _KNOWN = re.compile(
     r"data/(day=[^/]+/)?(\d{5}-\d+-[0-9a-f-]{36}-\d+(-deletes)?|\d{5}-nk-[^/]+)\.(parquet|puffin)"
@@ -38,8 +38,8 @@ class IcebergLife(Life):
 
     # What the table is
 
-    def opened(self) -> Expires:
-        return opened(self.table)
+    def opened(self) -> OpenFiles:
+        return opened(self.table).retention
 
     def breaking(self, fuse: Fuse) -> AbstractContextManager[None]:
         return breaking(fuse)

@@ -15,7 +15,7 @@ from tests.drivers.iceberg_tables import Table
 from tests.formats.iceberg.runs import folder, opened
 
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
@@ -36,11 +36,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def swept(table: Table, mode: SweepMode = SweepMode.DRY_RUN, *, of: Sweeps | None = None, **order: Any) -> Found:
+def swept(table: Table, mode: SweepMode = SweepMode.DRY_RUN, *, of: OpenFiles | None = None, **order: Any) -> Found:
     """With whatever share of the table to go: those here are small."""
     sets = MemorySets()
     asked = SweepOrder(mode, **{"max_share": 1.0, **order})
-    done = sweep_table(of or opened(table), asked, Run("sweep", "0" * 16, "a", now_ms()), sets=sets)
+    done = sweep_table(of or opened(table).retention, asked, Run("sweep", "0" * 16, "a", now_ms()), sets=sets)
     rows = [row for batch in sets.orphans() for row in batch.to_pylist()]
     sets.close()
     return Found(done, {row["name"]: row["kind"] for row in rows})
@@ -82,7 +82,7 @@ def listed(table: Table) -> frozenset[str]:
     return frozenset(stored(path) for path in folder(table).rglob("*") if path.is_file() and path.suffix != ".crc")
 
 
-def live_names(table: Sweeps, *, older_than_ms: int = 7 * DAY_MS) -> tuple[frozenset[str], frozenset[str]]:
+def live_names(table: OpenFiles, *, older_than_ms: int = 7 * DAY_MS) -> tuple[frozenset[str], frozenset[str]]:
     """Needed names and merely protected ones, by our own account."""
     needed, protected = set[str](), set[str]()
     for files in reached(table, table.roots(Retention(now_ms(), older_than_ms))):
@@ -91,7 +91,7 @@ def live_names(table: Sweeps, *, older_than_ms: int = 7 * DAY_MS) -> tuple[froze
     return frozenset(needed), frozenset(protected - needed)
 
 
-def reached(table: Sweeps, roots: Sequence[Root]) -> Iterator[pa.Table | pa.RecordBatch]:
+def reached(table: OpenFiles, roots: Sequence[Root]) -> Iterator[pa.Table | pa.RecordBatch]:
     for root in roots:
         reach = table.reach(root)
         yield reach.files

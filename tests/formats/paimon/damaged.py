@@ -38,7 +38,9 @@ def _made(folder: Path, sample: str, *, old: bool) -> World | None:
     aged(table)
     metadata = tuple(_metadata(table))
     foreign = tuple(path for other in SAMPLES.iterdir() if other.name != sample for path in _metadata(other))
-    return World(folder.name, lambda: opened(table), metadata, foreign, time.time_ns() // 1_000_000, 7 * DAY_MS)
+    return World(
+        folder.name, lambda: opened(table).retention, metadata, foreign, time.time_ns() // 1_000_000, 7 * DAY_MS
+    )
 
 
 def _metadata(table: Path) -> list[Path]:

@@ -47,7 +47,7 @@ def aged(table: Path, *, days: float = 30) -> None:
 def swept(table: Path, order: SweepOrder | None = None, *, run_id: str = "weekly") -> tuple[SweepResult, list[str]]:
     """What a sweep says, and the names of what it calls orphans. Ages are as they are: see `aged`."""
     with closing(MemorySets()) as sets:
-        found = sweep_table(opened(table), order or SweepOrder(), run(run_id, Operation.SWEEP), sets=sets)
+        found = sweep_table(opened(table).retention, order or SweepOrder(), run(run_id, Operation.SWEEP), sets=sets)
         return found, _names(sets.orphans())
 
 
@@ -62,7 +62,7 @@ def expired(table: Path, *, mode: SweepMode = SweepMode.DELETE, run_id: str = "w
     sets = MemorySets()
     try:
         return expire_versions(
-            opened(table), order, run(run_id, Operation.EXPIRE), sets=lambda: sets, before=lambda *_: None
+            opened(table).retention, order, run(run_id, Operation.EXPIRE), sets=lambda: sets, before=lambda *_: None
         )
     finally:
         sets.close()
@@ -73,11 +73,11 @@ def live_names(table: Path) -> dict[str, int | None]:
     found = opened(table)
     sources: dict[object, None] = {}
     parts: list[Any] = []
-    for root in found.roots(retention()):
-        reach = found.reach(root)
+    for root in found.retention.roots(retention()):
+        reach = found.retention.reach(root)
         parts.append(reach.files)
         sources |= dict.fromkeys(reach.sources)
-    parts += [batch for source in sources for batch in found.live(source)]
+    parts += [batch for source in sources for batch in found.retention.live(source)]
     return {row["name"]: row["bytes"] for part in parts for row in part.to_pylist() if row["needed"]}
 
 

@@ -19,7 +19,7 @@ from tests.support.faulty_store import Fuse
 
 from nightkeep.formats.paimon.metadata.avro import read_container
 from nightkeep.model import Outcome
-from nightkeep.protocol.table_files import Expires
+from nightkeep.protocol.table_files import OpenFiles
 
 DAYS = ("2026-11-01", "a b=c:%\u00e9")
 """No slash: see random_history.py."""
@@ -61,8 +61,8 @@ class PaimonLife(Life):
 
     # What the table is
 
-    def opened(self) -> Expires:
-        return opened(self.folder)
+    def opened(self) -> OpenFiles:
+        return opened(self.folder).retention
 
     def breaking(self, fuse: Fuse) -> AbstractContextManager[None]:
         return breaking(fuse)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.retention.toy_table import NOW, Toy
 
-from nightkeep.protocol.table_files import DAY_MS, Retention, Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root, TableFiles
 from nightkeep.retention.orphans.growing_sets import SpillingSets
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import SetCounts, Sets
@@ -25,7 +25,7 @@ class Watched(MemorySets):
         self.asked.append("list")
         super().list(territory)
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[Root], *, expected: bool) -> None:
         self.asked += [f"{root.id} {expected}" for root in roots]
         super().live(table, roots, expected=expected)
 
@@ -42,8 +42,8 @@ def toy(tmp_path: Path) -> Toy:
 def looked(sets: Sets, toy: Toy) -> tuple[SetCounts, list[object]]:
     first, second = toy.roots(RETENTION)
     sets.list(toy.territory())
-    sets.live(toy, (first,), expected=True)
-    sets.live(toy, (second,), expected=False)
+    sets.live(toy.retention, (first,), expected=True)
+    sets.live(toy.retention, (second,), expected=False)
     counted = sets.settle(cutoff_ms=NOW - 7 * DAY_MS)
     return counted, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 

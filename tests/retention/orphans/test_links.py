@@ -67,4 +67,4 @@ def test_a_table_whose_own_folder_is_a_link_is_swept(toy: Toy) -> None:
 def test_a_look_at_what_is_left_counts_no_linked_file_as_missing(toy: Toy) -> None:
     linked(toy, "data/p=2")
     with pytest.raises(EvidenceError, match=r"/toy/data/p=2: expected .*, found a symbolic link"):
-        check_files(toy, Retention(NOW, 7 * DAY_MS), sets=MemorySets, salt="x")
+        check_files(toy.retention, Retention(NOW, 7 * DAY_MS), sets=MemorySets, salt="x")

@@ -11,7 +11,7 @@ from tests.retention.toy_table import run_of
 
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Outcome
-from nightkeep.protocol.table_files import DAY_MS, Sweeps
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
@@ -23,26 +23,26 @@ each_sample = pytest.mark.parametrize("sample", TABLES, ids=str)
 
 
 @pytest.fixture
-def table(sample: Path, tmp_path: Path) -> Sweeps:
+def table(sample: Path, tmp_path: Path) -> OpenFiles:
     """A copy of the sample."""
     folder = shutil.copytree(SAMPLES / sample, tmp_path / sample.name)
     return _opened(sample, folder)
 
 
-def _opened(sample: Path, folder: Path) -> Sweeps:
-    table = open_table(Address(sample.parts[0], str(folder), sample.name))
-    assert isinstance(table, Sweeps)
+def _opened(sample: Path, folder: Path) -> OpenFiles:
+    table = open_table(Address(sample.parts[0], str(folder), sample.name)).retention
+    assert table is not None
     return table
 
 
-def _swept(table: Sweeps, mode: SweepMode, *, days: int) -> tuple[SweepResult, list[str]]:
+def _swept(table: OpenFiles, mode: SweepMode, *, days: int) -> tuple[SweepResult, list[str]]:
     """As if it were so many days later."""
     sets, order = MemorySets(), SweepOrder(mode, max_share=1)
     told = sweep_table(table, order, run_of("run-1", now_ms=time.time_ns() // 1_000_000 + days * DAY_MS), sets=sets)
     return told, [name for batch in sets.orphans() for name in batch["name"].to_pylist()]
 
 
-def _files(table: Sweeps) -> dict[str, tuple[bytes, int]]:
+def _files(table: OpenFiles) -> dict[str, tuple[bytes, int]]:
     folder = Path(table.territory().storage.root)
     return {
         str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
@@ -52,14 +52,14 @@ def _files(table: Sweeps) -> dict[str, tuple[bytes, int]]:
 
 
 @each_sample
-def test_no_file_of_a_sample_is_an_orphan_of_a_week(table: Sweeps) -> None:
+def test_no_file_of_a_sample_is_an_orphan_of_a_week(table: OpenFiles) -> None:
     told, orphans = _swept(table, SweepMode.DRY_RUN, days=0)
     assert (told.outcome, orphans) == (Outcome.UNCHANGED, [])
     assert told.counted is not None and told.counted.live.files and not told.counted.missing
 
 
 @each_sample
-def test_data_that_nobody_committed_goes_and_comes_back(sample: Path, table: Sweeps) -> None:
+def test_data_that_nobody_committed_goes_and_comes_back(sample: Path, table: OpenFiles) -> None:
     found, aged = _swept(table, SweepMode.DRY_RUN, days=10)
     planted = [*_planted(sample, table)]
     before = _files(table)
@@ -74,7 +74,7 @@ def test_data_that_nobody_committed_goes_and_comes_back(sample: Path, table: Swe
     assert before.items() <= _files(table).items()
 
 
-def _planted(sample: Path, table: Sweeps) -> Iterator[str]:
+def _planted(sample: Path, table: OpenFiles) -> Iterator[str]:
     """Beside each data file of the sample one with another id in its name."""
     folder = Path(table.territory().storage.root)
     for n, path in enumerate(sorted(folder.rglob("*.parquet"))):

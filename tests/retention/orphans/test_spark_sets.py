@@ -54,8 +54,8 @@ def looked(
 ) -> tuple[SetCounts, list[tuple[object, ...]]]:
     roots = toy.roots(RETENTION)
     sets.list(toy.territory())
-    sets.live(toy, roots[:1], expected=True)
-    sets.live(toy, roots[1:], expected=False)
+    sets.live(toy.retention, roots[:1], expected=True)
+    sets.live(toy.retention, roots[1:], expected=False)
     return settled(sets, cutoff_ms, named)
 
 
@@ -100,8 +100,8 @@ def test_both_find_the_same_of_what_was_reached(tmp_path: Path, sets: SparkSets)
     answers = []
     for each in (sets, MemorySets()):
         first, second = toy.roots(RETENTION)
-        each.reached(toy, (first,))
-        each.live(toy, (second,), expected=True)
+        each.reached(toy.retention, (first,))
+        each.live(toy.retention, (second,), expected=True)
         answers.append(settled(each, None))
     assert answers[0] == answers[1]
     names = [row[0] for row in answers[0][1]]
@@ -122,7 +122,7 @@ def test_what_a_task_cannot_read_is_raised_here(tmp_path: Path, sets: SparkSets)
     (toy.folder / "meta/l-2.json").write_text("{")
     sets.list(toy.territory())
     with pytest.raises(CorruptMetadata, match=r"meta/l-2\.json"):
-        sets.live(toy, toy.roots(RETENTION), expected=True)
+        sets.live(toy.retention, toy.roots(RETENTION), expected=True)
 
 
 def test_sources_are_read_once(tmp_path: Path, sets: SparkSets, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_sources_are_read_once(tmp_path: Path, sets: SparkSets, monkeypatch: pyt
     looked(sets, toy)
     # A second read would fail.
     (toy.folder / "meta/l-2.json").unlink()
-    sets.live(toy, toy.roots(RETENTION), expected=False)
+    sets.live(toy.retention, toy.roots(RETENTION), expected=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def test_what_a_store_says_to_a_task_is_raised_here(tmp_path: Path, sets: SparkS
     toy.before_reach = deny
     sets.list(toy.territory())
     with pytest.raises(PermissionError, match=r"meta/s-[12]\.json: access denied") as raised:
-        sets.live(toy, toy.roots(RETENTION), expected=True)
+        sets.live(toy.retention, toy.roots(RETENTION), expected=True)
     assert any("in a Spark task" in note for note in raised.value.__notes__)
 
 
@@ -162,7 +162,7 @@ def test_what_a_store_says_while_parts_are_compared_is_raised_here(tmp_path: Pat
     toy = toy_with_leftovers(tmp_path / "toy")
     first, second = toy.roots(RETENTION)
     denied = replace(toy, storage=Denied(LocalStorage(str(toy.folder))))
-    sets.reached(denied, (first,))
-    sets.live(toy, (second,), expected=True)
+    sets.reached(denied.retention, (first,))
+    sets.live(toy.retention, (second,), expected=True)
     with pytest.raises(PermissionError, match=r"\.(dat|json): access denied"):
         sets.settle(cutoff_ms=None)

@@ -18,7 +18,7 @@ from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.metadata.versions import read_staged, read_version
-from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
+from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.delete import DeleteTask, arrow_schema, count_matching, delete_rows, refuse_deletes
@@ -38,7 +38,10 @@ from nightkeep.model import (
     UnitKey,
 )
 from nightkeep.protocol import Commits, Gate, OperationRules, Wide
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Removal, Retention, Root, TableFiles
+from nightkeep.protocol.table_files import (
+    OpenFiles,
+    of_any_format,
+)
 from nightkeep.storage import Storage, open_storage
 
 
@@ -123,30 +126,9 @@ class DeltaTable:
     def target_bytes(self, snapshot: DeltaSnapshot, request: Request) -> int:
         return sizes_of(snapshot, request).target
 
-    def territory(self) -> TableFiles:
-        return table_files.territory(self.address, self.storage)
-
-    def roots(self, retention: Retention) -> tuple[Root, ...]:
-        return referenced_files.roots(self.address, self.storage, retention)
-
-    def reach(self, root: Root) -> Reach:
-        return referenced_files.reach(self.address, self.storage, root)
-
-    def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return referenced_files.live(self.storage, source)
-
-    def expiry(self, request: ExpireRequest) -> Expiry:
-        return expire.expiry(self.address, self.storage, request)
-
-    def forget(self, expiry: Expiry, run: Run) -> bool:
-        """Does nothing and returns at once: a version is let go when its files were removed long enough ago."""
-        return True
-
-    def announce(self, removal: Removal, run: Run) -> None:
-        vacuum_commits.announce(self.address, self.storage, removal, run)
-
-    def conclude(self, removal: Removal, run: Run) -> None:
-        vacuum_commits.conclude(self.address, self.storage, removal, run)
+    @property
+    def retention(self) -> OpenFiles:
+        return of_any_format(retained_files(self.address, self.storage))
 
 
 def open_table(address: Address) -> DeltaTable:

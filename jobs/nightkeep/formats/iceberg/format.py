@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from nightkeep.clustering import wide_task
 from nightkeep.clustering.layout import TableLayout
-from nightkeep.formats.iceberg.catalog.catalog import TableHandle, claims_of, open_handle
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.gate.gate import gate_of
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, outline
 from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
-from nightkeep.formats.iceberg.retention import expire, referenced_files
-from nightkeep.formats.iceberg.retention.table_files import territory
+from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
 from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.rewrite.layout import layout, sample
@@ -42,7 +41,10 @@ from nightkeep.model import (
     UnitKey,
 )
 from nightkeep.protocol import Commits, Gate, OperationRules, Wide
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
+from nightkeep.protocol.table_files import (
+    OpenFiles,
+    of_any_format,
+)
 from nightkeep.storage import Storage
 
 
@@ -125,24 +127,9 @@ class IcebergTable:
     def target_bytes(self, snapshot: IcebergSnapshot, request: Request) -> int:
         return sizes_of(snapshot, request).target
 
-    def territory(self) -> TableFiles:
-        return territory(self.address, self.storage, self.handle.whole(), claims_of(self.handle))
-
-    def roots(self, retention: Retention) -> tuple[Root, ...]:
-        return referenced_files.roots(self.address.name, self.handle.whole(), retention)
-
-    def reach(self, root: Root) -> Reach:
-        return referenced_files.reach(self.storage, root)
-
-    def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return referenced_files.live(self.storage, source)
-
-    def expiry(self, request: ExpireRequest) -> Expiry:
-        return expire.plan_expiry(self.address.name, self.handle.whole(), request, self.storage)
-
-    def forget(self, expiry: Expiry, run: Run) -> bool:
-        """Remove the snapshots in one commit. It adds no snapshot, so nothing in it names `run`."""
-        return expire.forget(self.address.name, self.handle, expiry)
+    @property
+    def retention(self) -> OpenFiles:
+        return of_any_format(retained_files(self.address, self.handle))
 
 
 def open_table(address: Address) -> IcebergTable:

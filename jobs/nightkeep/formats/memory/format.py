@@ -74,6 +74,10 @@ class MemoryTable:
     def commits(self) -> Commits[MemorySnapshot, MergeEdit]:
         return commits_of(self.address)
 
+    @property
+    def retention(self) -> None:
+        return None
+
     def figures(
         self, before: MemorySnapshot, after: MemorySnapshot, touched: Sequence[UnitKey]
     ) -> Mapping[str, object]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from nightkeep.formats.paimon.commit.commits import commits_of
 from nightkeep.formats.paimon.commit.writers import compacting_writers, conditional_writers
@@ -15,7 +13,8 @@ from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest
 from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
-from nightkeep.formats.paimon.retention import expire, referenced_files, roots, table_files
+from nightkeep.formats.paimon.retention import table_files
+from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
@@ -26,7 +25,10 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
 )
 from nightkeep.model import Address, Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.protocol import Commits, Gate, OperationRules, Seen, Watch
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, TableFiles
+from nightkeep.protocol.table_files import (
+    OpenFiles,
+    of_any_format,
+)
 from nightkeep.storage import Storage, open_storage
 
 
@@ -79,24 +81,9 @@ class PaimonTable:
     def never_written(self) -> bool:
         return table_files.never_written(self.address, self.storage)
 
-    def territory(self) -> TableFiles:
-        return table_files.territory(self.address, self.storage)
-
-    def roots(self, retention: Retention) -> tuple[Root, ...]:
-        """All versions that exist, whatever `retention` says: only expiry removes a version."""
-        return roots.roots(self.storage)
-
-    def reach(self, root: Root) -> Reach:
-        return referenced_files.reach(self.storage, root)
-
-    def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return referenced_files.live(self.storage, source)
-
-    def expiry(self, request: ExpireRequest) -> Expiry:
-        return expire.expiry(self.address, self.storage, request)
-
-    def forget(self, expiry: Expiry, run: Run) -> bool:
-        return expire.forget(self.address, self.storage, expiry, run)
+    @property
+    def retention(self) -> OpenFiles:
+        return of_any_format(retained_files(self.address, self.storage))
 
 
 def open_table(address: Address) -> PaimonTable:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, TableFiles
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import SetCounts, Sets, TooManyNames
 from nightkeep.spark.engine import Engine
@@ -43,10 +43,10 @@ class SpillingSets:
     def list(self, territory: TableFiles) -> None:
         self._do(lambda sets: sets.list(territory))
 
-    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+    def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         self._do(lambda sets: sets.reached(table, roots))
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[OpenRoot], *, expected: bool) -> None:
         self._do(lambda sets: sets.live(table, roots, expected=expected))
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:

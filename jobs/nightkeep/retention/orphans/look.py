@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
-from nightkeep.protocol.table_files import Retention, Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention, TableFiles
 from nightkeep.retention.orphans.guards import check_proven, check_spelling
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -24,10 +24,10 @@ _ROUNDS: Final = 20
 class FileSurvey:
     """The roots of a table that have been read, and the sets that hold their files."""
 
-    def __init__(self, table: Sweeps, retention: Retention, sets: Sets) -> None:
+    def __init__(self, table: OpenFiles, retention: Retention, sets: Sets) -> None:
         self._table, self._retention, self._sets = table, retention, sets
         self.table = table.territory().table.name
-        self._seen: dict[str, Root] = {}
+        self._seen: dict[str, OpenRoot] = {}
 
     def begin(self, territory: TableFiles) -> None:
         """List the candidates of this territory, then read roots until no new one appears.
@@ -70,13 +70,13 @@ class FileSurvey:
         self._read(fresh, expected=False)
         return bool(fresh)
 
-    def _roots(self) -> tuple[Root, ...]:
+    def _roots(self) -> tuple[OpenRoot, ...]:
         roots = self._table.roots(self._retention)
         if not roots:
             raise CorruptMetadata(f"{self.table}: roots", "a snapshot, version or tag that keeps files", "none")
         return roots
 
-    def _read(self, roots: tuple[Root, ...], *, expected: bool) -> None:
+    def _read(self, roots: tuple[OpenRoot, ...], *, expected: bool) -> None:
         if roots:
             self._sets.live(self._table, roots, expected=expected)
         self._seen |= {root.id: root for root in roots}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from nightkeep.protocol.table_files import Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, SomeSource, TableFiles
 from nightkeep.retention.orphans.classify import NESTED, bare, classify, foreign, stored, unkept, walk_folders
 from nightkeep.retention.orphans.sets import (
     EXAMPLES,
@@ -41,7 +41,7 @@ class MemorySets:
         self._unreadable = self._spared = NO_FILES
         self._wanted: list[pl.DataFrame] = []
         self._live: list[pl.DataFrame] = []
-        self._read: set[object] = set()
+        self._read: set[SomeSource] = set()
         self._witness = Witness()
         self._doubted: frozenset[str] = frozenset()
         self._orphans = _NO_ORPHANS
@@ -69,13 +69,13 @@ class MemorySets:
             for batch in territory.storage.walk(folder):
                 self._add(listed_files(batch, territory))
 
-    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+    def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         self._territory = table.territory()
         for files in _reach(table, roots, set(), Witness()):
             self._wanted.append(files)
             self._hold(len(files))
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[OpenRoot], *, expected: bool) -> None:
         for files in _reach(table, roots, self._read, self._witness):
             self._live.append(files.with_columns(pl.col("needed") & pl.lit(expected)))
             self._hold(len(files))
@@ -204,7 +204,9 @@ _NO_ORPHANS = pl.DataFrame(
 )
 
 
-def _reach(table: Sweeps, roots: Sequence[Root], read: set[object], witness: Witness) -> Iterator[pl.DataFrame]:
+def _reach(
+    table: OpenFiles, roots: Sequence[OpenRoot], read: set[SomeSource], witness: Witness
+) -> Iterator[pl.DataFrame]:
     """Files (schema FILES) of the roots and of their sources. Skips sources in `read`, and adds the others to it."""
     for root in roots:
         reach = table.reach(root)

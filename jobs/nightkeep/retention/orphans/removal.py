@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from nightkeep.errors import MissingFile, NightkeepError
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import Announces, Removal, TableFiles
+from nightkeep.protocol.table_files import Removal, RemovalEntries, TableFiles
 from nightkeep.retention.orphans.lease import LEASE_MS, Clock, wall_ms
 from nightkeep.retention.orphans.quarantine_manifest import (
     PART,
@@ -47,11 +47,11 @@ def remove(
     total: FileTotals,
     older_than_ms: int | None,
     recheck: bool = True,
-    announce: Announces | None = None,
+    entries: RemovalEntries | None = None,
 ) -> FilesRemoved:
     """Delete the files of `batches` (schema ORPHANS), `total` in all, or move them to quarantine.
 
-    With `recheck` a file is removed only if it still has the listed size and time. `announce` writes to the table's
+    With `recheck` a file is removed only if it still has the listed size and time. `entries` are written to the table's
     history before the first file and after the last; with no files, nothing is written. Failures on the way are in the
     result, and one of them ends the removal if the next file could not be removed safely either. Raises what the first
     announcement raises; no file is removed then.
@@ -59,8 +59,8 @@ def remove(
     if not total.files:
         return FilesRemoved()
     work = _Work(territory, run, recheck=recheck, at=_table_folder(territory))
-    if announce is not None:
-        announce.announce(Removal(total.files, total.bytes, older_than_ms), run)
+    if entries is not None:
+        entries.announce(Removal(total.files, total.bytes, older_than_ms), run)
     act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.put_aside}[mode]
     try:
         for files in _parts_of(batches):
@@ -72,15 +72,15 @@ def remove(
     except (NightkeepError, OSError) as failure:
         work.failed.append((work.at, str(failure)))
     finally:
-        if announce is not None:
-            _conclude(announce, work, older_than_ms)
+        if entries is not None:
+            _conclude(entries, work, older_than_ms)
     return FilesRemoved(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
 
 
-def _conclude(announce: Announces, work: _Work, older_than_ms: int | None) -> None:
+def _conclude(entries: RemovalEntries, work: _Work, older_than_ms: int | None) -> None:
     done = Removal(work.gone.files, work.gone.bytes, older_than_ms, failed=len(work.failed))
     try:
-        announce.conclude(done, work.run)
+        entries.conclude(done, work.run)
     except (NightkeepError, OSError) as failure:
         # The result must still report the files that were removed.
         work.failed.append((_table_folder(work.territory), f"the table's history does not tell of the end: {failure}"))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from nightkeep.errors import EvidenceError
-from nightkeep.protocol.table_files import Reach, Root, Sweeps, TableFiles, Unproven
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Reach, SomeSource, TableFiles, Unproven
 
 _FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field("name", pa.string(), nullable=False),
@@ -128,7 +128,7 @@ class Witness:
         """Kinds of files that are not removed."""
         return frozenset().union(*(reason.kinds for reason in self._unproven))
 
-    def hear(self, reach: Reach) -> None:
+    def hear(self, reach: Reach[SomeSource]) -> None:
         """Add what a root states. Raises EvidenceError if two metadata files have the same content: a copy has replaced
         one of them."""
         self._unproven |= dict.fromkeys(reach.unproven)
@@ -148,10 +148,10 @@ class Sets(Protocol):
     def list(self, territory: TableFiles) -> None:
         """Make all files of the territory candidates. Lists them once, now."""
 
-    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+    def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         """Make the files that these roots reach candidates, if they are in the territory and still exist."""
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[OpenRoot], *, expected: bool) -> None:
         """Add the files that `roots` reach to the live names. `expected`: the roots existed before the listing."""
 
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
-import pyarrow as pa
-
-from nightkeep.protocol.table_files import Reach, Retention, Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, TableFiles
 from nightkeep.retention.orphans.classify import vouched
 
 
-@dataclass(frozen=True, slots=True)
-class VouchedTable:
-    """A table whose shared places are left out, unless the caller vouches for those `outside`."""
+def vouched_table(table: OpenFiles, *, outside: bool) -> OpenFiles:
+    """The table without its shared places, unless the caller vouches for those `outside`."""
+    return replace(table, territory=partial(_vouched, table.territory, outside=outside))
 
-    table: Sweeps
-    outside: bool
 
-    def territory(self) -> TableFiles:
-        return vouched(self.table.territory(), outside=self.outside)
-
-    def roots(self, retention: Retention) -> tuple[Root, ...]:
-        return self.table.roots(retention)
-
-    def reach(self, root: Root) -> Reach:
-        return self.table.reach(root)
-
-    def live(self, source: object) -> Iterator[pa.RecordBatch]:
-        return self.table.live(source)
+def _vouched(territory: Callable[[], TableFiles], *, outside: bool) -> TableFiles:
+    return vouched(territory(), outside=outside)

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from nightkeep.errors import NightkeepError
-from nightkeep.protocol.table_files import Reach, Root, Sweeps, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Reach, SomeSource, TableFiles
 from nightkeep.retention.orphans.classify import NESTED, kinds, walk_folders
 from nightkeep.retention.orphans.memory_sets import MemorySets, listed_files, live_files
 from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, FileTotals, SetCounts, Witness, total
@@ -71,12 +71,12 @@ class SparkSets:
         self._nested = {(int(row["place"]), str(row[NESTED])) for row in signs}
         self._keep(rows)
 
-    def reached(self, table: Sweeps, roots: Sequence[Root]) -> None:
+    def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         self._territory = table.territory()
         named = partial(_named, role=_WANTED, expected=False)
         self._keep(*self._read(table, roots, named, seen=set(), witness=Witness()))
 
-    def live(self, table: Sweeps, roots: Sequence[Root], *, expected: bool) -> None:
+    def live(self, table: OpenFiles, roots: Sequence[OpenRoot], *, expected: bool) -> None:
         named = partial(_named, role=_LIVE, expected=expected)
         self._keep(*self._read(table, roots, named, seen=self._sources, witness=self._witness))
 
@@ -113,7 +113,7 @@ class SparkSets:
         self._nameless = NO_FILES
         self._rows = []
         self._names = 0
-        self._sources: set[object] = set()
+        self._sources: set[SomeSource] = set()
         self._witness = Witness()
 
     @property
@@ -123,8 +123,8 @@ class SparkSets:
         return self._territory
 
     def _read(
-        self, table: Sweeps, roots: Sequence[Root], named: Callable[[pl.DataFrame], pl.DataFrame], *,
-        seen: set[object], witness: Witness,
+        self, table: OpenFiles, roots: Sequence[OpenRoot], named: Callable[[pl.DataFrame], pl.DataFrame], *,
+        seen: set[SomeSource], witness: Witness,
     ) -> tuple[DataFrame, DataFrame]:  # fmt: skip
         """Rows of the roots, and rows of their sources. Skips the sources in `seen`, and adds the others to it."""
         reached, extra = self._each(partial(_reached, table, named), roots)
@@ -203,17 +203,19 @@ def _listed(territory: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.Data
             })  # fmt: skip
 
 
-def _reached(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], root: Root) -> Iterator[pl.DataFrame]:
+def _reached(table: OpenFiles, named: Callable[[pl.DataFrame], pl.DataFrame], root: OpenRoot) -> Iterator[pl.DataFrame]:
     reach = table.reach(root)
     yield named(live_files(reach.files))
     sources = [pickled(source) for source in reach.sources]
     yield pl.DataFrame({"told": sources}, schema={"told": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
     if reach.unproven or reach.contents:
-        heard = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
+        heard: Reach[SomeSource] = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
         yield pl.DataFrame({"role": [_HEARD], "told": [pickled(heard)]})
 
 
-def _lived(table: Sweeps, named: Callable[[pl.DataFrame], pl.DataFrame], source: object) -> Iterator[pl.DataFrame]:
+def _lived(
+    table: OpenFiles, named: Callable[[pl.DataFrame], pl.DataFrame], source: SomeSource
+) -> Iterator[pl.DataFrame]:
     for batch in table.live(source):
         yield named(live_files(batch))
 

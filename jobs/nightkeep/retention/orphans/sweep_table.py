@@ -8,7 +8,7 @@ from functools import partial
 
 from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
-from nightkeep.protocol.table_files import Announces, Retention, Sweeps, TableFiles, refuse_changes
+from nightkeep.protocol.table_files import OpenFiles, Retention, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder, vouched
 from nightkeep.retention.orphans.guards import (
     check_age,
@@ -29,7 +29,7 @@ __all__ = ["SweepMode", "SweepOrder", "SweepResult", "sweep_table"]
 
 
 def sweep_table(
-    table: Sweeps, order: SweepOrder, run: Run, *,
+    table: OpenFiles, order: SweepOrder, run: Run, *,
     sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
 ) -> SweepResult:  # fmt: skip
     """Sweep a table. The orphans stay readable through `sets` until it is closed. A dry run writes nothing.
@@ -74,7 +74,7 @@ def sweep_table(
             mode=order.mode,
             total=counted.orphans,
             older_than_ms=order.older_than_ms,
-            announce=table if isinstance(table, Announces) else None,
+            entries=table.removals,
         )
     return _final_result(result, acted, territory, order=order, now_ms=run.now_ms)
 

@@ -26,7 +26,9 @@ def swept(table: Path, mode: SweepMode = SweepMode.DRY_RUN) -> tuple[SweepResult
     run = run_of()
     late = Run(run.run_id, run.token, run.attempt, later_ms())
     with closing(MemorySets()) as sets:
-        told = sweep_table(opened(table), SweepOrder(mode, max_share=1.0), late, sets=sets, clock=lambda: now_ms(table))
+        told = sweep_table(
+            opened(table).retention, SweepOrder(mode, max_share=1.0), late, sets=sets, clock=lambda: now_ms(table)
+        )
         return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
 

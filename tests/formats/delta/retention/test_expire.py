@@ -70,7 +70,7 @@ def expired(
     before = files(log.folder).keys()
     request = ExpireRequest(NOW, **asked)
     order = ExpireOrder(mode, request, Retention(NOW, request.older_than_ms or 0, request.keep))
-    told = expire_versions(opened(log.folder), order, run_of(), sets=MemorySets, before=about)
+    told = expire_versions(opened(log.folder).retention, order, run_of(), sets=MemorySets, before=about)
     return told, {name for name in before - files(log.folder).keys() if not name.startswith("_delta_log")}
 
 
@@ -157,7 +157,9 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
     (log.folder / DATA["a"]).unlink()
     told, orphans = swept(log.folder, keep=keep)
     assert (told.outcome, orphans) == (Outcome.UNCHANGED, set())
-    found = check_files(opened(log.folder), Retention(NOW, 7 * DAY_MS, keep), sets=MemorySets, salt="x", sample=0)
+    found = check_files(
+        opened(log.folder).retention, Retention(NOW, 7 * DAY_MS, keep), sets=MemorySets, salt="x", sample=0
+    )
     assert found.faults == 0
 
 

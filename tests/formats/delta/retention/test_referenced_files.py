@@ -16,9 +16,8 @@ from tests.formats.delta.runs import opened
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.deletes import z85
-from nightkeep.formats.delta.format import DeltaTable
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
-from nightkeep.protocol.table_files import DAY_MS, Retention, Root
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root
 
 NOW = 1_795_000_000_000
 OLD = NOW - 30 * DAY_MS
@@ -31,7 +30,7 @@ Told = dict[str, bool]
 """Names below the log apart, and whether readers need them."""
 
 
-def told(table: DeltaTable, roots: Iterable[Root]) -> Told:
+def told(table: OpenFiles, roots: Iterable[Root]) -> Told:
     found: Told = {}
     for root in roots:
         reach = table.reach(pickle.loads(pickle.dumps(root)))
@@ -46,7 +45,7 @@ def told(table: DeltaTable, roots: Iterable[Root]) -> Told:
 
 
 def live(log: HandLog, retention: Retention = WEEK) -> Told:
-    table = opened(log.folder)
+    table = opened(log.folder).retention
     return told(table, table.roots(retention))
 
 
@@ -159,7 +158,7 @@ def test_files_of_a_checkpoint_are_needed_by_the_newest_version_and_protected_fo
 def test_a_commit_is_a_new_root_and_takes_none_away(log: HandLog) -> None:
     made(log, 0, *log.head, add("a"))
     made(log, 1, add("b"))
-    table = opened(log.folder)
+    table = opened(log.folder).retention
     before = table.roots(WEEK)
     seen = told(table, before)
     made(log, 2, gone("a"), add("c"), at_ms=NOW)
@@ -173,9 +172,9 @@ def test_a_commit_is_a_new_root_and_takes_none_away(log: HandLog) -> None:
 
 def test_a_commit_that_was_replaced_is_another_root(log: HandLog) -> None:
     made(log, 0, *log.head, add("a"))
-    before = opened(log.folder).roots(WEEK)
+    before = opened(log.folder).retention.roots(WEEK)
     made(log, 0, *log.head, add("b"), at_ms=OLD + 1)
-    assert not {root.id for root in before} & {root.id for root in opened(log.folder).roots(WEEK)}
+    assert not {root.id for root in before} & {root.id for root in opened(log.folder).retention.roots(WEEK)}
 
 
 @pytest.mark.parametrize(
@@ -193,16 +192,16 @@ def test_a_table_that_others_must_keep_is_refused(log: HandLog, feature: str) ->
     made(log, 0, *log.head, add("a"))
     for look in (lambda table: table.roots(WEEK), lambda table: table.territory()):
         with pytest.raises(RefusedTable, match=feature):
-            look(opened(log.folder))
+            look(opened(log.folder).retention)
 
 
 def test_a_damaged_or_broken_log_tells_nothing(log: HandLog) -> None:
     made(log, 0, *log.head, add("a"))
     made(log, 2, add("b"))
     with pytest.raises(MissingFile, match=r"00000000000000000001\.json"):
-        opened(log.folder).roots(WEEK)
+        opened(log.folder).retention.roots(WEEK)
     log.lines(1, '{"add": {"path": "c"')
-    table = opened(log.folder)
+    table = opened(log.folder).retention
     with pytest.raises(CorruptMetadata):
         told(table, table.roots(WEEK))
     log.lines(1, json.dumps(add("../c")))
@@ -212,7 +211,7 @@ def test_a_damaged_or_broken_log_tells_nothing(log: HandLog) -> None:
 
 def test_versions_that_can_be_read_are_told(tmp_path: Path) -> None:
     made_table = two_days(tmp_path / "events")
-    table = opened(made_table.folder)
+    table = opened(made_table.folder).retention
     roots = table.roots(Retention(NOW, 7 * DAY_MS))
     assert [root.version for root in roots] == list(range(made_table.version + 1))
     assert told(table, roots[-1:]).keys() >= {add["path"].replace("%20", " ") for add in made_table.live().values()}

@@ -47,8 +47,8 @@ def test_history_tells_of_removals_as_delta_spark_does(kind: str, delta_spark: D
     theirs = [info(table, last + 1), info(table, last + 2)]
     counts = theirs[0]["operationMetrics"]
     removal = Removal(int(counts["numFilesToDelete"]), int(counts["sizeOfDataToDelete"]), older_than_ms=0)
-    opened(table).announce(removal, run_of())
-    opened(table).conclude(removal, run_of())
+    opened(table).retention.removals.announce(removal, run_of())
+    opened(table).retention.removals.conclude(removal, run_of())
     ours = [info(table, last + 3), info(table, last + 4)]
     # Ours keeps the table's own retention whatever it is told, and removes no folders.
     theirs[0]["operationParameters"]["retentionCheckEnabled"] = True
@@ -70,7 +70,7 @@ def test_history_tells_of_removals_as_delta_spark_does(kind: str, delta_spark: D
 
 def test_a_failure_is_told_as_delta_spark_tells_one(tmp_path: Path) -> None:
     made = two_days(tmp_path / "events")
-    opened(made.folder).conclude(Removal(2, 10, 0, failed=1), run_of())
+    opened(made.folder).retention.removals.conclude(Removal(2, 10, 0, failed=1), run_of())
     told = info(made.folder, made.version)
     assert (told["operationParameters"], told["operationMetrics"]) == ({"status": "FAILED"}, {})
 
@@ -80,8 +80,8 @@ def test_nothing_is_told_where_delta_spark_could_overwrite_it(tmp_path: Path) ->
 
     before = files(made.folder)
     table = DeltaTable(Address("delta", "s3://bucket/events", "events"), LocalStorage("s3://bucket/events"))
-    table.announce(GONE, run_of())
-    table.conclude(GONE, run_of())
+    table.retention.removals.announce(GONE, run_of())
+    table.retention.removals.conclude(GONE, run_of())
     assert files(made.folder) == before
 
 
@@ -90,7 +90,7 @@ def test_a_table_that_may_not_be_swept_is_told_nothing(tmp_path: Path) -> None:
     log.commit(0, *log.head)
     before = files(log.folder)
     with pytest.raises(RefusedTable, match="catalogManaged"):
-        opened(log.folder).announce(GONE, run_of())
+        opened(log.folder).retention.removals.announce(GONE, run_of())
     assert files(log.folder) == before
 
 
@@ -125,7 +125,7 @@ def test_a_lost_race_is_run_again_on_top_of_the_winner(tmp_path: Path, storing: 
 
     storing(race)
     before = made.version
-    opened(made.folder).announce(GONE, run_of())
+    opened(made.folder).retention.removals.announce(GONE, run_of())
     assert made.version == before + 3 and len(lost) == 2
     told = info(made.folder, made.version)
     assert (told["operation"], told["readVersion"]) == ("VACUUM START", before + 2)
@@ -140,7 +140,7 @@ def test_a_writer_that_always_wins_stops_us(tmp_path: Path, storing: Callable[[M
 
     storing(race)
     with pytest.raises(EvidenceError, match="20 attempts"):
-        opened(made.folder).announce(GONE, run_of())
+        opened(made.folder).retention.removals.announce(GONE, run_of())
 
 
 @pytest.mark.parametrize("answer", ["an error", "that it exists"])
@@ -155,7 +155,7 @@ def test_a_lost_answer_is_looked_for(answer: str, tmp_path: Path, storing: Calla
 
     storing(lose)
     before = made.version
-    opened(made.folder).announce(GONE, run_of())
+    opened(made.folder).retention.removals.announce(GONE, run_of())
     assert made.version == before + 1
 
 
@@ -169,16 +169,16 @@ def test_an_error_before_the_version_was_there_leaves_it_open(
 
     storing(fail)
     with pytest.raises(UnknownOutcome):
-        opened(made.folder).announce(GONE, run_of())
+        opened(made.folder).retention.removals.announce(GONE, run_of())
 
 
 def test_a_run_between_removals_knows_its_own_commit_and_goes_on(made: HandMade, delta_spark: DeltaSpark) -> None:
     """Removals told before a run, between its commit and its check, and of the same run: none is taken for another."""
     rows, table = made.rows(), opened(made.folder)
-    table.announce(GONE, run_of("night"))
+    table.retention.removals.announce(GONE, run_of("night"))
     document = optimize(made.folder, run_id="night")
     assert document.outcome is Outcome.VERIFIED, document.reason
-    table.conclude(GONE, run_of("night"))
+    table.retention.removals.conclude(GONE, run_of("night"))
     again = optimize(made.folder, run_id="night")
     assert again.outcome is Outcome.VERIFIED and again.committed_version == document.committed_version
     assert optimize(made.folder, run_id="next").outcome is Outcome.UNCHANGED

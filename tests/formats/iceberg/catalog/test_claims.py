@@ -115,7 +115,7 @@ def expired(table: Table, **order: Any) -> Any:
         SweepMode.DELETE, ExpireRequest(now, older_than_ms=0, retain_last=1), Retention(now, 0), **order
     )
     return expire_versions(
-        opened(table), asked, Run("expire", "0" * 16, "a", now), sets=MemorySets, before=lambda _: None
+        opened(table).retention, asked, Run("expire", "0" * 16, "a", now), sets=MemorySets, before=lambda _: None
     )
 
 
@@ -129,10 +129,10 @@ def test_a_forged_quarantine_of_a_table_brings_nothing_into_another(warehouse: W
     for path in (f"{folder(victim)}/data/new.parquet", f"{tmp_path}/anywhere", "etc/cron.d/new"):
         plan.write_text(f"{json.dumps(head)}\n{json.dumps({**line, 'path': path.lstrip('/')})}\n")
         with pytest.raises(Exception, match="in the table's own folders"):
-            restore(opened(liar).territory(), "sweep", now_ms=now_ms())
+            restore(opened(liar).retention.territory(), "sweep", now_ms=now_ms())
     assert files(victim) == before and not (tmp_path / "anywhere").exists()
     plan.write_text(f"{json.dumps(head)}\n{json.dumps(line)}\n")
-    assert restore(opened(liar).territory(), "sweep", now_ms=now_ms()).files == 1
+    assert restore(opened(liar).retention.territory(), "sweep", now_ms=now_ms()).files == 1
 
 
 def test_a_quarantine_of_another_table_is_not_purged(warehouse: Warehouse) -> None:
@@ -142,7 +142,7 @@ def test_a_quarantine_of_another_table_is_not_purged(warehouse: Warehouse) -> No
     pretending(liar, victim)
     catalog(warehouse).drop_table("db.b")
     before = files(victim)
-    assert purge(opened(liar).territory(), now_ms=now_ms() * 2, older_than_ms=0).files == 0
+    assert purge(opened(liar).retention.territory(), now_ms=now_ms() * 2, older_than_ms=0).files == 0
     assert files(victim) == before
 
 

@@ -106,7 +106,7 @@ def test_an_answer_that_is_not_what_the_file_says_stops_sweep_and_expiry(
 ) -> None:
     aged(folder(table))
     with serving(table, overrides={}, shown=shown) as uri:
-        ours = opened(by_rest(table, uri, monkeypatch))
+        ours = opened(by_rest(table, uri, monkeypatch)).retention
         for look in (
             ours.territory,
             lambda: ours.roots(Retention(0, 0)),

@@ -33,7 +33,7 @@ LOCATION = f"file:///lake/db/t/metadata/00001-{UUID}.metadata.json"
 
 
 def planned(found: Any, request: ExpireRequest) -> Expiry:
-    return plan_expiry("db.t", (found, LOCATION), request, LocalStorage("/"))
+    return plan_expiry("db.t", (found, LOCATION), request, LocalStorage("/"))[0]
 
 
 def gone(expiry: Expiry) -> list[int | None]:
@@ -277,7 +277,7 @@ def test_java_lets_the_same_snapshots_go(seed: int, kept: Kept, iceberg_java: Ic
     random_ages(table, Random(seed))
     same = table.document()
     ours = opened(table)
-    assert ours.forget(ours.expiry(ExpireRequest(now_ms())), RUN)
+    assert ours.retention.expiry(ExpireRequest(now_ms())).forget(RUN)
     by_us = told(table)
     assert iceberg_java.metadata(table)["snapshots"]
     kept.put_back()
@@ -294,13 +294,13 @@ def test_files_that_only_they_reach_are_those_that_java_deletes(kept: Kept, iceb
     table = kept.put_back()
     old(table)
     ours = opened(table)
-    expiry = ours.expiry(ExpireRequest(now_ms()))
-    wanted = {name for files in reached(ours, expiry.roots) for name in files["name"].to_pylist()}
-    assert ours.forget(expiry, RUN)
+    expiry = ours.retention.expiry(ExpireRequest(now_ms()))
+    wanted = {name for files in reached(ours.retention, expiry.roots) for name in files["name"].to_pylist()}
+    assert expiry.forget(RUN)
     left = {
         name
-        for root in ours.roots(Retention(now_ms(), 0))
-        for files in reached(ours, [root])
+        for root in ours.retention.roots(Retention(now_ms(), 0))
+        for files in reached(ours.retention, [root])
         for name in files["name"].to_pylist()
     }
     kept.put_back()
@@ -322,18 +322,18 @@ def table(kept: Kept) -> Table:
 
 def test_one_commit_and_nothing_else_changes(table: Table, iceberg_java: IcebergJava) -> None:
     before, ours = contents(table), opened(table)
-    expiry, was = ours.expiry(ExpireRequest(now_ms())), table.metadata
+    expiry, was = ours.retention.expiry(ExpireRequest(now_ms())), table.metadata
     assert len(expiry.roots) > 3
     shown = iceberg_java.read(table)
-    assert ours.forget(expiry, RUN)
+    assert expiry.forget(RUN)
     after = contents(table)
     (new,) = after.keys() - before.keys()
     assert before.items() <= after.items() and new == str(table.metadata)[1:]
     assert table.document()["metadata-log"][-1]["metadata-file"].endswith(was.name)
     assert iceberg_java.read(table) == shown
-    assert ours.forget(expiry, RUN), "once more changes nothing"
+    assert expiry.forget(RUN), "once more changes nothing"
     assert contents(table) == after
-    assert gone(ours.expiry(ExpireRequest(now_ms()))) == []
+    assert gone(ours.retention.expiry(ExpireRequest(now_ms()))) == []
 
 
 @pytest.mark.parametrize(
@@ -350,20 +350,20 @@ def test_what_has_to_stay_by_now_stays(
     change: Callable[[IcebergJava, Table, int], object], table: Table, iceberg_java: IcebergJava
 ) -> None:
     ours = opened(table)
-    expiry = ours.expiry(ExpireRequest(now_ms()))
+    expiry = ours.retention.expiry(ExpireRequest(now_ms()))
     number = expiry.roots[-1].version
     assert number is not None
     change(iceberg_java, table, number)
     before = contents(table)
-    assert not ours.forget(expiry, RUN)
+    assert not expiry.forget(RUN)
     assert contents(table) == before
 
 
 def test_an_append_in_between_is_no_obstacle(table: Table, iceberg_java: IcebergJava) -> None:
     ours = opened(table)
-    expiry = ours.expiry(ExpireRequest(now_ms()))
+    expiry = ours.retention.expiry(ExpireRequest(now_ms()))
     added = iceberg_java.append(table, [row("2026-11-01", 9)])
-    assert ours.forget(expiry, RUN)
+    assert expiry.forget(RUN)
     there = {each["snapshot-id"] for each in table.document()["snapshots"]}
     assert added in there and not there & set(gone(expiry))
 
@@ -372,14 +372,14 @@ def test_a_race_at_the_catalog_is_lost_without_a_trace(
     table: Table, iceberg_java: IcebergJava, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = opened(table)
-    expiry, swap = ours.expiry(ExpireRequest(now_ms())), sql_commit._swapped
+    expiry, swap = ours.retention.expiry(ExpireRequest(now_ms())), sql_commit._swapped
 
     def late(*arguments: Any, **named: Any) -> bool:
         iceberg_java.append(table, [row("2026-11-01", 9)])
         return swap(*arguments, **named)
 
     monkeypatch.setattr(sql_commit, "_swapped", late)
-    assert not ours.forget(expiry, RUN)
+    assert not expiry.forget(RUN)
     monkeypatch.undo()
     document = table.document()
     assert {*gone(expiry)} <= {each["snapshot-id"] for each in document["snapshots"]}
@@ -390,7 +390,7 @@ def test_a_race_at_the_catalog_is_lost_without_a_trace(
 @pytest.mark.parametrize("done", [True, False], ids=["done", "not_done"])
 def test_a_lost_answer_of_the_catalog(table: Table, monkeypatch: pytest.MonkeyPatch, *, done: bool) -> None:
     ours = opened(table)
-    expiry, swap = ours.expiry(ExpireRequest(now_ms())), sql_commit._swapped
+    expiry, swap = ours.retention.expiry(ExpireRequest(now_ms())), sql_commit._swapped
 
     def broken(*arguments: Any, **named: Any) -> bool:
         if done:
@@ -399,10 +399,10 @@ def test_a_lost_answer_of_the_catalog(table: Table, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sql_commit, "_swapped", broken)
     if done:
-        assert ours.forget(expiry, RUN)
+        assert expiry.forget(RUN)
     else:
         with pytest.raises(UnknownOutcome, match="the line is dead"):
-            ours.forget(expiry, RUN)
+            expiry.forget(RUN)
     with closing(sqlite3.connect(table.warehouse.database)) as connection:
         assert len(connection.execute("SELECT * FROM iceberg_tables").fetchall()) == 1
 
@@ -436,14 +436,14 @@ def test_a_commit_over_rest(
         monkeypatch.setenv(f"{prefix}__TYPE", "rest")
         monkeypatch.setenv(f"{prefix}__URI", faults.endpoint)
         ours = opened(table)
-        expiry = ours.expiry(ExpireRequest(now_ms()))
+        expiry = ours.retention.expiry(ExpireRequest(now_ms()))
         if status is not None:
             faults.fail(status, request=COMMIT, way=way)
         if outcome is None:
             with pytest.raises(UnknownOutcome):
-                ours.forget(expiry, RUN)
+                expiry.forget(RUN)
         else:
-            assert ours.forget(expiry, RUN) is outcome
+            assert expiry.forget(RUN) is outcome
         after = table.document()
         left = {each["snapshot-id"] for each in after["snapshots"]}
         assert bool(left & {*gone(expiry)}) is (outcome is not True)
@@ -451,4 +451,4 @@ def test_a_commit_over_rest(
             assert left | {*gone(expiry)} == {each["snapshot-id"] for each in document["snapshots"]}
             assert after["refs"] == document["refs"]
             assert {each["snapshot-id"] for each in after["statistics"]} <= left
-            assert ours.forget(expiry, RUN)
+            assert expiry.forget(RUN)

@@ -56,7 +56,7 @@ def table(golden_table: Callable[[str], Table]) -> Table:
 def test_all_that_readers_need_is_live_and_the_rest_is_found(name: str, golden_table: Callable[[str], Table]) -> None:
     """Of every kind of table that engines made; and what was planted in it goes, alone."""
     table = golden_table(name)
-    needed, protected = live_names(opened(table))
+    needed, protected = live_names(opened(table).retention)
     assert needed == needed_by(table)
     assert named_by(table) <= protected | needed
     aged(folder(table))
@@ -73,7 +73,7 @@ def test_all_that_readers_need_is_live_and_the_rest_is_found(name: str, golden_t
 
 def test_sizes_are_those_of_the_files(table: Table) -> None:
     seen = 0
-    for files in reached(opened(table), opened(table).roots(EVERY_FILE)):
+    for files in reached(opened(table).retention, opened(table).retention.roots(EVERY_FILE)):
         assert files.schema == FILES
         for row in files.to_pylist():
             if row["bytes"] is not None:
@@ -84,10 +84,10 @@ def test_sizes_are_those_of_the_files(table: Table) -> None:
 
 def test_roots_are_the_version_of_now_and_every_snapshot(table: Table) -> None:
     ours = opened(table)
-    before = ours.roots(EVERY_FILE)
+    before = ours.retention.roots(EVERY_FILE)
     snapshots = [snapshot["snapshot-id"] for snapshot in table.document()["snapshots"]]
     assert [root.version for root in before] == [None, *snapshots] and len({root.id for root in before}) == len(before)
-    assert ours.roots(Retention(now_ms(), DAY_MS)) == before
+    assert ours.retention.roots(Retention(now_ms(), DAY_MS)) == before
     assert pickle.loads(pickle.dumps(before)) == before
     assert [root.task for root in pickle.loads(pickle.dumps(before))] == [root.task for root in before]
 
@@ -95,7 +95,7 @@ def test_roots_are_the_version_of_now_and_every_snapshot(table: Table) -> None:
 def test_sources_are_equal_wherever_they_are_named(table: Table) -> None:
     """So that a manifest that many snapshots share is read once."""
     ours = opened(table)
-    sources = [source for root in ours.roots(EVERY_FILE) for source in ours.reach(root).sources]
+    sources = [source for root in ours.retention.roots(EVERY_FILE) for source in ours.retention.reach(root).sources]
     paths = {manifest["manifest_path"] for snapshot in table.document()["snapshots"] for manifest in
              records(snapshot["manifest-list"])}  # fmt: skip
     assert len(sources) > len(set(sources)) == len(paths)
@@ -117,7 +117,11 @@ def test_what_a_young_snapshot_removed_is_protected_for_a_while(golden_table: Ca
     names = frozenset(removed)
 
     def told(older_than_ms: int, now: int) -> frozenset[str]:
-        rows = [row for files in reached(ours, ours.roots(Retention(now, older_than_ms))) for row in files.to_pylist()]
+        rows = [
+            row
+            for files in reached(ours.retention, ours.retention.roots(Retention(now, older_than_ms)))
+            for row in files.to_pylist()
+        ]
         return frozenset(row["name"] for row in rows if not row["needed"]) & names
 
     last = max(removed.values())
@@ -129,20 +133,20 @@ def test_what_a_young_snapshot_removed_is_protected_for_a_while(golden_table: Ca
 def test_a_manifest_with_fewer_entries_than_its_list_counts_is_evidence(table: Table) -> None:
     """A container that is cut between two blocks is a valid one."""
     ours = opened(table)
-    (source, *_) = (each for root in ours.roots(EVERY_FILE) for each in ours.reach(root).sources)
+    (source, *_) = (each for root in ours.retention.roots(EVERY_FILE) for each in ours.retention.reach(root).sources)
     assert isinstance(source, ManifestFiles)
     path = Path("/" + source.name)
     data = path.read_bytes()
     assert data[-16:] == data[data.index(data[-16:]) :][:16]
     path.write_bytes(data[: data.index(data[-16:]) + 16])
     with pytest.raises(CorruptMetadata, match=r"files as its list counts, found 0, 0, 0"):
-        list(ours.live(source))
+        list(ours.retention.live(source))
     path.write_bytes(b"Obj\1 none")
     with pytest.raises(CorruptMetadata, match=path.name):
-        list(ours.live(source))
+        list(ours.retention.live(source))
     path.unlink()
     with pytest.raises(MissingFile, match=path.name):
-        list(ours.live(source))
+        list(ours.retention.live(source))
 
 
 @pytest.mark.parametrize("what", ["manifest-list", "manifest", "data"])
@@ -205,7 +209,7 @@ def test_live_files_elsewhere_are_nobodys_orphans(table: Table) -> None:
     log = [*document.get("metadata-log", ()), {"timestamp-ms": 1, "metadata-file": "file:/elsewhere/x.metadata.json"}]
     rewritten(table, **{**document, "metadata-log": log})
     aged(folder(table))
-    assert "elsewhere/x.metadata.json" in live_names(opened(table))[1]
+    assert "elsewhere/x.metadata.json" in live_names(opened(table).retention)[1]
     assert not {name for name in swept(table).orphans if name.startswith("elsewhere")}
 
 
@@ -214,16 +218,16 @@ def test_a_table_without_snapshots_has_its_metadata(table: Table) -> None:
     empty = {"snapshots": [], "refs": {}, "current-snapshot-id": -1, "snapshot-log": [], "statistics": []}
     table.metadata.write_text(json.dumps({**document, **empty, "metadata-log": []}))
     aged(folder(table))
-    (root,) = opened(table).roots(EVERY_FILE)
+    (root,) = opened(table).retention.roots(EVERY_FILE)
     assert root.version is None
     assert swept(table).orphans.keys() == listed(table) - {stored(table.metadata)}
 
 
 def test_roots_of_others_are_no_roots_of_this_table(table: Table) -> None:
     with pytest.raises(TypeError, match="a root of an Iceberg table"):
-        opened(table).reach(Root("version 1", 1))
+        opened(table).retention.reach(Root("version 1", 1))
     with pytest.raises(TypeError, match="a manifest of an Iceberg table"):
-        list(opened(table).live("manifest"))
+        list(opened(table).retention.live("manifest"))
 
 
 # A folder by two names
@@ -234,7 +238,11 @@ def test_a_live_file_in_another_bucket_has_its_whole_location_for_a_name(table: 
     machine = LocalStorage("/")
     assert live_module._here(machine, "s3://alias/t/a.parquet") == ("s3://alias/t/a.parquet", False)
     assert live_module._here(machine, "file:/t/a.parquet") == ("t/a.parquet", True)
-    sources = [source for root in opened(table).roots(EVERY_FILE) for source in opened(table).reach(root).sources]
+    sources = [
+        source
+        for root in opened(table).retention.roots(EVERY_FILE)
+        for source in opened(table).retention.reach(root).sources
+    ]
     for source in sources:
         assert isinstance(source, ManifestFiles)
         found = [batch.to_pylist() for batch in live_module.live(machine, source)]

@@ -232,7 +232,7 @@ def table(golden: Callable[[str], Table], iceberg: Warehouse) -> Iterator[Table]
 def test_a_table_whose_files_nobody_may_delete_is_refused(table: Table) -> None:
     rewritten(table, properties={**table.document()["properties"], "gc.enabled": "FALSE"})
     with pytest.raises(RefusedTable, match=r"gc\.enabled"):
-        opened(table).territory()
+        opened(table).retention.territory()
 
 
 def test_a_catalog_that_does_not_tell_the_metadata_file_is_refused(table: Table) -> None:
@@ -247,7 +247,7 @@ def test_later_format_versions_are_refused_and_the_first_one_is_not_changed(tabl
     found = territory(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 1}, location))
     with pytest.raises(RefusedTable, match="format version 1"):
         refuse_changes(found)
-    refuse_changes(opened(table).territory())
+    refuse_changes(opened(table).retention.territory())
 
 
 def test_a_folder_of_two_tables_is_refused(table: Table) -> None:
@@ -256,16 +256,16 @@ def test_a_folder_of_two_tables_is_refused(table: Table) -> None:
     with pytest.raises(RefusedTable, match="the metadata of another table, another"):
         swept(table)
     other.write_text('{"table-uuid": "ano')
-    assert opened(table).territory().home == str(folder(table))[1:]
+    assert opened(table).retention.territory().home == str(folder(table))[1:]
 
 
 def test_metadata_of_this_very_table_is_no_sign_of_another(table: Table) -> None:
     (folder(table) / "metadata" / f"00099-{UUID}.metadata.json").write_bytes(table.metadata.read_bytes())
-    assert opened(table).territory().places[0].folder == str(folder(table))[1:]
+    assert opened(table).retention.territory().places[0].folder == str(folder(table))[1:]
 
 
 def test_places_are_the_tables_folder_and_its_metadata(table: Table) -> None:
     home = str(Path(folder(table)))[1:]
-    found = opened(table).territory()
+    found = opened(table).retention.territory()
     assert [place.folder for place in found.places] == [home, f"{home}/metadata"]
     assert (found.home, found.by_bare_name) == (home, False)

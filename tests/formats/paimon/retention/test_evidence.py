@@ -194,16 +194,16 @@ def test_metadata_under_a_key_that_we_do_not_know_ends_the_sweep(tmp_path: Path)
 @pytest.mark.parametrize("key", ["baseManifestList", "deltaManifestList", "indexManifest"])
 def test_the_look_afterwards_does_not_agree_with_a_list_that_was_cut(key: str, tmp_path: Path) -> None:
     table = table_of(tmp_path, "orders", old=True)
-    whole = check_files(opened(table), retention(), sets=MemorySets, salt="a")
+    whole = check_files(opened(table).retention, retention(), sets=MemorySets, salt="a")
     emptied(table / "manifest" / str(told(table)[1][key]))
     aged(table)
     assert not whole.faults and not whole.unproven
     if key == "indexManifest":
-        found = check_files(opened(table), retention(), sets=MemorySets, salt="a")
+        found = check_files(opened(table).retention, retention(), sets=MemorySets, salt="a")
         assert found.unproven and "nothing tells to be whole" in str(found)
         return
     with pytest.raises(EvidenceError):
-        check_files(opened(table), retention(), sets=MemorySets, salt="a")
+        check_files(opened(table).retention, retention(), sets=MemorySets, salt="a")
 
 
 @pytest.mark.slow

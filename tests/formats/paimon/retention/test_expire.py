@@ -35,7 +35,6 @@ from tests.support.faulty_store import Fuse, fail
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata.entries import read_list
-from nightkeep.formats.paimon.retention.roots import version_of
 from nightkeep.model import Operation, Outcome
 from nightkeep.protocol.table_files import ExpireRequest
 from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
@@ -102,7 +101,7 @@ def _kept_changelogs(table: Path, case: str, producer: str) -> set[str]:
     """Java takes the changelog of a tagged snapshot with it; here it stays as long as the tag."""
     if (case, producer) != ("tagged", "input"):
         return set()
-    tags = [version_of(root).raw.get("changelogManifestList") for root in opened(table).roots(retention())]
+    tags = [root.task.raw.get("changelogManifestList") for root in opened(table).retention.roots(retention())]
     lists = [read_list(opened(table).storage, str(name)) for name in tags if name is not None]
     manifests = [meta["_FILE_NAME"] for found in lists for meta in found.records]
     return {
@@ -244,27 +243,27 @@ def test_another_version_of_the_same_number_does_not_go(paimon_java: PaimonJava,
     table = busy(paimon_java, tmp_path / "table", rounds=1)
     _set(paimon_java, table, NOW)
     found, request = opened(table), ExpireRequest(time.time_ns() // 1_000_000)
-    planned = found.expiry(request)
+    planned = found.retention.expiry(request)
     assert [root.version for root in planned.roots] == [1, 2]
     paimon_java.rollback(table, snapshot=1)
     paimon_java.write(table, [("+I", 1, DAYS[0], "again")])
     before = names(table)
 
-    assert not found.forget(planned, run("weekly", Operation.EXPIRE))
+    assert not planned.forget(run("weekly", Operation.EXPIRE))
 
     assert names(table) == before
-    assert [root.version for root in found.expiry(ExpireRequest(time.time_ns() // 1_000_000)).roots] == [1]
+    assert [root.version for root in found.retention.expiry(ExpireRequest(time.time_ns() // 1_000_000)).roots] == [1]
 
 
 def test_to_forget_again_is_safe(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = busy(paimon_java, tmp_path / "table", rounds=1)
     _set(paimon_java, table, NOW)
     found = opened(table)
-    planned = found.expiry(ExpireRequest(time.time_ns() // 1_000_000))
+    planned = found.retention.expiry(ExpireRequest(time.time_ns() // 1_000_000))
     (table / "snapshot/snapshot-1").unlink()
 
-    assert found.forget(planned, run("weekly", Operation.EXPIRE))
-    assert found.forget(planned, run("weekly", Operation.EXPIRE))
+    assert planned.forget(run("weekly", Operation.EXPIRE))
+    assert planned.forget(run("weekly", Operation.EXPIRE))
 
     assert {name for name in names(table) if name.startswith("snapshot/")} == {
         "snapshot/EARLIEST", "snapshot/LATEST", "snapshot/snapshot-3",
@@ -284,22 +283,22 @@ def test_to_forget_again_is_safe(paimon_java: PaimonJava, tmp_path: Path) -> Non
 def test_what_is_not_handled_is_refused_by_name(options: dict[str, str], said: str, tmp_path: Path) -> None:
     table = _sample_with(tmp_path, options)
     with pytest.raises(RefusedTable, match=said):
-        opened(table).expiry(ExpireRequest(0))
+        opened(table).retention.expiry(ExpireRequest(0))
 
 
 def test_metadata_in_doubt_lets_nothing_go(tmp_path: Path) -> None:
     table = _sample_with(tmp_path, {"snapshot.num-retained.min": "0"})
     with pytest.raises(CorruptMetadata, match="snapshots to retain"):
-        opened(table).expiry(ExpireRequest(0))
+        opened(table).retention.expiry(ExpireRequest(0))
     table = _sample_with(tmp_path / "b", {})
     (table / "consumer").mkdir()
     (table / "consumer/consumer-a").write_text('{"nextSnapshot":')
     with pytest.raises(CorruptMetadata, match="consumer-a"):
-        opened(table).expiry(ExpireRequest(0))
+        opened(table).retention.expiry(ExpireRequest(0))
     table = _sample_with(tmp_path / "c", {})
     (table / "snapshot/snapshot-3").unlink()
     with pytest.raises(CorruptMetadata, match="without a gap"):
-        opened(table).expiry(ExpireRequest(0))
+        opened(table).retention.expiry(ExpireRequest(0))
 
 
 def _sample_with(folder: Path, options: Mapping[str, str]) -> Path:

@@ -18,7 +18,7 @@ from tests.formats.paimon.keeping import DAYS, KEYLESS, VECTORS, busy, live_name
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.avro import read_container, write_container
 from nightkeep.formats.paimon.metadata.entries import merge_entries, read_index, read_list, read_manifest
-from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, version_of
+from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata
 from nightkeep.protocol.table_files import Root
 from nightkeep.storage import Storage
 
@@ -28,7 +28,7 @@ EVERY_SAMPLE = sorted(path.name for path in SAMPLES.iterdir())
 
 def _twin(storage: Storage, root: Root) -> dict[str, int | None]:
     """What one snapshot or tag needs, merged by itself, entry by entry."""
-    version = version_of(root)
+    version = root.task
     raw, where = version.raw, version.layout
     keys = [key for key in ("baseManifestList", "deltaManifestList", "changelogManifestList") if raw.get(key)]
     if version.kind is Kept.TAG:
@@ -51,12 +51,12 @@ def _twin(storage: Storage, root: Root) -> dict[str, int | None]:
 def _agrees(table: Path) -> int:
     """Whether all roots together keep what each one's twin does, and each by itself no less; how many there are."""
     found = opened(table)
-    roots = found.roots(retention())
+    roots = found.retention.roots(retention())
     twins = {root.id: _twin(found.storage, root) for root in roots}
     assert live_names(table) == {name: size for twin in twins.values() for name, size in twin.items()}
     for root in roots:
-        own = found.reach(root)
-        reached = {name for source in own.sources for batch in found.live(source) for name in _names(batch)}
+        own = found.retention.reach(root)
+        reached = {name for source in own.sources for batch in found.retention.live(source) for name in _names(batch)}
         assert {*twins[root.id]} <= reached | {*_names(own.files)}
     for name, size in live_names(table).items():
         assert (table / name).stat().st_size == (size or (table / name).stat().st_size)
@@ -142,9 +142,9 @@ def test_changelogs_of_appends_keep_what_was_appended(paimon_java: PaimonJava, t
 
 def test_roots_and_sources_pickle() -> None:
     found = opened(ORDERS)
-    roots = found.roots(retention())
+    roots = found.retention.roots(retention())
     assert pickle.loads(pickle.dumps(roots)) == roots
-    sources = [source for root in roots for source in found.reach(root).sources]
+    sources = [source for root in roots for source in found.retention.reach(root).sources]
     assert pickle.loads(pickle.dumps(sources)) == sources
     assert len(set(sources)) == len(roots)
 
@@ -152,13 +152,13 @@ def test_roots_and_sources_pickle() -> None:
 def test_a_number_that_is_used_again_is_another_root(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = busy(paimon_java, tmp_path / "table", rounds=1)
     paimon_java.create_tag(table, "t", snapshot=1)
-    before = {root.id for root in opened(table).roots(retention())}
+    before = {root.id for root in opened(table).retention.roots(retention())}
     paimon_java.rollback(table, snapshot=2)
     paimon_java.write(table, [("+I", 1, DAYS[0], "again")])
     paimon_java.delete_tag(table, "t")
     paimon_java.create_tag(table, "t", snapshot=3)
 
-    after = {root.id for root in opened(table).roots(retention())}
+    after = {root.id for root in opened(table).retention.roots(retention())}
 
     assert sorted(id.split()[0] for id in before - after) == ["snapshot/snapshot-3", "tag/tag-t"]
     assert sorted(id.split()[0] for id in after - before) == ["snapshot/snapshot-3", "tag/tag-t"]
@@ -261,7 +261,7 @@ def test_files_elsewhere_are_refused_by_name(options: dict[str, str], said: str,
     table = _copy(tmp_path)
     schema = json.loads((table / "schema/schema-0").read_bytes())
     _edit(table / "schema/schema-0", options=schema["options"] | options)
-    for verb in (lambda: opened(table).territory(), lambda: opened(table).roots(retention())):
+    for verb in (lambda: opened(table).retention.territory(), lambda: opened(table).retention.roots(retention())):
         with pytest.raises(RefusedTable, match=said):
             verb()
 
@@ -292,7 +292,7 @@ def test_a_version_that_goes_while_it_is_listed_is_no_root(tmp_path: Path, monke
 
 
 def _versions(table: Path) -> list[RootMetadata]:
-    return [version_of(root) for root in opened(table).roots(retention())]
+    return [root.task for root in opened(table).retention.roots(retention())]
 
 
 def _copy(folder: Path) -> Path:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+import pyarrow as pa
+
 from nightkeep.formats.delta.metadata.actions import Action
 from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
 from nightkeep.formats.delta.metadata.head import head
@@ -28,7 +30,7 @@ from nightkeep.formats.delta.retention.action_files import (
 )
 from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Root
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Root
 from nightkeep.storage import ListedFile, Storage
 
 
@@ -42,7 +44,7 @@ class RemovedVersions:
     now_ms: int
 
 
-def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry:
+def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry[RemovedVersions]:
     """The expiry, with one root of all files that may be removed. Raises RefusedTable, MissingFile, CorruptMetadata."""
     log_files = listing(storage)
     newest = head(storage, table=address.name, version=log_files.newest)
@@ -107,11 +109,11 @@ def _by_removal(storage: Storage, task: RemovedVersions, log_files: Listing) -> 
     return expired, staying
 
 
-def removed(storage: Storage, task: RemovedVersions) -> Reach:
+def removed(storage: Storage, task: RemovedVersions) -> pa.Table:
     """The files that may be removed, unless a root that stays needs them."""
     names = {name for action in _expired(storage, task) for name in _names(action)}
     kept = {name for action in _later(storage, task) for name in _names(action)} if names else set()
-    return Reach(files((name, None, False) for name in sorted(names - kept)))
+    return files((name, None, False) for name in sorted(names - kept))
 
 
 def _names(action: Action) -> tuple[str, ...]:

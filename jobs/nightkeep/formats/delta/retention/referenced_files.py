@@ -13,7 +13,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, vector_id
 from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
 from nightkeep.formats.delta.metadata.head import head
@@ -77,7 +76,10 @@ class CheckpointPart:
     needed: bool
 
 
-def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Root, ...]:
+RootFiles = VersionFiles | CommitFiles | RemovedVersions | None
+
+
+def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Root[RootFiles], ...]:
     """A root for every commit in the log, so that a later listing without new roots has missed no commit.
 
     The newest root is the version's state. Older roots are the files that their commits removed. Each version to keep
@@ -95,7 +97,7 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
     )
 
 
-def reach(address: Address, storage: Storage, root: Root) -> Reach:
+def reach(storage: Storage, root: Root[RootFiles]) -> Reach[CheckpointPart]:
     """The files of a root. Raises RefusedTable for a live file at an absolute path (a shallow clone)."""
     match root.task:
         case VersionFiles():
@@ -103,23 +105,21 @@ def reach(address: Address, storage: Storage, root: Root) -> Reach:
         case CommitFiles():
             return Reach(files(_changed(storage, root.task)))
         case RemovedVersions():
-            return removed(storage, root.task)
+            return Reach(removed(storage, root.task))
         case None:
             return Reach(files(()))
-    raise CorruptMetadata(f"{address.name}: {root.id}", "a root of a Delta table", repr(root.task))
 
 
-def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+def live(storage: Storage, source: CheckpointPart) -> Iterator[pa.RecordBatch]:
     """Batches of schema FILES of one CheckpointPart."""
-    assert isinstance(source, CheckpointPart)
     stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
     for actions in checkpoint_files(storage, source.name):
         yield from files(row for action in actions for row in stored(action)).to_batches()
 
 
-def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
+def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root[RootFiles]]:
     """Roots of the commits, oldest first. `version` is set if the version can still be read with all its files."""
-    readable, roots = True, list[Root]()
+    readable, roots = True, list[Root[RootFiles]]()
     if log_files.newest not in dict(log_files.commits):
         newest = VersionFiles(log_files.newest, since_ms, now_ms)
         roots.append(Root(f"version {log_files.newest} of a checkpoint", newest, log_files.newest))
@@ -139,7 +139,7 @@ def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root]:
     return reversed(roots)
 
 
-def _state(storage: Storage, task: VersionFiles) -> Reach:
+def _state(storage: Storage, task: VersionFiles) -> Reach[CheckpointPart]:
     log_files = segment(storage, task.version)
     added: dict[FileKey, Raw] = {}
     gone: set[FileKey] = set()

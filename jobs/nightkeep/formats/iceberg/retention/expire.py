@@ -7,7 +7,8 @@ by age, a tag its one snapshot. Main never expires. A snapshot in no branch or t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, UnknownOutcome, kind_of
@@ -24,22 +25,23 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     refs,
     text,
 )
-from nightkeep.formats.iceberg.retention.referenced_files import snapshot_roots
+from nightkeep.formats.iceberg.retention.referenced_files import SnapshotFiles, snapshot_roots
 from nightkeep.formats.iceberg.retention.table_files import refuse_upkeep
+from nightkeep.model import Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry
 from nightkeep.storage import Storage
 from nightkeep.storage.times import happened_ms
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedExpiry:
-    """The request, and what it expires. `forget` plans again, and commits only if all of this may still expire."""
-
-    request: ExpireRequest
-    forgotten: RemovedSnapshots
+def expiry(table: str, handle: TableHandle, request: ExpireRequest) -> Expiry[SnapshotFiles]:
+    """As `plan_expiry`, of the table now. Its `forget` plans again, and commits only if all of it may still expire."""
+    planned, wanted = plan_expiry(table, handle.whole(), request, handle.storage)
+    return replace(planned, forget=partial(forget, table, handle, request, wanted))
 
 
-def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, storage: Storage) -> Expiry:
+def plan_expiry(
+    table: str, loaded: tuple[Raw, str], request: ExpireRequest, storage: Storage
+) -> tuple[Expiry[SnapshotFiles], RemovedSnapshots]:
     """Snapshots that no branch or tag keeps, and branches and tags past their own maximum age.
 
     Nothing expires if no snapshot does. Raises RefusedTable, CorruptMetadata.
@@ -52,29 +54,24 @@ def plan_expiry(table: str, loaded: tuple[Raw, str], request: ExpireRequest, sto
     # Protect no files that expiring snapshots removed: the snapshots that need them expire too.
     expiring = [root for root in snapshot_roots(table, loaded, since_ms=_FOREVER) if root.version in gone]
     expiring.sort(key=lambda root: (integer(snapshots[root.version or 0], "timestamp-ms", subject=location), root.id))
-    planned = PlannedExpiry(request, RemovedSnapshots(frozenset(gone), ended, request.now_ms))
     notes = tuple(f"{_kind(raw, location, name)} {name} is too old and goes with them" for name, _ in sorted(ended))
-    return Expiry(
-        roots=tuple(expiring),
-        kept=tuple((str(number), reason) for number, reason in kept.items()),
-        notes=notes if gone else (),
-        state=planned,
-    )
+    reasons = tuple((str(number), reason) for number, reason in kept.items())
+    planned = Expiry(tuple(expiring), reasons, notes if gone else ())
+    return planned, RemovedSnapshots(frozenset(gone), ended, request.now_ms)
 
 
-def forget(table: str, handle: TableHandle, expiry: Expiry) -> bool:
-    """Remove the planned snapshots, branches and tags in one commit. Returns True also if they are gone already.
+def forget(table: str, handle: TableHandle, request: ExpireRequest, wanted: RemovedSnapshots, run: Run) -> bool:
+    """Remove snapshots, branches and tags in one commit. Returns True also if they are gone already.
+
+    The commit adds no snapshot, so nothing in it names `run`.
 
     Returns False, and changes nothing, if one of them must stay now (for example for a new tag), or if another writer
     committed first. Raises UnknownOutcome if the outcome of the commit is unknown.
     """
-    planned = expiry.state
-    if not isinstance(planned, PlannedExpiry):
-        raise TypeError(f"{table}: expected what was planned for an Iceberg table, found {planned!r:.80}")
-    loaded, wanted = handle.whole(), planned.forgotten
+    loaded = handle.whole()
     if _is_done(loaded, wanted):
         return True
-    if not _may_still_go(_Rules(*loaded, planned.request, handle.storage), wanted):
+    if not _may_still_go(_Rules(*loaded, request, handle.storage), wanted):
         return False
     try:
         return handle.forget(loaded, wanted)

@@ -73,7 +73,10 @@ class ManifestFiles:
     removed: bool
 
 
-def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Root, ...]:
+RootFiles = Known | SnapshotFiles
+
+
+def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Root[RootFiles], ...]:
     """The current metadata, then every snapshot in it, whether a branch or tag has it or not.
 
     The first root changes with every commit; the version of the others is the snapshot id. Files removed by a snapshot
@@ -90,7 +93,7 @@ def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Ro
     return (current, *snapshot_roots(table, loaded, since_ms=since_ms))
 
 
-def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tuple[Root, ...]:
+def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tuple[Root[SnapshotFiles], ...]:
     """Every snapshot, in the order of the metadata. Files removed by snapshots since `since_ms` are still protected."""
     raw, location = loaded
     statistics: dict[int, list[str]] = {}
@@ -105,7 +108,7 @@ def snapshot_roots(table: str, loaded: tuple[Raw, str], *, since_ms: int) -> tup
     return tuple(kept)
 
 
-def reach(storage: Storage, root: Root) -> Reach:
+def reach(storage: Storage, root: Root[RootFiles]) -> Reach[ManifestFiles]:
     """The files that a root needs. Raises MissingFile, CorruptMetadata, RefusedTable for an encrypted manifest."""
     task = root.task
     if isinstance(task, Known):
@@ -126,7 +129,7 @@ def reach(storage: Storage, root: Root) -> Reach:
     )
 
 
-def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+def live(storage: Storage, source: ManifestFiles) -> Iterator[pa.RecordBatch]:
     """Content files of a manifest: live files with their sizes, and removed files if they are protected.
 
     Raises MissingFile, and CorruptMetadata naming the manifest if it cannot be parsed or its counts are not those of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -17,9 +18,9 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.paimon.metadata.locations import MAIN, branch_schemas, branches
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_millis
-from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, roots, version_of
+from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, roots
 from nightkeep.model import Address, Run
-from nightkeep.protocol.table_files import ExpireRequest, Expiry
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Root
 from nightkeep.storage import Storage
 from nightkeep.storage.times import happened_ms
 
@@ -77,35 +78,36 @@ class _Bound:
     reason: str
 
 
-def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry:
-    """Snapshots that the table's options and the request both allow to expire, oldest first. `state` is the request."""
+def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry[RootMetadata]:
+    """Snapshots that the table's options and the request both allow to expire, oldest first."""
     rules = ExpiryRules.of(table, branch_schemas(storage, MAIN)[-1])
-    snapshots = [root for root in roots(storage) if _is_snapshot(version_of(root))]
-    ids = [version_of(root).id for root in snapshots]
+    snapshots = [root for root in roots(storage) if _is_snapshot(root.task)]
+    ids = [root.task.id for root in snapshots]
     if ids != list(range(ids[0], ids[-1] + 1)):
         raise CorruptMetadata(f"{table.name}: snapshots", "ids without a gap", ", ".join(map(str, ids)))
-    versions = [version_of(root) for root in snapshots]
+    versions = [root.task for root in snapshots]
     made = _made(storage, versions, request.now_ms)
     bounds = [*_by_options(rules, made, request), *_consumers(storage), *_by_request(made, request)]
     first = max(ids[0], min(bound.end for bound in bounds))
     reason = min(bounds, key=lambda bound: bound.end).reason
     kept = tuple((version.name, reason) for version in versions if version.id >= first)
     going = tuple(root for root, number in zip(snapshots, ids, strict=True) if number < first)
-    return Expiry(going, kept, tuple(_notes(storage)), request)
+    return Expiry(going, kept, tuple(_notes(storage)), forget=partial(forget, table, storage, request, going))
 
 
-def forget(table: Address, storage: Storage, planned: Expiry, run: Run) -> bool:
+def forget(
+    table: Address, storage: Storage, request: ExpireRequest, going: Sequence[Root[RootMetadata]], run: Run
+) -> bool:
     """Remove the snapshots' JSON, oldest first, after moving the EARLIEST hint past them.
 
     False if one of them may no longer expire, or its id has another snapshot now. Snapshots that are gone already are
     skipped.
     """
-    assert isinstance(planned.state, ExpireRequest)
-    names = {root.id: version_of(root) for root in planned.roots}
+    names = {root.id: root.task for root in going}
     there = {id for id, version in names.items() if storage.exists(version.name)}
     if not there:
         return True
-    allowed = {root.id for root in expiry(table, storage, planned.state).roots}
+    allowed = {root.id for root in expiry(table, storage, request).roots}
     if not there <= allowed:
         return False
     end = max(version.id for version in names.values()) + 1

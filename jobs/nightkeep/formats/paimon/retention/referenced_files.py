@@ -38,7 +38,7 @@ from nightkeep.formats.paimon.retention.evidence import (
     require_rows,
     require_successor,
 )
-from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata, version_of
+from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata
 from nightkeep.protocol.table_files import FILES, Reach, Root, Unproven, files_table
 from nightkeep.storage import Storage
 
@@ -76,12 +76,15 @@ class Added:
     appended: bool = False
 
 
-def reach(storage: Storage, root: Root) -> Reach:
+Source = Merged | RemovedFiles | Added
+
+
+def reach(storage: Storage, root: Root[RootMetadata]) -> Reach[Source]:
     """The metadata files, index files and statistics of one root. Its data files are in its sources.
 
     Raises MissingFile for a missing list, because the files that it named are unknown.
     """
-    version = version_of(root)
+    version = root.task
     require_known(version.raw, subject=version.name)
     require_changelog(version.raw, subject=version.name)
     if version.kind is Kept.CHANGELOG:
@@ -98,13 +101,13 @@ def reach(storage: Storage, root: Root) -> Reach:
     if (statistics := version.raw.get("statistics")) is not None:
         files.add(f"statistics/{statistics}")
     where = version.layout
-    sources: list[object] = [Merged(version.newest, where), *(RemovedFiles(delta, where) for delta in version.later)]
+    sources: list[Source] = [Merged(version.newest, where), *(RemovedFiles(delta, where) for delta in version.later)]
     if changelog:
         sources.append(Added(Told.of(version.raw, CHANGELOG), where))
     return files.reach(*sources)
 
 
-def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
+def live(storage: Storage, source: Source) -> Iterator[pa.RecordBatch]:
     """Batches of schema FILES of one source.
 
     Raises MissingFile for a missing list or manifest, CorruptMetadata for entries that contradict each other,
@@ -125,8 +128,6 @@ def live(storage: Storage, source: object) -> Iterator[pa.RecordBatch]:
             if not source.appended:
                 _require_changelogs(merged["name"], source)
             yield from _files(merged.filter(pl.col("adds") > 0))
-        case _:
-            raise TypeError(f"{source}: expected what reach gave")
 
 
 class _Found:
@@ -144,7 +145,7 @@ class _Found:
     def keep(self, name: str) -> None:
         self._kept[name] = None
 
-    def reach(self, *sources: object) -> Reach:
+    def reach(self, *sources: Source) -> Reach[Source]:
         needed = files_table(list(self._needed), sizes=list(self._needed.values()))
         files = pa.concat_tables([needed, files_table(list(self._kept), needed=False)])
         unproven = (*(read.unproven for read in self.read if read.unproven is not None), *self.unproven)
@@ -190,7 +191,7 @@ def _has_changelog(storage: Storage, version: RootMetadata) -> bool:
     return not copied or storage.exists(f"manifest/{name}")
 
 
-def _changelog(storage: Storage, version: RootMetadata) -> Reach:
+def _changelog(storage: Storage, version: RootMetadata) -> Reach[Source]:
     """A long-lived changelog's files: of its own list, or those its commit appended (C/operation/ChangelogDeletion).
 
     Other files of its snapshot were removed with the snapshot, unless another version needs them.

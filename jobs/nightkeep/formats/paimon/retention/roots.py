@@ -76,7 +76,7 @@ class _Read:
         return value if type(value) is int else None
 
 
-def roots(storage: Storage) -> tuple[Root, ...]:
+def roots(storage: Storage) -> tuple[Root[RootMetadata], ...]:
     """All roots now, by branch, main first: snapshots oldest first, then tags, then changelogs.
 
     An id is the file's name and a digest of its content, because tags may move and a rollback may reuse numbers. Raises
@@ -93,12 +93,7 @@ def roots(storage: Storage) -> tuple[Root, ...]:
     raise AssertionError
 
 
-def version_of(root: Root) -> RootMetadata:
-    assert isinstance(root.task, RootMetadata)
-    return root.task
-
-
-def _branch(storage: Storage, branch: str) -> Iterator[Root]:
+def _branch(storage: Storage, branch: str) -> Iterator[Root[RootMetadata]]:
     where = layout(branch_schemas(storage, branch)[-1], subject=f"{storage.root}/{branch}".rstrip("/"))
     yield from _snapshots(storage, branch, where)
     for kind in (Kept.TAG, Kept.CHANGELOG):
@@ -108,7 +103,7 @@ def _branch(storage: Storage, branch: str) -> Iterator[Root]:
             yield _root(read, RootMetadata(kind, branch, name, read.raw, where, read.lists, no_vectors=bare))
 
 
-def _snapshots(storage: Storage, branch: str, where: BranchFolders) -> Iterator[Root]:
+def _snapshots(storage: Storage, branch: str, where: BranchFolders) -> Iterator[Root[RootMetadata]]:
     reads = [_read(storage, name) for name in _snapshot_names(storage, branch)]
     bare = {read.raw.get(INDEX) for read in reads if read.raw["totalRecordCount"] == 0}
     for chain in _chains(reads):
@@ -178,5 +173,5 @@ def _read(storage: Storage, name: str) -> _Read:
     return _Read(name, raw, hashlib.sha256(data).hexdigest()[:32])
 
 
-def _root(read: _Read, version: RootMetadata, number: int | None = None) -> Root:
+def _root(read: _Read, version: RootMetadata, number: int | None = None) -> Root[RootMetadata]:
     return Root(f"{read.name} {read.digest}", version, number)

@@ -1,0 +1,24 @@
+"""Address and store -> the functions that say which files of a Delta table are needed."""
+
+from __future__ import annotations
+
+from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
+from nightkeep.formats.delta.retention.referenced_files import CheckpointPart, RootFiles
+from nightkeep.model import Address
+from nightkeep.protocol import Bound
+from nightkeep.protocol.table_files import RemovalEntries, RetainedFiles
+from nightkeep.storage import Storage
+
+
+def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootFiles, CheckpointPart]:
+    return RetainedFiles(
+        territory=Bound(Bound(table_files.territory, table), storage),
+        roots=Bound(Bound(referenced_files.roots, table), storage),
+        reach=Bound(referenced_files.reach, storage),
+        live=Bound(referenced_files.live, storage),
+        expiry=Bound(Bound(expire.expiry, table), storage),
+        removals=RemovalEntries(
+            announce=Bound(Bound(vacuum_commits.announce, table), storage),
+            conclude=Bound(Bound(vacuum_commits.conclude, table), storage),
+        ),
+    )

@@ -1,0 +1,26 @@
+"""Address and store -> the functions that say which files of a Paimon table are needed."""
+
+from __future__ import annotations
+
+from nightkeep.formats.paimon.retention import expire, referenced_files, roots, table_files
+from nightkeep.formats.paimon.retention.referenced_files import Source
+from nightkeep.formats.paimon.retention.roots import RootMetadata
+from nightkeep.model import Address
+from nightkeep.protocol import Bound
+from nightkeep.protocol.table_files import RetainedFiles, Retention, Root
+from nightkeep.storage import Storage
+
+
+def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootMetadata, Source]:
+    return RetainedFiles(
+        territory=Bound(Bound(table_files.territory, table), storage),
+        roots=Bound(every_root, storage),
+        reach=Bound(referenced_files.reach, storage),
+        live=Bound(referenced_files.live, storage),
+        expiry=Bound(Bound(expire.expiry, table), storage),
+    )
+
+
+def every_root(storage: Storage, retention: Retention) -> tuple[Root[RootMetadata], ...]:
+    """All versions that exist, whatever `retention` says: only expiry removes a version."""
+    return roots.roots(storage)
