@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from nightkeep.formats import open_table
 from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
+from nightkeep.protocol import TableLayout
 from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
@@ -159,16 +161,20 @@ def ours(folder: Path, engine: Engine, size: Size, name: str, *, curve: Curve = 
     return replace(found, seconds=spent)
 
 
-def skipping(result: Result, queries: Mapping[str, Queries]) -> dict[str, float]:
+def laid(result: Result) -> TableLayout:
     table = open_table(Address("delta", str(result.table), result.name))
-    found = table.layout(table.snapshot())  # type: ignore[attr-defined]
+    assert table.layout is not None
+    return table.layout.read(table.snapshot())
+
+
+def skipping(result: Result, queries: Mapping[str, Queries]) -> dict[str, float]:
+    found = laid(result)
     return {name: round(skipped_share(found.bounds[name], queries[name]), 3) for name in queries}
 
 
 def uniform_queries(result: Result) -> dict[str, Queries]:
     """1 % ranges of each column, from the distribution of one layout: the same for every side."""
-    table = open_table(Address("delta", str(result.table), result.name))
-    found = table.layout(table.snapshot())  # type: ignore[attr-defined]
+    found = laid(result)
     return {name: queries_of(found.bounds[name]) for name in (*COLUMNS, "event_id", "lon")}
 
 
@@ -225,7 +231,7 @@ def _costs(result: Result) -> None:
 
 def _live(result: Result) -> list[Path]:
     table = open_table(Address("delta", str(result.table), result.name))
-    units = table.snapshot().units  # type: ignore[attr-defined]
+    units: Any = table.units(table.snapshot())
     return [result.table / file.name for unit in units for file in unit.files]
 
 

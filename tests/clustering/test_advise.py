@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from nightkeep.clustering.advise import advise
-from nightkeep.clustering.layout import TableLayout
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Address, Curve
+from nightkeep.protocol import LayoutReading, TableLayout
 from nightkeep.sql_text.queries import Query, Range, of_columns, read_queries
 
 MEGABYTE = 1 << 20
@@ -54,7 +54,8 @@ def laid(order: str | None = None, files: int = 64) -> Laid:
 
 def told(table: Laid, text: str = "") -> Any:
     queries = read_queries(text, subject="queries") if text else ()
-    return advise(table, table, queries, target_bytes=MEGABYTE)  # type: ignore[arg-type]
+    reading = LayoutReading(table.layout, table.sample, lambda snapshot, request: MEGABYTE)
+    return advise(table.address.name, reading, table, queries, target_bytes=MEGABYTE)  # type: ignore[arg-type]
 
 
 def test_columns_that_queries_use_are_what_to_cluster_by() -> None:

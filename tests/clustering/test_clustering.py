@@ -151,7 +151,7 @@ def exchanged(source: HeldRows, clustering: Clustering, target_bytes: int) -> li
     moved = [piece for source in task.sources for piece in wide_task.scatter(NO_STORAGE, ranged, source)]
     for part in range(task.parts):
         own = sorted((piece for piece in moved if piece[0] == part), key=lambda piece: piece[1])
-        done = wide_task.gather(NO_STORAGE, ranged, part, ((place, batch) for _, place, batch in own), run=RUN)
+        done = wide_task.gather(NO_STORAGE, ranged, part, ((place, batch) for _, place, batch in own), RUN)
         assert done.edit == ([file.name for file in inputs.files] if part == 0 else [])
     return inputs.writer.files
 

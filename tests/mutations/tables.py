@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ from samples.iceberg_places import Move
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
-from nightkeep.formats.iceberg.format import IcebergTable
+from nightkeep.formats.iceberg.format import table_of
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, decode
 from nightkeep.formats.iceberg.retention.table_files import territory
 from nightkeep.model import Address, Request, View
-from nightkeep.protocol.table_files import ExpireRequest, Retention
+from nightkeep.protocol.table_files import ExpireRequest, Retention, TableFiles
 from nightkeep.stages.plan import plan
 from nightkeep.storage import LocalStorage
 
@@ -73,7 +73,14 @@ def opened(format: str, folder: Path) -> Any:
         return open_table(Address(format, str(folder), folder.name))
     newest = max((folder / "metadata").glob("*.metadata.json"), key=lambda path: int(path.name.partition("-")[0]))
     handle = Known("c", ("db", folder.name), LocalStorage("/"), f"file:{newest}")
-    return IcebergTable(Address("iceberg", f"c/db.{folder.name}", folder.name), handle)
+    table = table_of(Address("iceberg", f"c/db.{folder.name}", folder.name), handle)
+    assert table.retention is not None
+
+    def folders() -> TableFiles:
+        """Without asking a catalog for its other tables."""
+        return territory(table.address, handle.storage, handle.whole())
+
+    return replace(table, retention=replace(table.retention, territory=folders))
 
 
 def metadata_files(format: str, folder: Path) -> list[Path]:
@@ -108,15 +115,7 @@ def _steps(format: str, folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _plans(found)
     yield lambda: _reached(found)
     yield lambda: found.retention.expiry(ExpireRequest(NOW_MS))
-    yield lambda: _folders(found)
-
-
-def _folders(table: Any) -> None:
-    """Of an Iceberg table without asking a catalog for its other tables."""
-    if isinstance(table, IcebergTable):
-        territory(table.address, table.storage, table.handle.whole())
-    else:
-        table.retention.territory()
+    yield found.retention.territory
 
 
 def _plans(table: Any) -> None:

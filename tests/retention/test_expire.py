@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.retention.test_expire_versions import GONE, LEFT, Expiring
 from tests.retention.test_run_order import Looking
 
+from nightkeep.formats.memory.format import table_of
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import CheckStatus, RunDocument, held, load_document
@@ -22,8 +24,9 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Expiring:
     found.commit(1, "data/1.dat", "data/12.dat")
     found.commit(2, "data/12.dat", "data/23.dat")
     found.commit(3, "data/23.dat", "data/3.dat")
-    monkeypatch.setattr(run_order, "open_table", lambda address: found)
-    monkeypatch.setattr("nightkeep.retention.check_afterwards.open_table", lambda address: found)
+    opened = replace(table_of(Address("memory", "toy", "toy")), retention=found.retention)
+    monkeypatch.setattr(run_order, "open_table", lambda address: opened)
+    monkeypatch.setattr("nightkeep.retention.check_afterwards.open_table", lambda address: opened)
     return found
 
 

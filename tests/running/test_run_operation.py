@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
-from tests.support.unlucky_tables import Committing, Lossy, Overtaken, Unanswered, Wrapped
+from tests.support.unlucky_tables import committing, lossy, overtaken, unanswered
 
 from nightkeep.checking.post_commit_check import published_outcome
 from nightkeep.errors import RefusedTable, UsageError
@@ -31,7 +31,7 @@ from nightkeep.model import (
     run_token,
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy, Settings, Window
-from nightkeep.protocol import Commits, OpenTable, OperationRules, Snapshot
+from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
 from nightkeep.running.run_operation import RunOrder, failed_run, run_operation
@@ -78,16 +78,16 @@ def night(tmp_path: Path) -> Night:
 
 
 @pytest.fixture
-def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[OpenTable], object]], None]:
+def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[OpenTable], OpenTable]], None]:
     """Wrap every table that care opens from here on."""
 
-    def wrap(wrapper: Callable[[OpenTable], object]) -> None:
+    def wrap(wrapper: Callable[[OpenTable], OpenTable]) -> None:
         monkeypatch.setattr(care_module, "open_table", lambda address: wrapper(open_table(address)))
 
     return wrap
 
 
-Opening = Callable[[Callable[[OpenTable], object]], None]
+Opening = Callable[[Callable[[OpenTable], OpenTable]], None]
 
 
 def test_verified(night: Night) -> None:
@@ -175,7 +175,7 @@ def test_a_filter_and_a_level_are_the_policys(night: Night) -> None:
 class TestMismatch:
     def test_nothing_is_published_and_every_file_is_kept(self, night: Night, opening: Opening) -> None:
         before = night.contents
-        opening(Lossy)
+        opening(lossy)
         document = night.care()
         assert (document.outcome, document.committed_version, document.commits) == (Outcome.MISMATCH, None, ())
         assert open_table(night.engine.address).snapshot().version == document.base_version
@@ -184,7 +184,7 @@ class TestMismatch:
         assert sum(name.startswith("data-") for name in kept.keys() - before.keys()) == 2
 
     def test_the_reason_names_unit_and_rows(self, night: Night, opening: Opening) -> None:
-        opening(Lossy)
+        opening(lossy)
         document = night.care()
         assert document.reason is not None
         assert f"day={DAYS[0]}: rows differ, 90:" in document.reason
@@ -195,14 +195,14 @@ class TestMismatch:
 
 class TestConflicted:
     def test_every_unit_lost(self, night: Night, opening: Opening) -> None:
-        opening(lambda table: Overtaken(table, lambda: [night.engine.delete(day, [1]) for day in DAYS] and None))
+        opening(lambda table: overtaken(table, lambda: [night.engine.delete(day, [1]) for day in DAYS] and None))
         document = night.care()
         assert (document.outcome, document.committed_version) == (Outcome.CONFLICTED, None)
         assert document.reason == "lost a race for every unit; the next run plans again"
         assert {unit.outcome for unit in document.units} == {Outcome.CONFLICTED}
 
     def test_one_unit_lost_and_the_other_was_published(self, night: Night, opening: Opening) -> None:
-        opening(lambda table: Overtaken(table, lambda: night.engine.delete(DAYS[0], [1])))
+        opening(lambda table: overtaken(table, lambda: night.engine.delete(DAYS[0], [1])))
         document = night.care()
         assert (document.outcome, document.reason) == (
             Outcome.CONFLICTED, "1 of 2 units lost a race; the next run plans them again",
@@ -225,7 +225,7 @@ class TestFailed:
         assert "version-6.json" in document.reason
 
     def test_an_unknown_outcome_is_reported_and_the_retry_finds_out(self, night: Night, opening: Opening) -> None:
-        opening(lambda table: Unanswered(table, done=False))
+        opening(lambda table: unanswered(table, done=False))
         assert "UnknownOutcome" in str(night.care().reason)
         opening(lambda table: table)
         assert night.care().outcome is Outcome.VERIFIED
@@ -304,7 +304,7 @@ class TestBatches:
         self, night: Night, opening: Opening, after: int
     ) -> None:
         second = self.SECOND.partition.removeprefix("day=")
-        opening(lambda table: Overtaken(table, lambda: night.engine.delete(second, [1]), after=after))
+        opening(lambda table: overtaken(table, lambda: night.engine.delete(second, [1]), after=after))
         document = self.care(night)
         assert (document.outcome, document.reason) == (
             Outcome.CONFLICTED, "1 of 2 units lost a race; the next run plans them again",
@@ -320,7 +320,7 @@ class TestBatches:
         assert again.units == (self.SECOND,)
 
     def test_an_append_between_two_of_them_is_rebased_on(self, night: Night, opening: Opening) -> None:
-        opening(lambda table: Overtaken(table, lambda: night.engine.append(DAYS[0], [900]), after=1))
+        opening(lambda table: overtaken(table, lambda: night.engine.append(DAYS[0], [900]), after=1))
         document = self.care(night)
         assert document.outcome is Outcome.VERIFIED
         assert [(commit.version, commit.parent_version) for commit in document.commits] == [(8, 7), (10, 9)]
@@ -334,7 +334,7 @@ class TestBatches:
             theirs = json.loads(files["version-8.json"]) | {"version": 9, "staged_as": "staged by the other"}
             files["version-9.json"] = json.dumps(theirs).encode()
 
-        opening(lambda table: Overtaken(table, again, after=1))
+        opening(lambda table: overtaken(table, again, after=1))
         document = self.care(night)
         # Whoever made it: what the run published is to be checked.
         assert [commit.version for commit in document.commits] == [8, 9]
@@ -345,7 +345,7 @@ class TestBatches:
     ) -> None:
         night.engine.append("2026-11-03", [1])
         night.engine.append("2026-11-03", [2])
-        opening(lambda table: Lossy(table, self.SECOND))
+        opening(lambda table: lossy(table, self.SECOND))
         before = night.contents
         document = self.care(night)
         assert (document.outcome, document.committed_version) == (Outcome.MISMATCH, 10)
@@ -361,7 +361,7 @@ class TestBatches:
         assert set(staged) <= night.contents.keys()
 
     def test_a_failure_in_the_second_tells_of_the_first(self, night: Night, opening: Opening) -> None:
-        opening(lambda table: Unanswered(table, done=False, after=1))
+        opening(lambda table: unanswered(table, done=False, after=1))
         document = self.care(night)
         assert document.outcome is Outcome.FAILED
         assert str(document.reason).startswith("UnknownOutcome: ")
@@ -372,7 +372,7 @@ class TestBatches:
         assert published_outcome(document) is Outcome.FAILED
 
     def test_a_retry_finds_what_was_published(self, night: Night, opening: Opening) -> None:
-        opening(lambda table: Unanswered(table, done=False, after=1))
+        opening(lambda table: unanswered(table, done=False, after=1))
         self.care(night)
         opening(lambda table: table)
         again = self.care(night)
@@ -396,32 +396,31 @@ class TestBatches:
     def test_a_document_that_knows_of_a_version_that_expired_is_told_again(
         self, night: Night, opening: Opening
     ) -> None:
-        class Expired(Wrapped):
-            @property
-            def commits(self) -> Commits[Any, Any]:
-                return replace(self._table.commits, committed=lambda run: self._table.commits.committed(run)[1:])
+        def expired(table: OpenTable) -> OpenTable:
+            return finding(table, lambda run: table.commits.committed(run)[1:])
 
         first = self.care(night)
         store(first, night.reports)
-        opening(Expired)
+        opening(expired)
         assert self.care(night) == first
 
 
-class Late(Wrapped):
+def finding(table: OpenTable, committed: Callable[[Run], tuple[Committed, ...]]) -> OpenTable:
+    """The table with other commits of a run."""
+    return replace(table, commits=replace(table.commits, committed=committed))
+
+
+def late(table: OpenTable) -> OpenTable:
     """A commit of the run that is on its way when it is looked for first."""
+    looks = [True]
 
-    def __init__(self, table: OpenTable) -> None:
-        super().__init__(table)
-        self._is_late = True
+    def committed(run: Run) -> tuple[Committed, ...]:
+        if looks:
+            looks.pop()
+            return ()
+        return table.commits.committed(run)
 
-    @property
-    def commits(self) -> Commits[Any, Any]:
-        return replace(self._table.commits, committed=self._committed)
-
-    def _committed(self, run: Run) -> tuple[Committed, ...]:
-        found: tuple[Committed, ...] = () if self._is_late else self._table.commits.committed(run)
-        self._is_late = False
-        return found
+    return finding(table, committed)
 
 
 class TestALateCommitOfTheRun:
@@ -434,18 +433,16 @@ class TestALateCommitOfTheRun:
 
     def test_is_why_there_is_nothing_to_do(self, night: Night, opening: Opening) -> None:
         night.care()
-        opening(Late)
+        opening(late)
         self.assert_found(night.care())
 
     def test_is_looked_for_before_a_table_is_refused(self, night: Night, opening: Opening) -> None:
         def refuse(found: Snapshot, request: Request) -> None:
             raise RefusedTable(night.engine.address.name, "feature x is not handled", "wait")
 
-        class Refusing(Late):
-            operations = {Operation.OPTIMIZE: OperationRules((refuse,), ())}  # noqa: RUF012
-
+        rules = {Operation.OPTIMIZE: OperationRules((refuse,), ())}
         night.care()
-        opening(Refusing)
+        opening(lambda table: replace(late(table), operations=rules))
         self.assert_found(night.care())
         assert night.care("another").outcome is Outcome.REFUSED
 
@@ -460,7 +457,7 @@ class TestALateCommitOfTheRun:
         done += [(name, data) for name, data in files.items() if name not in before]
         for name, _ in done:
             del files[name]
-        opening(lambda table: Overtaken(table, arrive))
+        opening(lambda table: overtaken(table, arrive))
         self.assert_found(night.care())
 
 
@@ -494,26 +491,29 @@ class TestAVersionThatIsReplaced:
     def test_a_rest_of_batches_is_not_begun(self, night: Night, opening: Opening) -> None:
         begun = []
 
-        class Counting(Overtaken):
-            def rewrite(self, task: object, run: Run) -> Rewrite:
+        def counting(table: OpenTable) -> OpenTable:
+            def rewrite(task: Any, run: Run) -> Rewrite:
                 begun.append(task)
-                done: Rewrite = self._table.rewrite(task, run)
-                return done
+                return table.rewrite(task, run)
 
-        opening(lambda table: Counting(table, lambda: self.roll_back(night, 1)))
+            return replace(overtaken(table, lambda: self.roll_back(night, 1)), rewrite=rewrite)
+
+        opening(counting)
         document = night.care(commit_size=1)
         assert document.outcome is Outcome.CONFLICTED
         assert (len(begun), len(document.units)) == (1, 2)
 
     def test_in_the_moment_of_the_commit_holds_the_table(self, night: Night, opening: Opening) -> None:
-        class Replaced(Committing):
-            def commit(self, candidate: Candidate) -> bool:
-                won = self._table.commits.commit(candidate)
+        def replaced(table: OpenTable) -> OpenTable:
+            def commit(candidate: Candidate) -> bool:
+                won = table.commits.commit(candidate)
                 files = night.engine.store.files
                 files["version-6.json"] = files["version-5.json"].replace(b'"version": 5', b'"version": 6')
                 return won
 
-        opening(Replaced)
+            return committing(table, commit)
+
+        opening(replaced)
         document = night.care()
         assert (document.outcome, document.committed_version) == (Outcome.MISMATCH, 7)
         assert "version 6, which it was staged on, is another; nothing was deleted; on hold" in str(document.reason)
@@ -523,17 +523,15 @@ class TestAVersionThatIsReplaced:
         assert night.care("next").outcome is Outcome.SKIPPED
 
     def test_after_the_commit_is_told(self, night: Night, opening: Opening) -> None:
-        class Undone(Committing):
-            @property
-            def commits(self) -> Commits[Any, Any]:
-                return replace(super().commits, visible=lambda candidate: True)
-
-            def commit(self, candidate: Candidate) -> bool:
-                won = self._table.commits.commit(candidate)
+        def undone(table: OpenTable) -> OpenTable:
+            def commit(candidate: Candidate) -> bool:
+                won = table.commits.commit(candidate)
                 del night.engine.store.files[f"version-{candidate.version}.json"]
                 return won
 
-        opening(Undone)
+            return replace(table, commits=replace(table.commits, commit=commit, visible=lambda candidate: True))
+
+        opening(undone)
         document = night.care()
         assert (document.outcome, document.committed_version) == (Outcome.VERIFIED, 7)
         assert document.reason == "published version 7 is gone already: expired or rolled back"
@@ -550,10 +548,8 @@ def test_clustering_is_asked_of_what_rewrites_files_and_reported(
     def rule(found: Snapshot, unit: Any, request: Request) -> None:
         asked.append(str(request.clustering))
 
-    class Ruled(Wrapped):
-        operations = {each: OperationRules((), (rule,)) for each in Operation}  # noqa: RUF012
-
-    opening(Ruled)
+    rules = {each: OperationRules((), (rule,)) for each in Operation}
+    opening(lambda table: replace(table, operations=rules))
     order = replace(night.order("night"), operation=operation)
     document = run_operation(night.policy(clustering=Clustering(("id",), Curve.Z)), order, mapper=night.mapper)
     assert (document.outcome, {*asked}, str(document.plan.clustering)) == (Outcome.UNCHANGED, {expected}, expected)

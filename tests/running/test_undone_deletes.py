@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nightkeep.formats.memory.format import table_of
 from nightkeep.model import Address, Outcome
 from nightkeep.protocol import Seen, Undone, Watch
 from nightkeep.reports import last_look
@@ -71,7 +72,7 @@ def test_what_was_told_is_kept_up_to_a_number(reports: str) -> None:
 
 
 def test_a_format_without_such_commits_is_not_asked(reports: str) -> None:
-    table: Any = object()
+    table: Any = table_of(Address("memory", "t", "t"))
     assert find_undone_deletes(table, table, reports, now_ms=0) is None
 
 

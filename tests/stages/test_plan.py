@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.formats.memory.format import MemoryTable
+from nightkeep.formats.memory.format import table_of
 from nightkeep.formats.memory.metadata.snapshot import MemoryFile, MemorySnapshot, MemoryUnit
 from nightkeep.formats.memory.rewrite.optimize import MergeTask, worn_files
 from nightkeep.model import Address, Estimate, Operation, Plan, PlannedUnit, Request, UnitKey
 from nightkeep.protocol import OperationRules, Work
 from nightkeep.stages.plan import batches, plan
 
-TABLE = MemoryTable(Address("memory", "shop.visits", "shop.visits"))
+TABLE = table_of(Address("memory", "shop.visits", "shop.visits"))
 NOW_MS = 1_795_000_000_000
 BIG = 2 << 20
 

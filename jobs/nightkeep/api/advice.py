@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import cast
 
 from nightkeep.api.place import find_place
 from nightkeep.clustering.advise import Advice
 from nightkeep.clustering.advise import advise as advise_on
-from nightkeep.clustering.layout import OpenAdvisable
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Request
@@ -26,12 +24,13 @@ def advise(
     """
     chosen = find_place(policy, None).effective(table, Overrides(target_size=target_size))
     opened = open_table(chosen.address)
-    if Operation.OPTIMIZE not in opened.operations:
+    if opened.layout is None:
         feature = f"{chosen.address.format} tables are not clustered"
         raise RefusedTable(chosen.address.name, feature, "delta and iceberg tables are")
-    asked, judged = _asked(queries), cast(OpenAdvisable, opened)
+    asked, layout = _asked(queries), opened.layout
     snapshot = opened.snapshot()
-    return advise_on(judged, snapshot, asked, target_bytes=judged.target_bytes(snapshot, _request(chosen)))
+    target_bytes = layout.target_bytes(snapshot, _request(chosen))
+    return advise_on(chosen.address.name, layout, snapshot, asked, target_bytes=target_bytes)
 
 
 def _asked(queries: str | Path | None) -> tuple[Query, ...]:

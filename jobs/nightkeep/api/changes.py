@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightkeep.errors import UsageError
-from nightkeep.formats.iceberg.format import open_table
+from nightkeep.formats.iceberg.catalog.catalog import open_handle
+from nightkeep.formats.iceberg.metadata.versions import read_version
 from nightkeep.formats.iceberg.upsert import routing, sink
 from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode, Distribution
 from nightkeep.formats.iceberg.upsert.sink import Applied
@@ -69,14 +70,14 @@ def apply_batch(address: Address, batch: ChangeBatch, workers: Workers) -> Appli
     """
     if address.format != "iceberg":
         raise UsageError(f"{address.name}: expected an Iceberg table to apply changes to, found {address.format}")
-    table = open_table(address)
-    before = sink.find_applied(table, batch)
+    handle = open_handle(address.location)
+    before = sink.find_applied(handle, batch)
     if before is not None:
         return before
-    target = sink.target_of(table, table.snapshot(), batch)
+    target = sink.target_of(handle, read_version(address, handle), batch)
     written = _written(target, batch, workers)
     run = Run(batch.batch_id, target.operation.hex[:16], os.urandom(4).hex(), time.time_ns() // 1_000_000)
-    return sink.commit_batch(table, target, batch, written, run=run)
+    return sink.commit_batch(address, handle, target, batch, written, run=run)
 
 
 def _written(target: WriterTarget, batch: ChangeBatch, workers: Workers) -> Sequence[WrittenChanges]:

@@ -16,11 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.clustering.layout import Advisable, TableLayout
 from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
-from nightkeep.protocol import S
+from nightkeep.protocol import LayoutReading, S, TableLayout
 from nightkeep.reports.card import render_card
 from nightkeep.sql_text.literals import Literal
 from nightkeep.sql_text.queries import Query, Range, of_columns
@@ -95,30 +94,30 @@ class Advice:
         return render_card(self.table, (what, self.reason), ("option", "read after"), rows)
 
 
-def advise(table: Advisable[S], snapshot: S, queries: Sequence[Query], *, target_bytes: int) -> Advice:
+def advise(table: str, layout: LayoutReading[S], snapshot: S, queries: Sequence[Query], *, target_bytes: int) -> Advice:
     """The clustering with which the queries read the least. Without queries, ranges of 1 % of each column are used.
 
     Conditions on partition columns are ignored, as clustering does not change their effect. In a table without
     statistics a query opens every file now; the sample shows what clustering would gain. Raises RefusedTable if new
     files would have no statistics.
     """
-    measured = table.layout(snapshot)
+    measured = layout.read(snapshot)
     if not measured.bounds:
         raise RefusedTable(
-            table.address.name,
+            table,
             "no file has statistics, and new ones would have none",
             "set properties that ask for them",
         )
     asked = [query for query in of_columns(queries, measured.bounds) if query.ranges]
     columns = _candidates(measured, asked)
-    samples = dict(table.sample(snapshot, columns, SAMPLE_ROWS))
+    samples = dict(layout.sample(snapshot, columns, SAMPLE_ROWS))
     asked = asked or _every_range(samples, columns)
     before = _costs(measured, asked)
     options = sorted(
         (_option(measured, samples, asked, clustering, before, target_bytes) for clustering in _clusterings(columns)),
         key=lambda option: (option.read_share, len(option.columns)),
     )
-    return _judged(table.address.name, snapshot.version, measured, before, options)
+    return _judged(table, snapshot.version, measured, before, options)
 
 
 def _judged(

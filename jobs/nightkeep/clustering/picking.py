@@ -20,7 +20,7 @@ from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
 from nightkeep.clustering.wide_task import as_wide
 from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
 from nightkeep.model import Clustering, Estimate, Request
-from nightkeep.protocol import Wide, Work
+from nightkeep.protocol import OpenWide, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ClusterPick(Generic[F]):
 
 def cluster_work(
     unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]]
-) -> Work[PackTask[F, W, E] | ClusterTask[F, W, E] | Wide] | None:
+) -> Work[PackTask[F, W, E] | ClusterTask[F, W, E] | OpenWide] | None:
     """Work on all files in no cube of these columns and curve, and on the picked cubes; on all if `request.full`.
 
     None if every file is in a cube. One task has all input files by name, those without rows included. Their rows move

@@ -6,20 +6,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Generic
+from typing import Generic, cast
 
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import E, F, W
+from nightkeep.clustering.clustered_files import E, F, SizedFile, W, WrittenDataFile
 from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
 from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
-from nightkeep.clustering.sorting import Sorting, keyed, one_chunk, ordered_bucket
+from nightkeep.clustering.sorting import keyed, one_chunk, ordered_bucket
 from nightkeep.clustering.spill import by_bucket
 from nightkeep.clustering.tuning import BUCKET_FILL, KEY_BYTES, LEAST_SOURCES, PIECE_BYTES, SAMPLE_ROWS, SOURCE_BYTES
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Rewrite, Run
-from nightkeep.protocol import Wide
+from nightkeep.protocol import Bound, OpenWide, OpenWideWrites, Wide, WideWrites
 from nightkeep.storage import Storage
 
 
@@ -53,16 +53,29 @@ class RangedTask(Generic[F, W, E]):
     cuts: Cuts
 
 
-def as_wide(task: ClusterTask[F, W, E]) -> Wide:
+_Source = tuple[SizedFile, ...]
+_Task = ClusterTask[SizedFile, WrittenDataFile, E]
+_Ranged = RangedTask[SizedFile, WrittenDataFile, E]
+
+
+def wide_writes(storage: Storage) -> OpenWideWrites[E]:
+    """The functions of every format whose files are clustered. They are called only with what `as_wide` made."""
+    writes: WideWrites[_Task[E], _Source, Survey, _Ranged[E], E]
+    writes = WideWrites(Bound(survey, storage), ranged, Bound(scatter, storage), Bound(gather, storage))
+    return cast(OpenWideWrites[E], writes)
+
+
+def as_wide(task: ClusterTask[F, W, E]) -> OpenWide:
     """The wide task: sources are tuples of files of at most about SOURCE_BYTES; each part becomes one file."""
     files = [file for file in task.inputs.files if not is_gone(file)]
     most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
-    return Wide(task, tuple(_sources(files, most)), file_count(total_live_bytes(files), task.target_bytes))
+    sources = tuple(_sources(files, most))
+    return cast(OpenWide, Wide(task, sources, file_count(total_live_bytes(files), task.target_bytes)))
 
 
-def survey(storage: Storage, asked: Wide, source: object) -> Survey:
+def survey(storage: Storage, asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], files: tuple[F, ...]) -> Survey:
     """Survey one source. Reads deletes, the clustering columns, and one batch of all columns."""
-    task, files = _of(asked.task, source)
+    task = asked.task
     sorting, rows = task.sorting, task.inputs.rows(storage)
     share = SAMPLE_ROWS / max(1, sum(file.rows or 0 for file in sorting.files))
     count = rows.count(files)
@@ -71,24 +84,22 @@ def survey(storage: Storage, asked: Wide, source: object) -> Survey:
     return Survey(rows.sampled(files, sorting.tops, share), count, row_bytes)
 
 
-def ranged(asked: Wide, surveys: Sequence[object]) -> RangedTask[Any, Any, Any]:
+def ranged(asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], surveys: Sequence[Survey]) -> RangedTask[F, W, E]:
     """Cut ranges by all surveys, into buckets that the task of a part can sort in memory."""
-    assert isinstance(asked.task, ClusterTask)
-    sorting: Sorting[Any] = asked.task.sorting
-    parts = [each for each in surveys if isinstance(each, Survey)]
-    size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in parts)
+    sorting = asked.task.sorting
+    size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in surveys)
     buckets = int(size / asked.parts / (sorting.rows_bytes * BUCKET_FILL)) + 1
-    ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in parts])
-    sample = ranges.keys(pa.concat_tables([each.sample for each in parts]), 0)
+    ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in surveys])
+    sample = ranges.keys(pa.concat_tables([each.sample for each in surveys]), 0)
     between = splitters(sample, asked.parts * buckets)
     return RangedTask(asked.task, Cuts(ranges, between, buckets, sorting.rows_bytes))
 
 
-def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+def scatter(
+    storage: Storage, ranged: RangedTask[F, W, E], files: tuple[F, ...]
+) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """Yield (part, bucket, rows with keys) for one source. Holds as many rows as the task's memory allows."""
-    assert isinstance(ranged, RangedTask)
-    cuts: Cuts = ranged.cuts
-    task, files = _of(ranged.task, source)
+    task, cuts = ranged.task, ranged.cuts
     first_row = 0
     for some in _armfuls(task.inputs.rows(storage).batches(files, _columns(task)), cuts.rows_bytes):
         keys = cuts.ranges.keys(some, first_row)
@@ -99,20 +110,13 @@ def scatter(storage: Storage, ranged: object, source: object) -> Iterator[tuple[
 
 
 def gather(
-    storage: Storage, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
-) -> Rewrite[Any]:
+    storage: Storage, ranged: RangedTask[F, W, E], part: int, rows: Iterator[tuple[int, pa.RecordBatch]], run: Run
+) -> Rewrite[E]:
     """Write the one file of a part. The edit of the first part removes all files that the task replaces."""
-    assert isinstance(ranged, RangedTask)
-    task: ClusterTask[Any, Any, Any] = ranged.task
-    inputs = task.inputs
+    task, inputs = ranged.task, ranged.task.inputs
     writer = inputs.clusterer(storage, run, task.clustering)
     files = writer.write(_gathered(ranged.cuts, rows), rows_per_file=sys.maxsize)
     return replaced(inputs, files, removed=inputs.files if part == 0 else ())
-
-
-def _of(task: object, source: object) -> tuple[ClusterTask[Any, Any, Any], tuple[Any, ...]]:
-    assert isinstance(task, ClusterTask) and isinstance(source, tuple)
-    return task, source
 
 
 def _columns(task: ClusterTask[F, W, E]) -> Sequence[str]:

@@ -1,36 +1,28 @@
-"""The verbs that a format must have, and the values that they take and return. No implementation."""
+"""What a format hands over, and the values that its functions take and return. No implementation."""
 
 from nightkeep.protocol.bound import Bound
 from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate, Positions
 from nightkeep.protocol.history import Seen, Undone, Watch
-from nightkeep.protocol.table import (
-    ChangesRows,
-    MayBeNew,
-    OpenPlan,
-    OpenTable,
-    Outlines,
-    Reads,
-    Table,
-    Watched,
-    WideWrites,
-    Writes,
-)
-from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Wide, Work
+from nightkeep.protocol.layout import LayoutReading, TableLayout
+from nightkeep.protocol.row_changes import RowChanges
+from nightkeep.protocol.table import OpenPlan, OpenTable, Table
+from nightkeep.protocol.wide import OpenWide, OpenWideWrites, Wide, WideWrites
+from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Work
 
 __all__ = [
     "Bound",
-    "ChangesRows",
     "Commits",
     "E",
     "Gate",
-    "MayBeNew",
+    "LayoutReading",
     "OpenPlan",
     "OpenTable",
+    "OpenWide",
+    "OpenWideWrites",
     "OperationRules",
-    "Outlines",
     "Positions",
-    "Reads",
+    "RowChanges",
     "S",
     "Seen",
     "Snapshot",
@@ -38,13 +30,12 @@ __all__ = [
     "SomeTask",
     "T",
     "Table",
+    "TableLayout",
     "U",
     "Undone",
     "Unit",
     "Watch",
-    "Watched",
     "Wide",
     "WideWrites",
     "Work",
-    "Writes",
 ]

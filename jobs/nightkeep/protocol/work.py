@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, NewType, Protocol, TypeVar
 
 from nightkeep.model import Estimate, FileSizes, Request, UnitKey, VersionIdentity
+from nightkeep.protocol.wide import OpenWide
 
 
 class Unit(Protocol):
@@ -69,19 +70,6 @@ class Work(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Wide:
-    """A task of Work that does not fit into one task's memory, for a table with WideWrites.
-
-    Its `sources` are read in parallel, and their rows are exchanged by range between `parts` writers. `task` is the
-    format's own value.
-    """
-
-    task: object
-    sources: tuple[object, ...]
-    parts: int
-
-
-@dataclass(frozen=True, slots=True)
 class OperationRules(Generic[S, U, T]):
     """One operation of one format: what it refuses before any work, and which work it finds in a unit.
 
@@ -90,6 +78,6 @@ class OperationRules(Generic[S, U, T]):
     """
 
     refuse: tuple[Callable[[S, Request], None], ...]
-    rules: tuple[Callable[[S, U, Request], Work[T | Wide] | None], ...]
+    rules: tuple[Callable[[S, U, Request], Work[T | OpenWide] | None], ...]
     notes: tuple[Callable[[S], str | None], ...] = ()
     left_out: Callable[[S], str | None] | None = None

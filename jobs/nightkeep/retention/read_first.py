@@ -8,7 +8,6 @@ from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import MayBeNew
 from nightkeep.protocol.table_files import OpenFiles, SomeSource
 from nightkeep.retention.check_afterwards import retention_settings
 from nightkeep.retention.expire import expire_order
@@ -23,7 +22,7 @@ def read_metadata(policy: EffectivePolicy, order: RetentionOrder) -> None:
     """
     with suppress(NightkeepError, OSError):
         table = open_table(policy.address)
-        if table.retention is not None and not (isinstance(table, MayBeNew) and table.never_written()):
+        if table.retention is not None and not (table.never_written is not None and table.never_written()):
             _read(table.retention, policy, order)
 
 

@@ -9,7 +9,6 @@ from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import MayBeNew
 from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.expire import expire_table
@@ -77,7 +76,8 @@ def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | 
 
 def _work(log: Log, engine: Engine) -> RunDocument:
     order, table = log.order, open_table(log.policy.address)
-    if order.operation is not Operation.RESTORE and isinstance(table, MayBeNew) and table.never_written():
+    is_new = table.never_written is not None and order.operation is not Operation.RESTORE and table.never_written()
+    if is_new:
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     files = retained_files(table, order.operation)
     if order.operation is Operation.EXPIRE:

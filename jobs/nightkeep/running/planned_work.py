@@ -10,7 +10,7 @@ from typing import Protocol
 
 from nightkeep.model import Committed, Operation, Request, Run, run_token
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, OpenPlan, OpenTable, Snapshot, Watch
+from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.running.run_log import RunOrder
 from nightkeep.sql_text.rows.keys import key_condition
 
@@ -47,8 +47,8 @@ class Reader(Protocol):
 def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
     """The policy's settings for one operation. Raises UsageError for an invalid file of keys."""
     settings, rows = policy.settings, order.rows
-    if order.keys is not None and isinstance(table, ChangesRows):
-        rows = key_condition(order.keys, table.columns(base))
+    if order.keys is not None and table.row_changes is not None:
+        rows = key_condition(order.keys, table.row_changes.columns(base))
     return Request(
         operation=order.operation, now_ms=run.now_ms, full=settings.full, rows=rows,
         # The policy's filter is for nightly runs, not for a delete.

@@ -20,7 +20,7 @@ from nightkeep.model import (
     Run,
 )  # fmt: skip
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import ChangesRows, MayBeNew, OpenPlan, OpenTable, Outlines, Snapshot, Watch
+from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
 from nightkeep.reports import (
     Metrics,
     PlanSection,
@@ -153,10 +153,10 @@ def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Commit
 
 def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
     """The plan of the table; None if nobody ever wrote to it."""
-    if isinstance(table, MayBeNew) and table.never_written():
+    if table.never_written is not None and table.never_written():
         return None
     begun = time.perf_counter()
-    base = table.outline() if order.dry_run and isinstance(table, Outlines) else table.snapshot()
+    base = table.outline() if order.dry_run and table.outline is not None else table.snapshot()
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
@@ -193,10 +193,10 @@ def _as_planned(
 
 def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable[[], _Workers]) -> RunDocument:
     """The document of a dry run. For a delete, data files are read to count the rows that match."""
-    if planned.rows is None or not isinstance(table, ChangesRows):
+    if planned.rows is None or table.row_changes is None:
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
-    tasks = [task for unit in planned.units for task in unit.tasks]
-    rows = sum(workers().mapper(table.count_matching, tasks, label="count"))
+    tasks = [task for unit in planned.units for task in unit.tasks if not isinstance(task, Wide)]
+    rows = sum(workers().mapper(table.row_changes.count_matching, tasks, label="count"))
     reason = f"dry run: {rows:,} rows where {shortened(planned.rows)} would be hidden, nothing was changed"
     return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
 

@@ -18,11 +18,11 @@ from nightkeep.model import (
     UnitProof,
     Verified,
 )  # fmt: skip
-from nightkeep.protocol import OpenPlan, Snapshot, SomeEdit, SomeTask, Wide
+from nightkeep.protocol import OpenPlan, OpenWide, Snapshot, SomeEdit, SomeTask
 from nightkeep.reports import CommitResult, Metrics, UnitResult
 
 Rewrites = tuple[Rewrite[SomeEdit], ...]
-Proven = Verified[SomeTask | Wide, SomeEdit]
+Proven = Verified[SomeTask | OpenWide, SomeEdit]
 
 
 @dataclass(frozen=True, slots=True)

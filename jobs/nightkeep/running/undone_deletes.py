@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nightkeep.model import Outcome
-from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch, Watched
+from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch
 from nightkeep.reports import HistoryMark, RunDocument, hold, keep_look, last_look
 
 _TOLD: Final = 100
@@ -20,7 +20,7 @@ _DETAILS: Final = 20
 
 def find_undone_deletes(table: OpenTable, base: Snapshot, reports: str, *, now_ms: int) -> Watch | None:
     """The commits up to `base` that were not reported yet; None for a format without such commits."""
-    if not isinstance(table, Watched):
+    if table.watch is None:
         return None
     last = last_look(reports, table.address.name)
     watch = table.watch(base, None if last is None else Seen(last.version, last.identity), now_ms=now_ms)

@@ -99,7 +99,7 @@ class TableView(Protocol):
         """One version; None if it does not exist, or no longer exists."""
 
     def digest(self, number: int) -> str | None:
-        """`identity.commit` of the version that has this number now; as `protocol.Reads.digest`."""
+        """`identity.commit` of the version that has this number now; as `protocol.Table.digest`."""
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         """One row for each row that `side` shows: `unit` (its index in `units`), `sound`, then `payload` by name.

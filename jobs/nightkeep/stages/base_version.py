@@ -7,13 +7,13 @@ identity is never used again.
 from __future__ import annotations
 
 from nightkeep.model import VersionIdentity
-from nightkeep.protocol import Reads, S, T, U
+from nightkeep.protocol import E, S, T, Table, U
 
 _SHOWN = 12
 """How many digits of a digest a message shows."""
 
 
-def replaced(table: Reads[S, U, T], planned: VersionIdentity) -> str | None:
+def replaced(table: Table[S, U, T, E], planned: VersionIdentity) -> str | None:
     """Why the table no longer has the planned version, or None if it still has it. One small read."""
     identity = table.digest(planned.version)
     if identity == planned.commit:

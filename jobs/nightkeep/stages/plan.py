@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Plan, PlannedUnit, Request
-from nightkeep.protocol import ChangesRows, OperationRules, Reads, S, T, U, Wide
+from nightkeep.protocol import E, OpenWide, OperationRules, S, T, Table, U
 from nightkeep.sql_text.partition_filter import partition_filter
 
 
-def plan(table: Reads[S, U, T], snapshot: S, request: Request) -> Plan[T | Wide]:
+def plan(table: Table[S, U, T, E], snapshot: S, request: Request) -> Plan[T | OpenWide]:
     """The units of `snapshot` that the format's rules select, largest first.
 
     Raises RefusedTable, before any data is read, for an operation or a table feature that is not handled, and
@@ -52,10 +52,10 @@ def batches(planned: Plan[T], commit_bytes: int) -> Iterator[Plan[T]]:
         yield replace(planned, units=tuple(batch))
 
 
-def _rules(table: Reads[S, U, T], request: Request) -> OperationRules[S, U, T]:
+def _rules(table: Table[S, U, T, E], request: Request) -> OperationRules[S, U, T]:
     operations = table.operations
     if request.rows is not None:
-        operations = table.row_operations if isinstance(table, ChangesRows) else {}
+        operations = {} if table.row_changes is None else table.row_changes.operations
     try:
         return operations[request.operation]
     except KeyError:
@@ -67,7 +67,7 @@ def _rules(table: Reads[S, U, T], request: Request) -> OperationRules[S, U, T]:
         ) from None
 
 
-def _planned(snapshot: S, unit: U, request: Request, rules: OperationRules[S, U, T]) -> list[PlannedUnit[T | Wide]]:
+def _planned(snapshot: S, unit: U, request: Request, rules: OperationRules[S, U, T]) -> list[PlannedUnit[T | OpenWide]]:
     answers = (rule(snapshot, unit, request) for rule in rules.rules)
     work = next((answer for answer in answers if answer is not None), None)
     if work is None:

@@ -31,7 +31,7 @@ from nightkeep.model import (
     VerifyLevel,
     View,
 )  # fmt: skip
-from nightkeep.protocol import E, Gate, Positions, S, Snapshot, T, Table, U, Wide
+from nightkeep.protocol import E, Gate, OpenWide, Positions, S, Snapshot, T, Table, U
 from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.sql_text.rows.polars_condition import staying
 from nightkeep.stages.base_version import another
@@ -39,9 +39,9 @@ from nightkeep.tasks import CostMeter, Mapper
 
 
 def verify(
-    table: Table[S, U, T, E], plan: Plan[T | Wide], rewrites: Sequence[Rewrite[E]], candidate: Candidate, *,
+    table: Table[S, U, T, E], plan: Plan[T | OpenWide], rewrites: Sequence[Rewrite[E]], candidate: Candidate, *,
     level: VerifyLevel, mapper: Mapper,
-) -> Verified[T | Wide, E] | Mismatch | Conflicted:  # fmt: skip
+) -> Verified[T | OpenWide, E] | Mismatch | Conflicted:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
     Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the raw data files of

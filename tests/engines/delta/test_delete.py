@@ -159,7 +159,7 @@ def test_the_rows_that_delta_sparks_merge_leaves_are_left(
     values: dict[str, Any],
 ) -> None:
     handle, file, twin = opened(table), tmp_path / f"keys.{ending}", tmp_path / "twin.parquet"
-    columns = handle.columns(handle.snapshot())
+    columns = handle.row_changes.columns(handle.snapshot())
     keys = pa.table({name: pa.array(held, columns.field(name).type) for name, held in values.items()})
     pq.write_table(keys, twin)
     if text:

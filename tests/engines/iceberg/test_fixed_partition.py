@@ -15,6 +15,7 @@ from tests.formats.iceberg.sweeping import UUID, aged, listed, now_ms, old, plan
 
 from nightkeep.checking.check import check
 from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.iceberg.catalog.catalog import open_handle
 from nightkeep.formats.iceberg.metadata.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.metadata.manifest_schema import entry_names
 from nightkeep.formats.iceberg.metadata.table_metadata import head
@@ -104,7 +105,7 @@ def test_an_expiry_keeps_what_the_last_version_needs(table: Table, iceberg_java:
     run = Run("expiry", "0" * 16, "a", now_ms())
     done = expire_versions(opened(table).retention, order, run, sets=MemorySets, before=lambda _: None)
     assert done.outcome is Outcome.VERIFIED
-    metadata, location = opened(table).handle.load()
+    metadata, location = open_handle(opened(table).address.location).load()
     assert len(head(metadata, subject=location).snapshots) == 1
     # The files that were packed went with the versions that showed them.
     assert len([name for name in before - listed(table) if name.endswith(".parquet")]) == 6

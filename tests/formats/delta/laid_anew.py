@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.formats.delta.hand_made import NOW_MS, SCHEMA, statistics
+from tests.support.table_storage import storage_of
 
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
 from nightkeep.formats.delta.format import DeltaTable
@@ -36,12 +37,12 @@ def laid_anew(table: DeltaTable, unit: DeltaUnit, run: Run, intent: Intent = BY_
     if tracked is not None:
         data = data.append_column(tracked.row_id, rows.column(ROW_ID))
         data = data.append_column(tracked.commit_version, rows.column(COMMIT_VERSION))
-    with table.storage.create(name) as sink:
+    with storage_of(table).create(name) as sink:
         pq.write_table(data, sink, store_schema=False)
     add = {
         "path": quote(name, safe="/="),
         "partitionValues": dict(unit.stored_partition),
-        "size": len(table.storage.read(name)),
+        "size": len(storage_of(table).read(name)),
         "modificationTime": NOW_MS,
         "dataChange": False,
         "stats": statistics(rows.select(SCHEMA.names)),

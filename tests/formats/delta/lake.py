@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
+from tests.support.table_storage import storage_of
 
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.write import DeltaFileWriter
@@ -87,7 +88,7 @@ class Lake:
         if schema.row_tracking is not None:
             rows = rows.append_column("_metadata.row_id", pa.nulls(rows.num_rows, pa.int64()))
             rows = rows.append_column("_metadata.row_commit_version", pa.nulls(rows.num_rows, pa.int64()))
-        writer = DeltaFileWriter(self.table.storage, schema, naming, partition or {}, now_ms=0)
+        writer = DeltaFileWriter(storage_of(self.table), schema, naming, partition or {}, now_ms=0)
         written = writer.write([rows], rows_per_file=-(-rows.num_rows // files))
         actions, base = [], -1 if mark is None else mark
         for file in written:
@@ -103,7 +104,7 @@ class Lake:
 
     def mark(self, deleted: Mapping[str, Iterable[int]]) -> None:
         """Delete positions of files, by path, in one commit and one file of vectors."""
-        storage = self.table.storage
+        storage = storage_of(self.table)
         writer, actions = DeltaVectorWriter(storage, ""), []
         for file in self.files:
             if file.path not in deleted:
@@ -142,8 +143,8 @@ class Lake:
         found = []
         for unit in self.snapshot.units:
             for file in unit.files:
-                hidden = read_vector(self.table.storage, file)
-                held = DeltaFileReader(self.table.storage, unit, file).read(columns).to_pylist()
+                hidden = read_vector(storage_of(self.table), file)
+                held = DeltaFileReader(storage_of(self.table), unit, file).read(columns).to_pylist()
                 found += [repr(row) for position, row in enumerate(held) if position not in hidden]
         return sorted(found)
 

@@ -3,6 +3,7 @@
 import os
 
 import pyarrow as pa
+from tests.support.table_storage import storage_of
 
 from nightkeep.formats.iceberg.data.write import IcebergFileWriter
 from nightkeep.formats.iceberg.format import IcebergTable
@@ -24,7 +25,7 @@ def laid_anew(
     table: IcebergTable, snapshot: IcebergSnapshot, unit: IcebergUnit, run: Run, *, rows_per_file: int = 1 << 30
 ) -> Rewrite:
     writer = IcebergFileWriter(
-        table.storage,
+        storage_of(table),
         unit.schema,
         IcebergNaming(run, unit.key),
         spec_id=unit.spec_id,

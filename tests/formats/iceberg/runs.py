@@ -49,7 +49,6 @@ def address(table: Table) -> Address:
 
 def opened(table: Table) -> IcebergTable:
     found = open_table(address(table))
-    assert isinstance(found, IcebergTable)
     return found
 
 

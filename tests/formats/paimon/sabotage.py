@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from tests.formats.paimon.contents import opened
+from tests.support.table_storage import storage_of
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_kind
@@ -91,7 +92,7 @@ class Staged:
     def vectors(self) -> Iterator[dict[str, BitMap64]]:
         """The unit's vectors, to be changed."""
         bucket = self.bucket
-        found = dict(read_vectors(opened(self.table).storage, bucket))
+        found = dict(read_vectors(storage_of(opened(self.table)), bucket))
         yield found
         data, ranges = encode_vectors(sorted(found.items()), vector_kind(bucket))
         (self.table / "index" / str(bucket.index_file)).write_bytes(data)

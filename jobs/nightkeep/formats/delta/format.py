@@ -1,17 +1,13 @@
-"""A Delta table behind the protocol: an address and a store -> snapshots, rewrites, candidates, commits."""
+"""Address -> the opened Delta table: a store, and the functions of the format's rooms that read and write it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import pyarrow as pa
-
-from nightkeep.clustering import wide_task
-from nightkeep.clustering.layout import TableLayout
+from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.errors import AddressError
 from nightkeep.formats.delta.commit.commits import commits_of
-from nightkeep.formats.delta.commit.writers import exclusive_writers
+from nightkeep.formats.delta.commit.writers import refuse_writers
 from nightkeep.formats.delta.gate.gate import gate_of
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import LOG
@@ -21,114 +17,19 @@ from nightkeep.formats.delta.metadata.versions import read_staged, read_version
 from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
-from nightkeep.formats.delta.rewrite.delete import DeleteTask, arrow_schema, count_matching, delete_rows, refuse_deletes
-from nightkeep.formats.delta.rewrite.layout import layout, sample
-from nightkeep.formats.delta.rewrite.layout_metrics import figures
+from nightkeep.formats.delta.rewrite.delete import delete_rows, refuse_deletes
+from nightkeep.formats.delta.rewrite.layout import layout_reading
+from nightkeep.formats.delta.rewrite.layout_metrics import layout_metrics
 from nightkeep.formats.delta.rewrite.optimize import pack_files, refuse_unhandled
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
-from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, rewrite
-from nightkeep.formats.delta.rewrite.sizing import sizes_of
-from nightkeep.model import (
-    Address,
-    Candidate,
-    Operation,
-    Request,
-    Rewrite,
-    Run,
-    UnitKey,
-)
-from nightkeep.protocol import Commits, Gate, OperationRules, Wide
-from nightkeep.protocol.table_files import (
-    OpenFiles,
-    of_any_format,
-)
+from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
+from nightkeep.model import Address, Operation
+from nightkeep.protocol import Bound, OperationRules, RowChanges, Table
+from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage, open_storage
 
-
-@dataclass(frozen=True, slots=True)
-class DeltaTable:
-    """One opened table; picklable, so that tasks can read and rewrite."""
-
-    address: Address
-    storage: Storage
-
-    @property
-    def operations(self) -> Mapping[Operation, OperationRules[DeltaSnapshot, DeltaUnit, DeltaTask]]:
-        writers = exclusive_writers(self.storage)
-        return {
-            Operation.OPTIMIZE: OperationRules(
-                (refuse_unhandled, require_columns, writers), (cluster_files, pack_files)
-            ),
-            Operation.PERSIST_DELETES: OperationRules(
-                (refuse_unhandled, refuse_new_vectors, writers), (prune_vectors,)
-            ),
-        }
-
-    @property
-    def row_operations(self) -> Mapping[Operation, OperationRules[DeltaSnapshot, DeltaUnit, DeltaTask]]:
-        refusals = (refuse_unhandled, refuse_deletes, exclusive_writers(self.storage))
-        return {Operation.DELETE: OperationRules(refusals, (delete_rows,))}
-
-    def columns(self, snapshot: DeltaSnapshot) -> pa.Schema:
-        return arrow_schema(snapshot.schema)
-
-    def count_matching(self, task: DeltaTask) -> int:
-        if not isinstance(task, DeleteTask):
-            raise TypeError(f"{self.address.name}: expected a task of {Operation.DELETE}, found {task!r:.80}")
-        return count_matching(self.storage, task)
-
-    def snapshot(self, version: int | None = None, *, read_as: DeltaSnapshot | None = None) -> DeltaSnapshot:
-        return read_version(self.address, self.storage, version, read_as=read_as)
-
-    def staged(self, candidate: Candidate) -> DeltaSnapshot:
-        return read_staged(self.address, self.storage, candidate)
-
-    def units(self, snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:
-        return snapshot.units
-
-    def digest(self, version: int) -> str | None:
-        return digest(self.storage, version)
-
-    @property
-    def gate(self) -> Gate[DeltaSnapshot, DeltaUnit]:
-        return gate_of(self.storage)
-
-    def rewrite(self, task: DeltaTask, run: Run) -> Rewrite[DeltaEdit]:
-        return rewrite(self.storage, task, run)
-
-    def survey(self, task: Wide, source: object) -> object:
-        return wide_task.survey(self.storage, task, source)
-
-    def ranged(self, task: Wide, surveys: Sequence[object]) -> object:
-        return wide_task.ranged(task, surveys)
-
-    def scatter(self, ranged: object, source: object) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        return wide_task.scatter(self.storage, ranged, source)
-
-    def gather(
-        self, ranged: object, part: int, rows: Iterator[tuple[int, pa.RecordBatch]], *, run: Run
-    ) -> Rewrite[DeltaEdit]:
-        return wide_task.gather(self.storage, ranged, part, rows, run=run)
-
-    @property
-    def commits(self) -> Commits[DeltaSnapshot, DeltaEdit]:
-        return commits_of(self.address, self.storage)
-
-    def figures(self, before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-        return figures(before, after, touched)
-
-    def layout(self, snapshot: DeltaSnapshot) -> TableLayout:
-        return layout(snapshot)
-
-    def sample(self, snapshot: DeltaSnapshot, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.Table]]:
-        return sample(self.storage, snapshot, columns, rows)
-
-    def target_bytes(self, snapshot: DeltaSnapshot, request: Request) -> int:
-        return sizes_of(snapshot, request).target
-
-    @property
-    def retention(self) -> OpenFiles:
-        return of_any_format(retained_files(self.address, self.storage))
+DeltaRules = OperationRules[DeltaSnapshot, DeltaUnit, DeltaTask]
+DeltaTable = Table[DeltaSnapshot, DeltaUnit, DeltaTask, DeltaEdit]
 
 
 def open_table(address: Address) -> DeltaTable:
@@ -136,4 +37,31 @@ def open_table(address: Address) -> DeltaTable:
     storage = open_storage(address.location)
     if not storage.list(LOG):
         raise AddressError(f"{address}: expected a Delta table, found nothing in its folder {LOG}")
-    return DeltaTable(address, storage)
+    return table_of(address, storage)
+
+
+def table_of(address: Address, storage: Storage) -> DeltaTable:
+    writers = Bound(refuse_writers, storage)
+    optimize: DeltaRules = OperationRules((refuse_unhandled, require_columns, writers), (cluster_files, pack_files))
+    persist: DeltaRules = OperationRules((refuse_unhandled, refuse_new_vectors, writers), (prune_vectors,))
+    delete: DeltaRules = OperationRules((refuse_unhandled, refuse_deletes, writers), (delete_rows,))
+    return Table(
+        address=address,
+        operations={Operation.OPTIMIZE: optimize, Operation.PERSIST_DELETES: persist},
+        snapshot=Bound(Bound(read_version, address), storage),
+        units=units,
+        digest=Bound(digest, storage),
+        staged=Bound(Bound(read_staged, address), storage),
+        rewrite=Bound(rewrite, storage),
+        gate=gate_of(storage),
+        commits=commits_of(address, storage),
+        wide=wide_writes(storage),
+        row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
+        layout=layout_reading(storage),
+        layout_metrics=layout_metrics,
+        retention=of_any_format(retained_files(address, storage)),
+    )
+
+
+def units(snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:
+    return snapshot.units

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.runs import opened
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.gate import file_audit
@@ -32,7 +33,7 @@ def test_files_of_delta_spark_are_what_their_statistics_say(rows: int, monkeypat
     for folder in GOLDEN:
         snapshot = snapshot_of(folder)
         for unit in snapshot.units if snapshot else ():
-            storage = opened(folder / "table").storage
+            storage = storage_of(opened(folder / "table"))
             for file in unit.files:
                 found = [fault for fault in file_faults(storage, unit, file) if not any(old in fault for old in OLDER)]
                 assert not found, folder.name
@@ -49,4 +50,4 @@ def test_ranges_are_joined_over_batches(tmp_path: Path, batch: int, monkeypatch:
     made.append("2026-11-01", range(-20, 30))
     table = opened(made.folder)
     (unit,) = table.snapshot().units
-    assert list(file_faults(table.storage, unit, unit.files[0])) == []
+    assert list(file_faults(storage_of(table), unit, unit.files[0])) == []

@@ -8,6 +8,7 @@ import pytest
 from pyroaring import BitMap64
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.runs import opened
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.gate.scan import rows, survivors
@@ -28,7 +29,7 @@ def made(tmp_path: Path) -> HandMade:
 def shown(made: HandMade) -> list[int]:
     table, found = opened(made.folder), list[int]()
     for unit in table.snapshot().units:
-        for batch in rows(table.storage, unit, survivors(table.storage, unit)):
+        for batch in rows(storage_of(table), unit, survivors(storage_of(table), unit)):
             found += batch.column("id").to_pylist()
     return sorted(found)
 
@@ -43,9 +44,9 @@ def test_rows_come_from_the_positions_asked_for(made: HandMade) -> None:
     table = opened(made.folder)
     unit = next(unit for unit in table.snapshot().units if unit.partition["day"] is not None and len(unit.files) == 2)
     first = next(file for file in unit.files if file.rows == 10)
-    found = pa.Table.from_batches(rows(table.storage, unit, {first.name: BitMap64([0, 4, 9])}))
+    found = pa.Table.from_batches(rows(storage_of(table), unit, {first.name: BitMap64([0, 4, 9])}))
     assert found.column("id").to_pylist() == [0, 4, 9]
-    assert list(rows(table.storage, unit, {first.name: BitMap64()})) == []
+    assert list(rows(storage_of(table), unit, {first.name: BitMap64()})) == []
 
 
 def test_a_footer_with_other_rows_than_the_log_is_damage(made: HandMade) -> None:
@@ -54,4 +55,4 @@ def test_a_footer_with_other_rows_than_the_log_is_damage(made: HandMade) -> None
     path = made.folder / unit.files[0].name
     pq.write_table(pq.read_table(path, partitioning=None).slice(1), path, store_schema=False)
     with pytest.raises(CorruptMetadata, match=r"rows as the log says, found \d+ in its footer"):
-        survivors(table.storage, unit)
+        survivors(storage_of(table), unit)

@@ -16,7 +16,7 @@ from tests.formats.delta.sweeping import run_of
 from tests.formats.delta.vacuum import vacuum
 
 from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome
-from nightkeep.formats.delta.format import DeltaTable
+from nightkeep.formats.delta.format import table_of
 from nightkeep.model import Address, Operation, Outcome, Run
 from nightkeep.protocol.table_files import Removal
 from nightkeep.storage import LocalStorage
@@ -79,7 +79,7 @@ def test_nothing_is_told_where_delta_spark_could_overwrite_it(tmp_path: Path) ->
     made = two_days(tmp_path / "events")
 
     before = files(made.folder)
-    table = DeltaTable(Address("delta", "s3://bucket/events", "events"), LocalStorage("s3://bucket/events"))
+    table = table_of(Address("delta", "s3://bucket/events", "events"), LocalStorage("s3://bucket/events"))
     table.retention.removals.announce(GONE, run_of())
     table.retention.removals.conclude(GONE, run_of())
     assert files(made.folder) == before

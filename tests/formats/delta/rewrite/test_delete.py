@@ -10,6 +10,7 @@ from pyroaring import BitMap64
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.lake import request
 from tests.formats.delta.runs import opened
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
@@ -46,8 +47,8 @@ def hidden(made: HandMade, text: str) -> tuple[set[int], int]:
             continue
         (task,) = work.tasks
         looked += len(work.input_files)
-        expected = count_matching(table.storage, task)  # type: ignore[arg-type]
-        edit, _, marked = mark(table.storage, task, RUN)  # type: ignore[arg-type]
+        expected = count_matching(storage_of(table), task)  # type: ignore[arg-type]
+        edit, _, marked = mark(storage_of(table), task, RUN)  # type: ignore[arg-type]
         assert marked == expected == edit.rows_deleted
         gone |= ids_of(made, edit)
     return gone & before, looked
@@ -107,7 +108,7 @@ def test_a_file_with_nothing_left_is_only_removed(made: HandMade) -> None:
     (unit,) = (unit for unit in snapshot.units if len(unit.files) == 1)
     work = delete_rows(snapshot, unit, asked("id >= 40"))
     assert work is not None
-    edit, outputs, marked = mark(table.storage, work.tasks[0], RUN)  # type: ignore[arg-type]
+    edit, outputs, marked = mark(storage_of(table), work.tasks[0], RUN)  # type: ignore[arg-type]
     assert (len(edit.removed), edit.added, outputs, marked) == (1, (), (), 10)
 
 
@@ -122,7 +123,7 @@ def test_the_add_says_that_bounds_are_wide_and_keeps_the_rest(made: HandMade) ->
     (unit,) = (unit for unit in snapshot.units if len(unit.files) == 1)
     work = delete_rows(snapshot, unit, asked("id = 41"))
     assert work is not None
-    edit, outputs, _ = mark(table.storage, work.tasks[0], RUN)  # type: ignore[arg-type]
+    edit, outputs, _ = mark(storage_of(table), work.tasks[0], RUN)  # type: ignore[arg-type]
     (add,), (before,) = edit.added, edit.removed
     assert json.loads(str(add["stats"])) == json.loads(str(before.stats)) | {"tightBounds": False}
     same = ("path", "size", "partitionValues", "modificationTime")

@@ -38,7 +38,9 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def told(lake: Lake, text: str, target_bytes: int) -> Any:
-    return advise(lake.table, lake.snapshot, read_queries(text, subject="queries"), target_bytes=target_bytes)
+    return advise(
+        "readings", lake.table.layout, lake.snapshot, read_queries(text, subject="queries"), target_bytes=target_bytes
+    )
 
 
 def file_bytes(lake: Lake) -> int:
@@ -90,11 +92,11 @@ def test_a_table_whose_files_shall_have_no_statistics_is_refused(tmp_path: Path)
 
 
 def test_bounds_and_samples_are_of_live_rows_by_partition(lake: Lake) -> None:
-    layout = lake.table.layout(lake.snapshot)
+    layout = lake.table.layout.read(lake.snapshot)
     assert layout.bounds.keys() == {"a", "b", "c"}
     assert len(layout.unit) == len(layout.bytes) == 2 * FILES_A_DAY
     assert set(layout.unit.tolist()) == {0, 1}
-    samples = dict(lake.table.sample(lake.snapshot, ["b", "c"], 8_000))
+    samples = dict(lake.table.layout.sample(lake.snapshot, ["b", "c"], 8_000))
     assert {place: rows.column_names for place, rows in samples.items()} == {0: ["b", "c"], 1: ["b", "c"]}
     assert 7_000 < sum(rows.num_rows for rows in samples.values()) < 9_000
 
@@ -104,7 +106,7 @@ def test_rows_that_vectors_hide_are_not_sampled(tmp_path: Path) -> None:
     table = opened(tmp_path / "clicks")
     snapshot = table.snapshot()
     live = [sum((file.rows or 0) - file.deleted_rows for file in unit.files) for unit in snapshot.units]
-    found = {place: rows.num_rows for place, rows in table.sample(snapshot, ["click_id"], 1 << 40)}
+    found = {place: rows.num_rows for place, rows in table.layout.sample(snapshot, ["click_id"], 1 << 40)}
     assert found == dict(enumerate(live))
 
 

@@ -11,6 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.runs import configured, folder, opened
 from tests.formats.iceberg.sweeping import UUID, aged, now_ms, planted, rewritten, swept
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Outcome, Run
@@ -171,9 +172,9 @@ def test_new_files_go_into_no_folder_that_another_table_claims(warehouse: Wareho
     theirs, elsewhere = str(folder(victim) / "data/x")[1:], str(warehouse.folder / "fast/c/x")[1:]
     for name in (theirs, elsewhere, "etc/cron.d/x"):
         with pytest.raises(RefusedTable, match="not created, moved or deleted"):
-            opened(liar).storage.put(name, b"")
-    opened(fine).storage.put(elsewhere, b"")
-    opened(liar).storage.put(str(folder(liar) / "data/x")[1:], b"")
+            storage_of(opened(liar)).put(name, b"")
+    storage_of(opened(fine)).put(elsewhere, b"")
+    storage_of(opened(liar)).put(str(folder(liar) / "data/x")[1:], b"")
     assert not (folder(victim) / "data/x").exists()
 
 

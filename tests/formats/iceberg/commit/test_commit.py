@@ -14,6 +14,7 @@ from tests.formats.iceberg.laid_anew import a_run, nothing_but_manifests
 from tests.formats.iceberg.lake import Lake, kept_table
 from tests.formats.iceberg.runs import DAYS, Kept, care_for, opened, row, token
 from tests.formats.iceberg.sweeping import rewritten
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.commit.commit_changes import Edits, change_of, retired_positional
@@ -140,10 +141,10 @@ def test_what_is_staged_becomes_the_snapshot_and_is_gone(lake: Lake) -> None:
     _, rewrites = lake.laid_anew(run, DAYS[:1])
     table = lake.ours
     candidate = table.commits.stage(table.snapshot(), rewrites, run)
-    staged = json.loads(table.storage.read(candidate.metadata))
+    staged = json.loads(storage_of(table).read(candidate.metadata))
     assert table.commits.commit(candidate)
     assert lake.table.document()["snapshots"][-1] == staged
-    assert not table.storage.exists(candidate.metadata)
+    assert not storage_of(table).exists(candidate.metadata)
     assert lake.java.metadata(lake.table)["current-snapshot-id"] == candidate.version == staged["snapshot-id"]
 
 

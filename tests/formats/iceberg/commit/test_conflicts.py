@@ -11,7 +11,7 @@ from tests.formats.iceberg.breaking import waiting
 from tests.formats.iceberg.laid_anew import a_run
 from tests.formats.iceberg.lake import Lake, kept_table
 from tests.formats.iceberg.runs import DAYS, Kept, care_for, contents, row, token
-from tests.support.unlucky_tables import Overtaken
+from tests.support.unlucky_tables import overtaken
 
 from nightkeep.formats.iceberg.commit.commit_changes import change_of
 from nightkeep.formats.iceberg.commit.conflicts import edits_of
@@ -119,7 +119,7 @@ def test_what_costs_a_conversion_its_partitions(lake: Lake, name: str, late: boo
 
     if not late:
         meanwhile()
-    table = Overtaken(lake.ours, meanwhile) if late else lake.ours
+    table = overtaken(lake.ours, meanwhile) if late else lake.ours
     done = publish(table, checked, run)  # type: ignore[arg-type]
     # Files fit any schema, as their fields have ids: nothing is lost where a new one came without a snapshot.
     seen = NOBODY if late and lost == DAYS else lost

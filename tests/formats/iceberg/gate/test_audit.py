@@ -10,6 +10,7 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.formats.iceberg.laid_anew import a_run
 from tests.formats.iceberg.lake import Lake, kept_table
 from tests.formats.iceberg.runs import DAYS, Kept
+from tests.support.table_storage import storage_of
 
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
 from nightkeep.formats.iceberg.gate import file_audit, manifest_audit
@@ -81,7 +82,9 @@ def test_data_files_of_java_are_what_their_manifests_say(
     judged = 0
     for unit in lake.ours.snapshot().units:
         for file in unit.files:
-            found = [fault for fault in file_faults(lake.ours.storage, unit, file) if "no ids of its rows" not in fault]
+            found = [
+                fault for fault in file_faults(storage_of(lake.ours), unit, file) if "no ids of its rows" not in fault
+            ]
             assert not found
             judged += 1
     assert judged > 5
@@ -336,7 +339,7 @@ def test_positions_of_a_new_delete_file(converted: Staged) -> None:
 
     wrong = replace(delete, referenced=other.path)
     assert f"expected of {other.path} alone" in unit_faults(converted, instead(wrong))
-    storage, place = converted.lake.ours.storage, f"{delete.path}.new.parquet"
+    storage, place = storage_of(converted.lake.ours), f"{delete.path}.new.parquet"
     new = write_positions(storage, place, replace(target, rows=1000), BitMap64([3, 900]))
     beyond = replace(
         delete, path=place, name=place.removeprefix("file://")[1:], rows=2, bytes=new.raw["file_size_in_bytes"]  # type: ignore[arg-type]

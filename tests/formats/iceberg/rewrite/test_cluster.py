@@ -228,13 +228,13 @@ def test_advice_comes_true(lake: OptimizedLake) -> None:
     target = filled(lake)
     lake.delete([[n] for n in range(100)], "id")
     asked = read_queries("small between 3 and 4\nname like 'item-03%'", subject="queries")
-    found = advise(lake.opened, lake.snapshot, asked, target_bytes=target)
+    found = advise("events", lake.opened.layout, lake.snapshot, asked, target_bytes=target)
     assert found.clustering is not None and set(found.clustering.columns) == {"small", "name"}
     assert found.read_share_before > 0.9
     lake.night(clustering=found.clustering, target_size=target)
-    after = advise(lake.opened, lake.snapshot, asked, target_bytes=target)
+    after = advise("events", lake.opened.layout, lake.snapshot, asked, target_bytes=target)
     assert after.read_share_before == pytest.approx(found.read_share_after, abs=0.15)
-    assert lake.opened.target_bytes(lake.snapshot, request()) == 512 << 20
+    assert lake.opened.layout.target_bytes(lake.snapshot, request()) == 512 << 20
 
 
 def test_the_command_advises(lake: OptimizedLake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from tests.formats.iceberg.shown import snapshot_of
 from nightkeep.formats.iceberg.gate.scan import rows, survivors
 from nightkeep.formats.iceberg.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.iceberg.rewrite.layout import layout, sample
-from nightkeep.formats.iceberg.rewrite.layout_metrics import figures
+from nightkeep.formats.iceberg.rewrite.layout_metrics import layout_metrics
 from nightkeep.storage import LocalStorage
 
 Golden = Callable[[str], Table]
@@ -52,7 +52,7 @@ def test_a_layout_bounds_every_row_and_samples_are_of_live_ones(name: str, golde
 )
 def test_deletes_are_counted_by_kind(name: str, deletes: dict[str, int], golden: Golden) -> None:
     snapshot = snapshot_of(golden(name))
-    found: Any = figures(snapshot, snapshot, [unit.key for unit in snapshot.units])
+    found: Any = layout_metrics(snapshot, snapshot, [unit.key for unit in snapshot.units])
     kinds = found["delete_files"]["before"]
     assert kinds == found["delete_files"]["after"]
     assert {kind: kinds[kind] for kind in deletes} == deletes and sum(kinds.values()) > 0

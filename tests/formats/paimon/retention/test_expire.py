@@ -32,6 +32,7 @@ from tests.formats.paimon.keeping import (
     swept,
 )
 from tests.support.faulty_store import Fuse, fail
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata.entries import read_list
@@ -102,7 +103,7 @@ def _kept_changelogs(table: Path, case: str, producer: str) -> set[str]:
     if (case, producer) != ("tagged", "input"):
         return set()
     tags = [root.task.raw.get("changelogManifestList") for root in opened(table).retention.roots(retention())]
-    lists = [read_list(opened(table).storage, str(name)) for name in tags if name is not None]
+    lists = [read_list(storage_of(opened(table)), str(name)) for name in tags if name is not None]
     manifests = [meta["_FILE_NAME"] for found in lists for meta in found.records]
     return {
         name for name in live_names(table) if name.rpartition("/")[2] in {*manifests, *tags} or "/changelog-" in name

@@ -14,6 +14,7 @@ from tests.drivers.pypaimon_oracle import PyPaimon
 from tests.drivers.random_history import random_history
 from tests.formats.paimon.contents import SAMPLES, opened
 from tests.formats.paimon.keeping import DAYS, KEYLESS, VECTORS, busy, live_names, names, retention
+from tests.support.table_storage import storage_of
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.avro import read_container, write_container
@@ -52,7 +53,7 @@ def _agrees(table: Path) -> int:
     """Whether all roots together keep what each one's twin does, and each by itself no less; how many there are."""
     found = opened(table)
     roots = found.retention.roots(retention())
-    twins = {root.id: _twin(found.storage, root) for root in roots}
+    twins = {root.id: _twin(storage_of(found), root) for root in roots}
     assert live_names(table) == {name: size for twin in twins.values() for name, size in twin.items()}
     for root in roots:
         own = found.retention.reach(root)
@@ -169,7 +170,7 @@ def test_a_number_that_is_used_again_is_another_root(paimon_java: PaimonJava, tm
 
 def _first_manifest(table: Path) -> Path:
     list_name = str(_versions(table)[-1].raw["deltaManifestList"])
-    return table / "manifest" / str(read_list(opened(table).storage, list_name).records[0]["_FILE_NAME"])
+    return table / "manifest" / str(read_list(storage_of(opened(table)), list_name).records[0]["_FILE_NAME"])
 
 
 def _lose_manifest(table: Path) -> None:
@@ -279,7 +280,7 @@ def test_a_data_file_elsewhere_is_refused(tmp_path: Path) -> None:
 
 def test_a_version_that_goes_while_it_is_listed_is_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = _copy(tmp_path)
-    storage = opened(table).storage
+    storage = storage_of(opened(table))
     read = type(storage).read
 
     def losing(self: Storage, name: str) -> bytes:

@@ -6,7 +6,7 @@ delta-spark's S3SingleDriverLogStore, its default for s3a, checks that a version
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -22,23 +22,19 @@ HISTORY: Final = 20
 _EXCLUSIVE: Final = ("Nightkeep/", "delta-rs")
 
 
-def exclusive_writers(storage: Storage) -> Callable[[DeltaSnapshot, Request], None]:
-    """A guard against writers that could overwrite our commit. It accepts all if the policy vouches for them."""
-
-    def refuse(snapshot: DeltaSnapshot, request: Request) -> None:
-        is_s3 = isinstance(storage, ObjectStorage) and storage.root.startswith("s3:")
-        if not is_s3 or request.writers is Writers.CONDITIONAL:
-            return
-        for version, author in _authors(storage):
-            if not author.startswith(_EXCLUSIVE):
-                raise RefusedTable(
-                    snapshot.table.name,
-                    f"version {version} was committed by {author}, which may overwrite commits of others on S3",
-                    "if all writers create commits by conditional writes, say writers: conditional in the policy or "
-                    "--writers conditional",
-                )
-
-    return refuse
+def refuse_writers(storage: Storage, snapshot: DeltaSnapshot, request: Request) -> None:
+    """Refuses a table with writers that could overwrite our commit, unless the policy vouches for them."""
+    is_s3 = isinstance(storage, ObjectStorage) and storage.root.startswith("s3:")
+    if not is_s3 or request.writers is Writers.CONDITIONAL:
+        return
+    for version, author in _authors(storage):
+        if not author.startswith(_EXCLUSIVE):
+            raise RefusedTable(
+                snapshot.table.name,
+                f"version {version} was committed by {author}, which may overwrite commits of others on S3",
+                "if all writers create commits by conditional writes, say writers: conditional in the policy or "
+                "--writers conditional",
+            )
 
 
 def _authors(storage: Storage) -> Iterator[tuple[int, str]]:

@@ -12,12 +12,12 @@ from nightkeep.formats.delta.rewrite.inputs import DeltaCluster, DeltaInputs, De
 from nightkeep.formats.delta.rewrite.layout_tags import cube_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Intent, Request
-from nightkeep.protocol import Wide, Work
+from nightkeep.protocol import OpenWide, Work
 
 
 def cluster_files(
     snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request
-) -> Work[DeltaPack | DeltaCluster | Wide] | None:
+) -> Work[DeltaPack | DeltaCluster | OpenWide] | None:
     """The work that `cluster_work` picks. Raises UsageError for columns that the table cannot be clustered by."""
     if request.clustering is None:
         return None

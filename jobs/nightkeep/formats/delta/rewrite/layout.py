@@ -6,21 +6,32 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from nightkeep.clustering.layout import TableLayout
+from nightkeep.clustering.layout import layout_of
 from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
+from nightkeep.formats.delta.rewrite.sizing import sizes_of
+from nightkeep.model import Request
+from nightkeep.protocol import Bound, LayoutReading, TableLayout
 from nightkeep.storage import Storage
+
+
+def layout_reading(storage: Storage) -> LayoutReading[DeltaSnapshot]:
+    return LayoutReading(layout, Bound(sample, storage), target_bytes)
+
+
+def target_bytes(snapshot: DeltaSnapshot, request: Request) -> int:
+    return sizes_of(snapshot, request).target
 
 
 def layout(snapshot: DeltaSnapshot) -> TableLayout:
     """The bounds of every live file, for each leaf column with statistics, by its dotted path."""
     wanted = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
     units = [unit.files for unit in snapshot.units]
-    return TableLayout.of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
+    return layout_of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
 
 
 def sample(

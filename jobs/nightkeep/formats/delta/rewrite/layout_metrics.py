@@ -11,7 +11,7 @@ from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.model import UnitKey
 
 
-def figures(before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+def layout_metrics(before: DeltaSnapshot, after: DeltaSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
     """The figures of the touched partitions, for every column with bounds, by its dotted path."""
     paths = [leaf.path for leaf in indexed_leaves(after.schema) if leaf.ordered]
     sides = [file_bounds(side.schema, touched_files(side, touched), paths) for side in (before, after)]

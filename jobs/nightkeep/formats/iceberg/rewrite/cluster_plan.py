@@ -13,12 +13,12 @@ from nightkeep.formats.iceberg.rewrite.layout_tags import cube_of
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Request
-from nightkeep.protocol import Wide, Work
+from nightkeep.protocol import OpenWide, Work
 
 
 def cluster_files(
     snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request
-) -> Work[IcebergPack | IcebergCluster | Wide] | None:
+) -> Work[IcebergPack | IcebergCluster | OpenWide] | None:
     """The work that `cluster_work` picks. Raises UsageError for columns that cannot be clustered by."""
     if request.clustering is None or unit.left_out:
         return None

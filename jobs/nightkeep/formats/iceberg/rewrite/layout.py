@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.clustering.layout import TableLayout
+from nightkeep.clustering.layout import layout_of
 from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
@@ -17,13 +17,24 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.formats.iceberg.rewrite.hidden_rows import hidden
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
+from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
+from nightkeep.model import Request
+from nightkeep.protocol import Bound, LayoutReading, TableLayout
 from nightkeep.storage import Storage
+
+
+def layout_reading(storage: Storage) -> LayoutReading[IcebergSnapshot]:
+    return LayoutReading(layout, Bound(sample, storage), target_bytes)
+
+
+def target_bytes(snapshot: IcebergSnapshot, request: Request) -> int:
+    return sizes_of(snapshot, request).target
 
 
 def layout(snapshot: IcebergSnapshot) -> TableLayout:
     """Every live file, and the bounds of each leaf column that can be clustered by, by its dotted path."""
     columns = indexed_leaves(snapshot.schema)
-    return TableLayout.of([_read(unit) for unit in snapshot.units], lambda files: file_bounds(files, columns))
+    return layout_of([_read(unit) for unit in snapshot.units], lambda files: file_bounds(files, columns))
 
 
 def sample(

@@ -11,7 +11,7 @@ from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.model import UnitKey
 
 
-def figures(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+def layout_metrics(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
     """Figures of the touched partitions for every column with bounds, by dotted path; and counts of deletes by kind.
 
     `delete_files` counts live files of the whole table: equality deletes, position deletes, vectors.

@@ -16,15 +16,17 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
 from nightkeep import __version__
 from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome, UsageError
+from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.commit import commit
-from nightkeep.formats.iceberg.format import IcebergTable
+from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, head, summary_of
+from nightkeep.formats.iceberg.metadata.versions import read_version
 from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, ChangeBatch, ChangeMode, Distribution
 from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges
-from nightkeep.model import Run
+from nightkeep.model import Address, Run
 
 MAX_ATTEMPTS: Final = 20
 """Attempts to commit. An attempt fails only if another writer commits first."""
@@ -43,9 +45,9 @@ class Applied:
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
-def find_applied(table: IcebergTable, batch: ChangeBatch) -> Applied | None:
+def find_applied(handle: TableHandle, batch: ChangeBatch) -> Applied | None:
     """The batch's snapshot if it is an ancestor of main, else None. An expired snapshot is not found."""
-    metadata, location = table.handle.load()
+    metadata, location = handle.load()
     table_head = head(metadata, subject=location)
     for version in ancestors(metadata, table_head.current, subject=location):
         if summary_of(table_head.snapshots[version], subject=location).get(BATCH_PROPERTY) == batch.batch_id:
@@ -53,52 +55,53 @@ def find_applied(table: IcebergTable, batch: ChangeBatch) -> Applied | None:
     return None
 
 
-def target_of(table: IcebergTable, snapshot: IcebergSnapshot, batch: ChangeBatch) -> WriterTarget:
+def target_of(handle: TableHandle, snapshot: IcebergSnapshot, batch: ChangeBatch) -> WriterTarget:
     """The target of the batch's writers. Raises RefusedTable and UsageError before any data is read or written."""
     schema = snapshot.schema
     keys = () if batch.mode is ChangeMode.APPEND else _keys(schema, batch)
     if batch.distribution is Distribution.HASH and not keys:
-        raise UsageError(f"{table.address.name}: expected keys to distribute by, found mode {batch.mode}")
+        raise UsageError(f"{snapshot.table.name}: expected keys to distribute by, found mode {batch.mode}")
     if keys:
         _require_partitions_of_keys(schema, keys)
         _require_reach(snapshot)
     operation = _operation(snapshot, batch)
     # Files of a batch are soon rewritten: unless the table sets a compression level, prefer speed.
     quick = replace(schema, properties={"write.parquet.compression-level": "1", **schema.properties})
-    return WriterTarget(table.storage, quick, batch.mode, keys, operation)
+    return WriterTarget(handle.storage, quick, batch.mode, keys, operation)
 
 
 def commit_batch(
-    table: IcebergTable, target: WriterTarget, batch: ChangeBatch, written: Sequence[WrittenChanges], *, run: Run
-) -> Applied:
+    table: Address, handle: TableHandle, target: WriterTarget, batch: ChangeBatch, written: Sequence[WrittenChanges], *,
+    run: Run,
+) -> Applied:  # fmt: skip
     """Commit all files of the batch as one row delta. Tries again when another writer commits first.
 
     Raises UnknownOutcome if the outcome of the commit is unknown. Files of a batch that is not committed stay in
     storage until a sweep; their names contain the operation id.
     """
-    files = tuple(file for each in written for file in each.files)
+    files, commits = tuple(file for each in written for file in each.files), commits_of(table, handle)
     for _ in range(MAX_ATTEMPTS):
-        earlier = find_applied(table, batch)
+        earlier = find_applied(handle, batch)
         if earlier is not None:
             return earlier
-        parent = table.snapshot()
+        parent = read_version(table, handle)
         _require_same(target, parent)
         if _operation(parent, batch) != target.operation:
-            raise RefusedTable(table.address.name, "it was created anew meanwhile", "apply the batch again")
+            raise RefusedTable(table.name, "it was created anew meanwhile", "apply the batch again")
         if not files:
             return Applied(parent.version, replayed=False)
-        candidate = commit.stage_files(table.storage, parent, files, run, summary=_told(files, batch))
+        candidate = commit.stage_files(handle.storage, parent, files, run, summary=_told(files, batch))
         try:
-            won = table.commits.commit(candidate)
+            won = commits.commit(candidate)
         except OSError as failure:
-            if not table.commits.visible(candidate):
-                subject = f"{table.address.name}: batch {batch.batch_id}"
+            if not commits.visible(candidate):
+                subject = f"{table.name}: batch {batch.batch_id}"
                 raise UnknownOutcome(subject, "an answer of the catalog", str(failure)) from failure
             won = True
-        if won or table.commits.visible(candidate):
+        if won or commits.visible(candidate):
             return _done(candidate.version, files, written)
-        table.commits.discard(candidate.staged)
-    raise EvidenceError(f"{table.address.name}: batch {batch.batch_id}", "a commit", f"{MAX_ATTEMPTS} lost races")
+        commits.discard(candidate.staged)
+    raise EvidenceError(f"{table.name}: batch {batch.batch_id}", "a commit", f"{MAX_ATTEMPTS} lost races")
 
 
 def _operation(snapshot: IcebergSnapshot, batch: ChangeBatch) -> uuid.UUID:

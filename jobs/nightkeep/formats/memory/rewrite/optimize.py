@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.memory.metadata.pending_changes import MergeEdit
 from nightkeep.formats.memory.metadata.snapshot import (
     MemoryFile,
     MemorySnapshot,
@@ -15,14 +15,17 @@ from nightkeep.formats.memory.metadata.snapshot import (
     Store,
     deleted_positions,
     from_ipc,
+    to_ipc,
 )
-from nightkeep.formats.memory.metadata.versions import SORTED
+from nightkeep.formats.memory.metadata.versions import SORTED, store_of
 from nightkeep.kernels.bitmap import mask
-from nightkeep.model import Estimate, Request, UnitKey
+from nightkeep.model import Address, Estimate, Request, Rewrite, Run, TaskCost, UnitKey
+from nightkeep.model.run_names import unit_token
 from nightkeep.protocol import Work
 
 TARGET_BYTES = 1 << 20
 """Files below this are merged. Not measured, because a dict has no cost per file."""
+_NO_COST = TaskCost(0.0, 0.0, 0, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,11 @@ class MergeTask:
     inputs: tuple[MemoryFile, ...]
 
 
-def refuse_sorted(table: str) -> Callable[[MemorySnapshot, Request], None]:
-    """A guard that refuses sorted tables: merging appends files to each other, so the result is not sorted."""
-
-    def refuse(snapshot: MemorySnapshot, request: Request) -> None:
-        if SORTED in snapshot.features:
-            feature = f"feature {SORTED} is not kept by {request.operation}"
-            raise RefusedTable(table, feature, "merge its files with its engine")
-
-    return refuse
+def refuse_sorted(table: Address, snapshot: MemorySnapshot, request: Request) -> None:
+    """Refuses sorted tables: merging appends files to each other, so the result is not sorted."""
+    if SORTED in snapshot.features:
+        feature = f"feature {SORTED} is not kept by {request.operation}"
+        raise RefusedTable(table.name, feature, "merge its files with its engine")
 
 
 def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> Work[MergeTask] | None:
@@ -60,6 +59,19 @@ def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> 
         estimate=Estimate(size, size * (rows - deleted) // max(1, rows), 1, f"{len(worn) - 1} files fewer"),
         tasks=(MergeTask(unit.key, worn),),
     )
+
+
+def rewrite(table: Address, task: MergeTask, run: Run) -> Rewrite[MergeEdit]:
+    """Do one task: one new file, or none if every row is deleted. The file's name is unique to this attempt."""
+    store = store_of(table)
+    rows, unit = merged(store, task), unit_token(task.key)
+    added: tuple[MemoryFile, ...] = ()
+    if rows.num_rows:
+        data = to_ipc(rows)
+        added = (MemoryFile(f"data-{run.token}-{unit}-{run.attempt}.arrow", rows.num_rows, len(data)),)
+        store.put(added[0].name, data)
+    outputs = tuple(file.name for file in added)
+    return Rewrite(task.key, MergeEdit(task.inputs, added), outputs, rows.num_rows, 0, (), _NO_COST)
 
 
 def merged(store: Store, task: MergeTask) -> pa.Table:
