@@ -42,9 +42,17 @@ class WatchesHistory(Protocol[S_contra]):
     def __call__(self, head: S_contra, since: Seen | None, *, now_ms: int) -> Watch | None: ...
 
 
+def _no_metrics(before: Snapshot, after: Snapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+    return {}
+
+
+def _has_a_version() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Generic[S, U, T, E]):
-    """An opened table of one format. What a format does not have is None."""
+    """An opened table of one format. What a format does not have is left out."""
 
     address: Address
     operations: Mapping[Operation, OperationRules[S, U, T]]
@@ -68,17 +76,17 @@ class Table(Generic[S, U, T, E]):
     row_changes: RowChanges[S, U, T] | None = None
     layout: LayoutReading[S] | None = None
     """For a format whose rows can be clustered."""
-    layout_metrics: Callable[[S, S, Sequence[UnitKey]], Mapping[str, object]] | None = None
-    """Figures for the report beyond sizes, of the touched units before and after, as JSON values: skipping, overlap.
+    layout_metrics: Callable[[S, S, Sequence[UnitKey]], Mapping[str, object]] = _no_metrics
+    """Metrics for the report beyond sizes, of the touched units before and after, as JSON values: skipping, overlap.
     Reads metadata only."""
     retention: OpenFiles | None = None
     """For a format that can be swept and expired."""
     outline: Callable[[], S] | None = None
     """The newest version, for planning only: its rows cannot be read. Otherwise as `snapshot`. For a format with tables
     that can be planned although no run handles them."""
-    never_written: Callable[[], bool] | None = None
-    """Whether the table was created and never written. False for a table that lost its versions. For a format in which
-    a new table has no version until its first write."""
+    never_written: Callable[[], bool] = _has_a_version
+    """Whether the table was created and never written, in a format in which a new table has no version until its first
+    write. False for a table that lost its versions."""
     watch: WatchesHistory[S] | None = None
     """For a format whose writers may commit a rewrite that was prepared before, and so lacks, newer deletes."""
 

@@ -1,4 +1,4 @@
-"""The verbs and values of a format for sweep and expiry: where a table's files may be, and what needs them.
+"""What a format provides for sweep and expiry: where a table's files may be, and what needs them.
 
 A file is live while a root reaches it: a snapshot, tag, branch or changelog, a retained version, a metadata file.
 Names are relative to the store's root and spelled as the store does: decoded, without scheme and authority.

@@ -22,7 +22,7 @@ def read_metadata(policy: EffectivePolicy, order: RetentionOrder) -> None:
     """
     with suppress(NightkeepError, OSError):
         table = open_table(policy.address)
-        if table.retention is not None and not (table.never_written is not None and table.never_written()):
+        if table.retention is not None and not table.never_written():
             _read(table.retention, policy, order)
 
 

@@ -76,8 +76,7 @@ def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | 
 
 def _work(log: Log, engine: Engine) -> RunDocument:
     order, table = log.order, open_table(log.policy.address)
-    is_new = table.never_written is not None and order.operation is not Operation.RESTORE and table.never_written()
-    if is_new:
+    if order.operation is not Operation.RESTORE and table.never_written():
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     files = retained_files(table, order.operation)
     if order.operation is Operation.EXPIRE:

@@ -153,7 +153,7 @@ def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Commit
 
 def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
     """The plan of the table; None if nobody ever wrote to it."""
-    if table.never_written is not None and table.never_written():
+    if table.never_written():
         return None
     begun = time.perf_counter()
     base = table.outline() if order.dry_run and table.outline is not None else table.snapshot()

@@ -72,8 +72,7 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
         extra["go_back"] = table.commits.rollback(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
-    if table.layout_metrics is not None:
-        metrics = replace(metrics, extra={**metrics.extra, **table.layout_metrics(base, after, touched)})
+    metrics = replace(metrics, extra={**metrics.extra, **table.layout_metrics(base, after, touched)})
     return log.document(outcome, reason, units=units, metrics=metrics, **extra)
 
 

@@ -219,9 +219,7 @@ def _reach(
 
 
 def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
-    frame = pl.from_arrow(files)
-    assert isinstance(frame, pl.DataFrame)
-    return frame.select(_NO_LIVE.columns)
+    return pl.DataFrame(pl.from_arrow(files)).select(_NO_LIVE.columns)
 
 
 def listed_files(batch: Sequence[ListedFile], territory: TableFiles) -> tuple[pl.DataFrame, FileTotals]:
@@ -248,9 +246,7 @@ def _columns(batch: Sequence[ListedFile]) -> pl.DataFrame:
         pa.array(sizes, pa.int64()),
         pa.array(times, pa.int64()),
     ]
-    frame = pl.from_arrow(pa.RecordBatch.from_arrays(arrays, ["name", "bytes", "modified_ms"]))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return pl.DataFrame(pl.from_arrow(pa.RecordBatch.from_arrays(arrays, ["name", "bytes", "modified_ms"])))
 
 
 def _is_text(name: str) -> bool:

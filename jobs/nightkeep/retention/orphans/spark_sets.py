@@ -259,9 +259,7 @@ def _comparison(question: _Question) -> Any:
 
     def run(rows: pa.Table) -> pa.Table:
         question = pickle.loads(asked)
-        frame = pl.from_arrow(rows)
-        assert isinstance(frame, pl.DataFrame)
-        sets = _part(question, frame)
+        sets = _part(question, pl.DataFrame(pl.from_arrow(rows)))
         # `settle` looks up files in the store: those that were reached, and those that are needed but not listed.
         answer = outcome(lambda: sets.settle(cutoff_ms=question.cutoff_ms, named=question.named), expected=_TOLD)
         orphans = pa.Table.from_batches(sets.orphans(), ORPHANS)
