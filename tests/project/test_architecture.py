@@ -29,7 +29,7 @@ EDGES = {
     "reports": "errors model redaction",
     "sql_text": "errors model policy",
     "kernels": "model",
-    "encodings": "errors kernels limits",
+    "encodings": "errors kernels limits model",
     "clustering": "errors kernels model protocol reports sql_text storage",
     "gate": "kernels model storage",
     "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql_text storage",
@@ -111,7 +111,7 @@ WRITES = re.compile(r"nightkeep\.(clustering(\.\w+)?|formats\.\w+\.(rewrite|comm
 
 BASES = {
     "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple",
-    "Protocol", "SparkSubmitOperator", "StrEnum",
+    "Protocol", "SparkSubmitOperator", "StrEnum", "TypedDict",
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""

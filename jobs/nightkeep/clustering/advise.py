@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
+from nightkeep.model.arrow_types import ChunkedArray, Scalar
 from nightkeep.protocol import LayoutReading, S, TableLayout
 from nightkeep.reports.card import render_card
 from nightkeep.sql_text.literals import Literal
@@ -165,7 +165,7 @@ def _every_range(samples: Mapping[int, pa.Table], columns: Sequence[str]) -> lis
     return [query for name in columns if name in rows.column_names for query in _ranges(name, rows.column(name))]
 
 
-def _ranges(name: str, values: pa.ChunkedArray[Any]) -> Iterator[Query]:
+def _ranges(name: str, values: ChunkedArray) -> Iterator[Query]:
     present = values.drop_null()
     ordered = present.take(pc.sort_indices(present))
     starts = (np.arange(_RANGES) + 0.5) / _RANGES * (1 - _SHARE)
@@ -261,7 +261,7 @@ def _may_hold(files: FileBounds, span: Range) -> npt.NDArray[np.bool_]:
     return meets & (files.rows > 0)
 
 
-def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar[Any] | None:
+def _scalar(value: Literal, kind: pa.DataType) -> Scalar | None:
     """The end of a range as a value of the column; None (no limit) if it is not a value of the type."""
     if value is None:
         return None

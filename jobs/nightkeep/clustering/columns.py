@@ -9,8 +9,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from nightkeep.errors import UsageError
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.model import Clustering
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Paths = tuple[tuple[str, ...], ...]
 

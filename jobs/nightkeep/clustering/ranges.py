@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from nightkeep.clustering.columns import leaf_values
 from nightkeep.clustering.tuning import CHUNK_BYTES, NOISE_BITS, SORT_RANGE_IDS
-from nightkeep.kernels.arrow_buffers import WORD_BITS, ChunkedArray, Rows, Words
+from nightkeep.kernels.arrow_buffers import WORD_BITS, Rows, Words
 from nightkeep.kernels.curve import curve_keys, order_of
 from nightkeep.kernels.ranks import RangeBounds, Sample, ascending, bounds_of, noise, present_values, rank_ids
 from nightkeep.model import Clustering
+from nightkeep.model.arrow_types import ChunkedArray
 
 Paths = tuple[tuple[str, ...], ...]
 

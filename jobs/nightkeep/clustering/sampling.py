@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.clustering.clustered_files import F, OpenFile
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import Width, from_positions, positions
+from nightkeep.model.arrow_types import ChunkedArray
 
 SAMPLED_FILES: Final = 16
 """Files of a unit that a sample reads: every one costs an open file and some of its row groups."""

@@ -21,12 +21,12 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
 from nightkeep.encodings.avro_codecs import FAILURES, Codec
-from nightkeep.encodings.avro_schemas import shape_of
+from nightkeep.encodings.avro_schemas import AvroType, Schema, shape_of
 from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.limits import BLOCK, DECODED, RECORDS, UNPACKED, WATCH
 
 Record: TypeAlias = dict[str, Any]
-Schema: TypeAlias = dict[str, Any]
+"""A decoded record, by field name. Its schema says what the values are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def well_formed(subject: str) -> Iterator[None]:
         raise CorruptMetadata(subject, "an Avro object container file", found) from error
 
 
-def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: Codec, header: AvroHeader) -> bytes:
+def container_bytes(records: Iterable[Mapping[str, object]], items: Schema, codec: Codec, header: AvroHeader) -> bytes:
     """The bytes of a container file. Records are encoded a block at a time. Equal arguments give equal bytes.
 
     `items` is `array_of` the schema of the records. A missing field gets the schema's default. Raises ValueError if
@@ -156,7 +156,7 @@ def container_bytes(records: Iterable[Mapping[str, Any]], items: Schema, codec: 
     return b"".join(parts)
 
 
-def array_of(schema: Schema) -> Schema:
+def array_of(schema: AvroType) -> Schema:
     """The array schema to encode a block's records with. Raises fastavro's SchemaParseException and UnknownType."""
     return cast("Schema", fastavro.parse_schema({"type": "array", "items": schema}))
 
@@ -220,7 +220,7 @@ def _block_records(items: Schema, count: int, content: bytes, *, subject: str) -
     return records
 
 
-def _decode(schema: Any, data: io.BytesIO) -> Any:
+def _decode(schema: AvroType, data: io.BytesIO) -> Any:
     try:
         return fastavro.schemaless_reader(data, schema, None)
     except StopIteration as error:
@@ -228,7 +228,7 @@ def _decode(schema: Any, data: io.BytesIO) -> Any:
         raise EOFError("no more bytes") from error
 
 
-def _encode(schema: Any, value: Any) -> bytes:
+def _encode(schema: AvroType, value: object) -> bytes:
     out = io.BytesIO()
     fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
     return out.getvalue()

@@ -10,9 +10,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from nightkeep.errors import kind_of
+from nightkeep.model.json_values import JsonValue
+
+Schema: TypeAlias = dict[str, Any]
+"""A type with attributes, or a field of a record, as JSON."""
+AvroType: TypeAlias = "str | list[AvroType] | Schema"
+"""A type by name, a union, or a type with attributes. Whoever takes one has it from a schema that was parsed."""
 
 MAX_DEPTH: Final = 32
 """The most nested levels of types. A manifest has eight."""
@@ -57,13 +63,13 @@ class _Schema:
         self._whole: dict[str, SchemaShape] = {name: _PRIMITIVE[name] for name in PRIMITIVES}
         self._open: set[str] = set()
 
-    def shape(self, kind: Any, level: int) -> SchemaShape:
+    def shape(self, kind: JsonValue, level: int) -> SchemaShape:
         shape = self._shape(kind, level)
         if shape.depth > MAX_DEPTH or shape.types > MAX_TYPES:
             raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels and {MAX_TYPES} types, found more")
         return shape
 
-    def _shape(self, kind: Any, level: int) -> SchemaShape:
+    def _shape(self, kind: JsonValue, level: int) -> SchemaShape:
         if level > MAX_DEPTH:
             raise ValueError(f"an Avro schema of at most {MAX_DEPTH} levels, found more")
         if isinstance(kind, str):
@@ -74,7 +80,7 @@ class _Schema:
             raise ValueError(f"an Avro type, found {kind_of(kind)}")
         return self._object(kind, level)
 
-    def _object(self, kind: Mapping[str, Any], level: int) -> SchemaShape:
+    def _object(self, kind: Schema, level: int) -> SchemaShape:
         match kind.get("type"):
             case "record":
                 return self._record(kind, level)
@@ -95,18 +101,18 @@ class _Schema:
             raise ValueError(f"a type {where}, found {kind_of(name)}")
         return self._whole[name]
 
-    def _items(self, kind: Mapping[str, Any], items: SchemaShape) -> SchemaShape:
+    def _items(self, kind: Schema, items: SchemaShape) -> SchemaShape:
         if items.least == 0:
             raise ValueError(f"items that take bytes, found {kind_of(kind)}")
         return _around([items], least=1, memory=_LIST)
 
-    def _fixed(self, kind: Mapping[str, Any]) -> SchemaShape:
+    def _fixed(self, kind: Schema) -> SchemaShape:
         size = kind.get("size")
         if type(size) is not int or not 0 <= size < 1 << 31:
             raise ValueError(f"a fixed size, found {kind_of(size)}")
         return SchemaShape(1, 1, size, _SLOT + _TEXT)
 
-    def _record(self, kind: Mapping[str, Any], level: int) -> SchemaShape:
+    def _record(self, kind: Schema, level: int) -> SchemaShape:
         fields = kind.get("fields")
         if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
             raise ValueError(f"a record with fields, found one of no bytes: {kind_of(kind)}")
@@ -116,7 +122,7 @@ class _Schema:
         least = sum(part.least for part in parts)
         return self._close(kind, _around(parts, least=least, memory=_DICT + _FIELD * len(parts)))
 
-    def _close(self, kind: Mapping[str, Any], shape: SchemaShape) -> SchemaShape:
+    def _close(self, kind: Schema, shape: SchemaShape) -> SchemaShape:
         self._whole |= dict.fromkeys(_names(kind) - set(PRIMITIVES), shape)
         return shape
 
@@ -141,7 +147,7 @@ def _around(parts: Iterable[SchemaShape], *, least: int, memory: int) -> SchemaS
     )
 
 
-def _names(kind: Mapping[str, Any]) -> set[str]:
+def _names(kind: Schema) -> set[str]:
     """All names by which other types may refer to this one."""
     name, space = str(kind.get("name")), kind.get("namespace")
     return {name, name.rpartition(".")[2], *([f"{space}.{name}"] if space else [])}

@@ -6,10 +6,13 @@ import json
 import re
 import zlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.limits import DOCUMENT, WATCH
+from nightkeep.model.json_values import JsonObject, JsonValue
+
+Parsed = TypeVar("Parsed")
 
 GZIP: Final = b"\x1f\x8b"
 """The first bytes of a file compressed by gzip."""
@@ -17,15 +20,15 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _WITH_HEADER: Final = zlib.MAX_WBITS | 16
 
 
-def parse_object(data: bytes | str, *, subject: str) -> dict[str, Any]:
+def parse_object(data: bytes | str, *, subject: str) -> JsonObject:
     """A JSON object. Raises CorruptMetadata naming `subject` for anything else, RefusedTable beyond limits.DOCUMENT."""
-    value = parse(data, json.loads, subject=subject)
+    value: JsonValue = parse(data, json.loads, subject=subject)
     if not isinstance(value, dict):
         raise CorruptMetadata(subject, "a JSON object", f"a {_NAMES.get(type(value), 'null')}")
     return value
 
 
-def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: str) -> Any:
+def parse(data: bytes | str, parser: Callable[[bytes | str], Parsed], *, subject: str) -> Parsed:
     """The result of `parser` for a document, which may be any JSON value. Otherwise raises as `parse_object`."""
     DOCUMENT.require(len(data), subject)
     WATCH.took(len(data), subject)
@@ -40,7 +43,7 @@ def parse(data: bytes | str, parser: Callable[[bytes | str], Any], *, subject: s
     return value
 
 
-def _require_text(value: Any, subject: str) -> None:
+def _require_text(value: object, subject: str) -> None:
     """Raises CorruptMetadata for half a surrogate pair: JSON can escape one, names of files and columns cannot."""
     try:
         json.dumps(value, ensure_ascii=False).encode()

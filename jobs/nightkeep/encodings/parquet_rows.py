@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,8 @@ from pyroaring import BitMap64
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.int96 import open_parquet
+from nightkeep.model.arrow_types import ArrowField
 
-ArrowField: TypeAlias = "pa.Field[Any]"
 BATCH_ROWS: Final = 1 << 16
 _SMALLER: Final = 16
 _UNSUPPORTED: Final = "not supported by the C++ implementation"

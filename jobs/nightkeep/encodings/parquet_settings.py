@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 CODECS: Final = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")} | {
     "uncompressed": "none",
     "lz4_raw": "lz4",
 }
 """Arrow's name of each codec. Arrow has no codec for Hadoop's framed lz4."""
-SETTINGS: Final[Mapping[str, Any]] = {
+WriterOptions: TypeAlias = Mapping[str, Any]
+"""Options of pyarrow's ParquetWriter, by its names. Its stubs know some of them only."""
+SETTINGS: Final[WriterOptions] = {
     "store_schema": False,
     "store_decimal_as_integer": True,
     # Without checksums a flipped bit reads as another row. 8 M rows of six columns take 1.04 s of CPU instead of 0.96.
     "write_page_checksum": True,
     "version": "2.6",
 }
-"""Keyword arguments of pyarrow's ParquetWriter."""
+"""What all new files have in common."""

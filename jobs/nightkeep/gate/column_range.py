@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Scalar
 
 BATCH_ROWS: Final = 65_536
 """Rows per batch of a data file under audit. One batch is in memory at a time."""
@@ -46,7 +46,7 @@ def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:
     return values
 
 
-def field_id(field: pa.Field[Any]) -> int | None:
+def field_id(field: ArrowField) -> int | None:
     """The Parquet field id of a field; None if it has none."""
     number = (field.metadata or {}).get(_FIELD_ID)
     return None if number is None else int(number)

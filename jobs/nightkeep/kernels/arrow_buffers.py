@@ -1,16 +1,16 @@
 """An Arrow column -> its buffers as NumPy arrays, sliced to the column's rows. Only chunks are copied."""
 
-from typing import Any, TypeAlias, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Array: TypeAlias = "pa.Array[Any]"
-ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
-Scalar: TypeAlias = "pa.Scalar[Any]"
+from nightkeep.model.arrow_types import Array, ChunkedArray
+
+Number = TypeVar("Number", bound=np.number)
 Rows = npt.NDArray[np.int64]
-Integers = npt.NDArray[np.signedinteger[Any] | np.unsignedinteger[Any]]
+Integers = npt.NDArray[np.signedinteger | np.unsignedinteger]
 Words = npt.NDArray[np.uint64]
 
 WORD_BITS = 64
@@ -72,7 +72,7 @@ def words_at(data: npt.NDArray[np.uint8], starts: Integers) -> Words:
     return word
 
 
-def buffer_values(array: Array, position: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+def buffer_values(array: Array, position: int, kind: np.dtype[Number]) -> npt.NDArray[Number]:
     buffer = array.buffers()[position]
     if buffer is None:
         return np.zeros(0, kind)

@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import WORD_BITS, Array, Rows, byte_spans, is_bytes
+from nightkeep.kernels.arrow_buffers import WORD_BITS, Rows, byte_spans, is_bytes
 from nightkeep.kernels.key_digits import Bytes, Slot
 from nightkeep.kernels.ranks import ascending
+from nightkeep.model.arrow_types import Array
 
 Floats = npt.NDArray[np.float64]
 

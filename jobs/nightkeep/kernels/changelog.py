@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import Array, one_array
+from nightkeep.kernels.arrow_buffers import one_array
 from nightkeep.kernels.curve import order_of
+from nightkeep.model.arrow_types import Array
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -58,8 +59,7 @@ def _column_codes(column: Array) -> tuple[Rows, int]:
         low, high = (bound.as_py() for bound in pc.min_max(column).values())
         if high - low < _NEAR:
             return column.cast(pa.int64()).to_numpy() - low, high - low + 1
-    encoded = pc.dictionary_encode(column, null_encoding="encode")
-    assert isinstance(encoded, pa.DictionaryArray)
+    encoded = column.dictionary_encode("encode")
     return encoded.indices.to_numpy(zero_copy_only=False), max(1, len(encoded.dictionary))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nightkeep.kernels.arrow_buffers import WORD_BITS, Rows, Words
 from nightkeep.model import Curve
 
-Axes = list[npt.NDArray[Any]]
+Axes = list[npt.NDArray[np.unsignedinteger]]
 
 # Small enough that the temporaries of a few columns stay in the second-level cache.
 _BLOCK_ROWS = 16_384

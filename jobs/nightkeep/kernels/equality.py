@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +111,7 @@ def _starts(keys: pa.Table, hashes: Words, order: Rows) -> Rows:
     return np.flatnonzero(~repeats)
 
 
-def _equal(held: pa.Table, rows: Rows, keys: pa.Table, places: npt.NDArray[Any]) -> Flags:
+def _equal(held: pa.Table, rows: Rows, keys: pa.Table, places: npt.NDArray[np.generic]) -> Flags:
     """Whether each row of `rows` has the key that is at its place in `keys`; null equals null."""
     equal = np.ones(len(rows), np.bool_)
     for left, right in zip(_taken(held, rows).columns, _taken(keys, places).columns, strict=True):
@@ -123,7 +122,7 @@ def _equal(held: pa.Table, rows: Rows, keys: pa.Table, places: npt.NDArray[Any])
     return equal
 
 
-def _taken(rows: pa.Table, places: npt.NDArray[Any]) -> pa.Table:
+def _taken(rows: pa.Table, places: npt.NDArray[np.generic]) -> pa.Table:
     return rows.take(pa.array(places))
 
 

@@ -8,15 +8,13 @@ as twelve bytes wide, and Arrow returns the bytes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.parquet_footer import I32, Fields, footer_bytes, read_footer, structs
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 WIDTH = 12
 _LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
@@ -56,7 +54,7 @@ def times(column: ChunkedArray) -> ChunkedArray | None:
     return pa.chunked_array(parts, pa.timestamp("ns")) if len(parts) == len(chunks) else None
 
 
-def micros(chunk: pa.Array[Any]) -> pa.Array[Any]:
+def micros(chunk: Array) -> Array:
     """Twelve-byte values as timestamps in microseconds, of any year; finer digits are cut as Spark's
     DateTimeUtils.fromJulianDay does, towards zero within the day."""
     nulls, nanos, days = _parts(chunk)
@@ -66,7 +64,7 @@ def micros(chunk: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _parts(
-    chunk: pa.Array[Any],
+    chunk: Array,
 ) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Flags of nulls (None if there are none), nanoseconds of the day, days since 1970."""
     raw = np.frombuffer(memoryview(chunk.buffers()[1] or b""), _LAYOUT, len(chunk), chunk.offset * WIDTH)
@@ -78,7 +76,7 @@ def _parts(
     return nulls, np.where(nulls, 0, nanos), np.where(nulls, 0, days)
 
 
-def _times(chunk: pa.Array[Any]) -> pa.Array[Any] | None:
+def _times(chunk: Array) -> Array | None:
     nulls, nanos, days = _parts(chunk)
     micros = days * _MICROS_PER_DAY + nanos // 1000
     if len(micros) and int(np.abs(micros).max()) > _MAX_MICROS:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,6 @@ from nightkeep.kernels.arrow_buffers import (
     BYTE_BITS,
     WORD_BITS,
     WORD_BYTES,
-    Array,
-    ChunkedArray,
     Integers,
     Rows,
     Words,
@@ -24,6 +22,7 @@ from nightkeep.kernels.arrow_buffers import (
     one_array,
     words_at,
 )
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +117,9 @@ def _ordered_integers(array: Array) -> Integers:
     return cast(Integers, array.view({32: pa.int32(), 64: pa.int64()}[array.type.bit_width]).to_numpy())
 
 
-def _ordered_floats(values: npt.NDArray[np.floating[Any]]) -> Integers:
+def _ordered_floats(values: npt.NDArray[np.floating]) -> Integers:
     signed = np.dtype(f"i{values.itemsize}")
-    bits: npt.NDArray[np.signedinteger[Any]] = values.view(signed)
+    bits: npt.NDArray[np.signedinteger] = values.view(signed)
     negative = bits >> signed.type(BYTE_BITS * values.itemsize - 1)
     ordered: Integers = bits ^ (negative & signed.type(np.iinfo(signed).max))
     ordered[np.isnan(values)] = np.iinfo(signed).max

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import ChunkedArray, Integers, Rows
+from nightkeep.kernels.arrow_buffers import Integers, Rows
 from nightkeep.kernels.key_order import EncodedKeys, encode
+from nightkeep.model.arrow_types import ChunkedArray
 
 Flags = npt.NDArray[np.bool_]
 

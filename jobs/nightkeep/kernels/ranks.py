@@ -6,19 +6,19 @@ equal and last, strings and binary by unsigned bytes with a prefix first. Nulls 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Rows, is_bytes, one_array
+from nightkeep.kernels.arrow_buffers import Rows, is_bytes, one_array
 from nightkeep.kernels.key_order import EncodedKeys, encode
+from nightkeep.model.arrow_types import Array, ChunkedArray, Column
 
-Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 Ids = npt.NDArray[np.uint32]
-Numbers = npt.NDArray[Any]
+Numbers = npt.NDArray[np.integer | np.floating]
 
 NULL_ID = 0
 # Small enough that a block's temporaries stay in the second-level cache; a smaller batch is not worth a table.
@@ -217,7 +217,7 @@ def _places(bounds: Numbers, values: Numbers) -> Rows:
     if buckets is None:
         return np.searchsorted(bounds, values)
     steps = [1 << bit for bit in reversed(range(buckets.most.bit_length()))]
-    highest = np.inf if bounds.dtype.kind == "f" else np.iinfo(bounds.dtype).max
+    highest = np.inf if bounds.dtype.kind == "f" else np.iinfo(bounds.dtype.str).max
     ends = np.append(bounds, np.full(2 * steps[0], highest, bounds.dtype))
     counts: Rows = np.empty(len(values), np.int64)
     with np.errstate(over="ignore"):

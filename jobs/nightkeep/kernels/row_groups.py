@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import Array
+from nightkeep.model.arrow_types import Array, ArrowField
 
-ArrowField: TypeAlias = "pa.Field[Any]"
 ROW_GROUP_ROWS: Final = 1 << 20
 ROW_GROUP_BYTES: Final = 128 << 20
 """What a row group may hold, in rows and in bytes of Arrow memory: large enough to compress well and to be read in few

@@ -8,11 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Rows, is_bytes
+from nightkeep.kernels.arrow_buffers import Rows, is_bytes
 from nightkeep.kernels.axis import Axis, Floats, even_axis, exact_axis
 from nightkeep.kernels.curve import curve_keys, order_of
 from nightkeep.kernels.ranks import Sample, ascending, bounds_of, present_values, rank_ids
 from nightkeep.model import Curve
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Flags = npt.NDArray[np.bool_]
 

@@ -3,16 +3,16 @@
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.kernels.arrow_buffers import Scalar, is_bytes
+from nightkeep.kernels.arrow_buffers import is_bytes
+from nightkeep.model.arrow_types import Column, Scalar
 
-Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
-Bound: TypeAlias = "pa.Scalar[Any] | None"
+Bound: TypeAlias = "Scalar | None"
 
 LAST_CODE_POINT = 0x10FFFF
 SURROGATES = range(0xD800, 0xE000)

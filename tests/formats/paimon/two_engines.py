@@ -21,7 +21,7 @@ from tests.formats.paimon.stale_compactions import found
 from tests.formats.paimon.upgrade import upgrade
 
 from nightkeep.formats.paimon.data import columns, write
-from nightkeep.kernels.arrow_buffers import ChunkedArray
+from nightkeep.model.arrow_types import ChunkedArray
 
 Place = tuple[str, int]
 """A bucket: its partition values as text, and its number."""

@@ -22,8 +22,8 @@ from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, load
-from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.model import Address
+from nightkeep.model.arrow_types import Array
 from nightkeep.storage import LocalStorage
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta"

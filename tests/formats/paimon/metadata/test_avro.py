@@ -14,7 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.formats.paimon import golden
 
-from nightkeep.encodings.avro_container import Record, Schema
+from nightkeep.encodings.avro_container import Record
+from nightkeep.encodings.avro_schemas import Schema
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.avro import Container, read_container, write_container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row

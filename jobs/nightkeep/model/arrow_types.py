@@ -1,0 +1,21 @@
+"""Arrow's values of a type that is known only when they are read. Nothing of Arrow is imported here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array: TypeAlias = "pa.Array[Any]"
+ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
+Column: TypeAlias = "Array | ChunkedArray"
+Scalar: TypeAlias = "pa.Scalar[Any]"
+ListArray: TypeAlias = "pa.ListArray[Any]"
+MapArray: TypeAlias = "pa.MapArray[Any, Any]"
+DictionaryArray: TypeAlias = "pa.DictionaryArray[Any, Any]"
+ArrowListType: TypeAlias = "pa.ListType[pa.DataType]"
+ArrowMapType: TypeAlias = "pa.MapType[pa.DataType, pa.DataType]"
+ArrowField: TypeAlias = "pa.Field[Any]"
+Datum: TypeAlias = Any
+"""A column or a scalar, as Arrow's functions take and return them. The stubs know few of the combinations."""
