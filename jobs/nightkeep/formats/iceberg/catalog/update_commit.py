@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
@@ -41,6 +41,9 @@ from pyiceberg.table.update import (
 from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
 from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, decode, head, refs
+
+if TYPE_CHECKING:
+    from requests import Response
 
 SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
 """Failures of server, proxy or connection after which the outcome of a request is unknown."""
@@ -90,7 +93,7 @@ def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
     answers: list[bytes] = []
     thread = get_ident()
 
-    def hear(response: Any, *_: Any, **__: Any) -> None:
+    def hear(response: Response, *_: object, **__: object) -> None:
         if response.ok and get_ident() == thread:
             answers.append(response.content)
 

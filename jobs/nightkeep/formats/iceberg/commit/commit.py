@@ -30,6 +30,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     digest_on_main,
     head,
     integer,
+    parent_id,
     summary_of,
 )
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
@@ -158,7 +159,8 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
     for version in ancestors(metadata, table.current, subject=location):
         snapshot = table.snapshots[version]
         if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == commit_user(run.token):
-            versions.append((version, snapshot.get("parent-snapshot-id", NO_SNAPSHOT)))
+            parent = parent_id(snapshot, subject=location)
+            versions.append((version, NO_SNAPSHOT if parent is None else parent))
         elif integer(snapshot, "timestamp-ms", subject=location) < since_ms:
             break
     return tuple(reversed(versions))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
@@ -159,5 +158,4 @@ def _undecided(units: Iterable[IcebergUnit], edits: Edits, added: Iterable[NewFi
 
 
 def _within(new: NewFile, unit: IcebergUnit) -> bool:
-    values: Any = new.raw["partition"]
-    return identity(new.spec_id, values) == identity(unit.spec_id, unit.values)
+    return identity(new.spec_id, new.partition) == identity(unit.spec_id, unit.values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from nightkeep import __version__
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
@@ -63,16 +63,15 @@ def _measured(file: ContentFile | NewFile) -> _Measured:
     if isinstance(file, ContentFile):
         size = file.content_bytes or 0 if file.is_vector else file.bytes
         return _Measured(file.content, file.is_vector, file.rows, size)
-    raw: Mapping[str, Any] = file.raw
-    own = raw.get("content_size_in_bytes")
-    size = raw["file_size_in_bytes"] if own is None else own
-    return _Measured(file.content, own is not None, raw["record_count"], size)
+    is_vector = file.raw.get("content_size_in_bytes") is not None
+    size = file.number("content_size_in_bytes" if is_vector else "file_size_in_bytes")
+    return _Measured(file.content, is_vector, file.rows, size)
 
 
 def change_summary(added: Iterable[NewFile], removed: Iterable[ContentFile]) -> Mapping[str, str]:
     """The summary keys for added and removed files, rows and bytes, and the number of changed partitions."""
     added, removed = tuple(added), tuple(removed)
-    places: list[tuple[int, Any]] = [(file.spec_id, file.raw["partition"]) for file in added]
+    places = [(file.spec_id, file.partition) for file in added]
     places += [(file.spec_id, file.partition) for file in removed]
     summary = {f"added-{end}": number for end, number in counts(added).items()}
     summary |= {_REMOVED.get(end, f"removed-{end}"): number for end, number in counts(removed).items()}

@@ -20,10 +20,10 @@ from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bound
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
-from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField, with_ids
+from nightkeep.formats.iceberg.metadata.name_mapping import with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
-from nightkeep.kernels.arrow_buffers import Array
+from nightkeep.model.arrow_types import Array, ArrowField
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_row_id"

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField, field_id
+from nightkeep.formats.iceberg.metadata.name_mapping import field_id
 from nightkeep.formats.iceberg.metadata.types import arrow_type
-from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.kernels.int96 import WIDTH, micros, times
+from nightkeep.model.arrow_types import Array, ArrowField, ArrowListType, ArrowMapType, Datum, ListArray, MapArray
 
 Fill = Callable[[NestedField, int], Array]
 """(a field that the file does not have, number of rows) -> its values."""
@@ -37,9 +37,9 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
     if isinstance(wanted, StructType) and isinstance(array, pa.StructArray):
         return _struct(array, held, wanted, fill)
     if isinstance(wanted, ListType) and isinstance(array, pa.ListArray):
-        return _list(array, cast("pa.ListType[Any]", held), wanted, fill)
+        return _list(array, cast(ArrowListType, held), wanted, fill)
     if isinstance(wanted, MapType) and isinstance(array, pa.MapArray):
-        return _map(array, cast("pa.MapType[Any, Any, Any]", held), wanted, fill)
+        return _map(array, cast(ArrowMapType, held), wanted, fill)
     return _leaf(array, arrow_type(wanted))
 
 
@@ -60,7 +60,7 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
     stored: Any = kind
     if type(value) is int and pa.types.is_temporal(kind):
         stored = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    one: Any = pa.scalar(value) if isinstance(value, Decimal) else pa.scalar(cast(Any, value), stored)
+    one: Datum = pa.scalar(value) if isinstance(value, Decimal) else pa.scalar(cast(Any, value), stored)
     return cast(Array, pa.repeat(one.cast(kind), rows))
 
 
@@ -87,18 +87,18 @@ def _struct(array: pa.StructArray, held: pa.DataType, wanted: StructType, fill: 
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 
 
-def _list(array: pa.ListArray[Any], held: pa.ListType[Any], wanted: ListType, fill: Fill) -> Array:
+def _list(array: ListArray, held: ArrowListType, wanted: ListType, fill: Fill) -> Array:
     _require_id(held.value_field, wanted.element_id, "element")
     values = conform(array.values, held.value_type, wanted.element_type, fill)
     return rebuilt(array, arrow_type(wanted), values)
 
 
-def _map(array: pa.MapArray[Any, Any], held: pa.MapType[Any, Any, Any], wanted: MapType, fill: Fill) -> Array:
+def _map(array: MapArray, held: ArrowMapType, wanted: MapType, fill: Fill) -> Array:
     _require_id(held.key_field, wanted.key_id, "key")
     _require_id(held.item_field, wanted.value_id, "value")
     keys = conform(array.keys, held.key_type, wanted.key_type, fill)
     items = conform(array.items, held.item_type, wanted.value_type, fill)
-    kind = cast("pa.MapType[Any, Any, Any]", arrow_type(wanted))
+    kind = cast(ArrowMapType, arrow_type(wanted))
     entries = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
     return rebuilt(array, kind, entries)
 
@@ -180,7 +180,7 @@ def _stored_struct(array: pa.StructArray, kind: pa.StructType, name: str) -> Arr
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 
 
-def _stored_map(array: pa.MapArray[Any, Any], kind: pa.MapType[Any, Any, Any], name: str) -> Array:
+def _stored_map(array: MapArray, kind: ArrowMapType, name: str) -> Array:
     _require_values(array.items, kind.item_field, f"{name}.value")
     keys = stored(array.keys, kind.key_type, f"{name}.key")
     items = stored(array.items, kind.item_type, f"{name}.value")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +18,9 @@ from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UU
 
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, StatsModes, leaves_of
-from nightkeep.formats.iceberg.metadata.name_mapping import ArrowField
 from nightkeep.formats.iceberg.metadata.types import FIELD_ID
-from nightkeep.kernels.arrow_buffers import ChunkedArray, Scalar
 from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut, raised
+from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum, Scalar
 
 _FULL = StatsMode(Detail.FULL)
 
@@ -48,7 +46,7 @@ class IcebergFileStats:
 
     def metrics(self) -> dict[str, object]:
         """The maps of counts and bounds by field id, keyed by the maps' names in the spec."""
-        metrics: dict[str, dict[int, Any]] = {
+        metrics: dict[str, dict[int, int | bytes | None]] = {
             "value_counts": {seen.number: self.rows for seen in self._seen},
             "null_value_counts": {seen.number: seen.nulls for seen in self._seen},
             "nan_value_counts": {seen.number: seen.nans for seen in self._seen if seen.nans not in (None, self.rows)},
@@ -106,10 +104,13 @@ class _Seen:
         self.high = _farther(self.high, stats.max, pc.max)
 
     def _without_nan(self, column: ChunkedArray) -> ChunkedArray:
-        flags: Any = pc.is_nan(column)
+        flags: Datum = pc.is_nan(column)
         count = pc.sum(flags).as_py() or 0
         self.nans = (self.nans or 0) + count
-        return column.filter(pc.invert(flags)) if count else column
+        if not count:
+            return column
+        numbers: Datum = pc.invert(flags)
+        return column.filter(numbers)
 
     def bounds(self, mode: StatsMode) -> tuple[bytes | None, bytes | None]:
         """Lower and upper bound as the spec serialises single values (Appendix D)."""
@@ -126,11 +127,11 @@ class _Seen:
         return _serialised(kind, low), _serialised(kind, high)
 
 
-def _farther(so_far: Bound, bound: Bound, choose: Callable[..., Any]) -> Bound:
+def _farther(so_far: Bound, bound: Bound, choose: Callable[[Array], Scalar]) -> Bound:
     """The lesser or the greater of two bounds, as `choose` is pc.min or pc.max."""
     if so_far is None or bound is None:
         return bound if so_far is None else so_far
-    return choose(pa.array([so_far, bound], so_far.type))  # type: ignore[no-any-return]
+    return choose(pa.array([so_far, bound], so_far.type))
 
 
 def _serialised(kind: IcebergType, bound: Scalar | None) -> bytes | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
-from nightkeep.encodings.parquet_settings import CODECS, SETTINGS
+from nightkeep.encodings.parquet_settings import CODECS, SETTINGS, WriterOptions
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
@@ -23,14 +23,16 @@ from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import parquet_field
-from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
+from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray
 from nightkeep.storage import Storage
 
 _DEFAULT_LEVELS: Final = {"zstd": 3}
 """Java's default level of zstd; Arrow's is 1."""
 _LEVELLED: Final = frozenset({"gzip", "zstd", "brotli"})
 N = TypeVar("N", int, float)
+BloomFilters = dict[str, dict[str, float]]
+"""The expected values and the rate of false matches of each column's filter, as pyarrow takes them."""
 _BLOOM: Final = "write.parquet.bloom-filter-"
 UNSORTED: Final = 0
 """The id of the sort order without fields, for files in no declared order (spec, "Sorting")."""
@@ -144,7 +146,7 @@ class IcebergFileWriter:
         return pa.Table.from_arrays(columns, schema=self._stored)
 
 
-def _as_stored(chunk: pa.Table, place: Any) -> Any:
+def _as_stored(chunk: pa.Table, place: ArrowField) -> ChunkedArray:
     column = chunk.column(place.name)
     if column.null_count and not place.nullable:
         raise CorruptMetadata(f"column {place.name}", "no nulls", f"{column.null_count} of {chunk.num_rows}")
@@ -162,7 +164,7 @@ def _fields(schema: IcebergSchema, lineage: Lineage) -> tuple[NestedField, ...]:
     return (*columns, *LINEAGE.values()) if carried else columns
 
 
-def _settings(schema: IcebergSchema) -> Mapping[str, Any]:
+def _settings(schema: IcebergSchema) -> WriterOptions:
     codec = schema.properties.get("write.parquet.compression-codec", "zstd").lower()
     if codec not in CODECS:
         raise RefusedTable(schema.table, f"compression {codec} is not handled", "set it to zstd or snappy")
@@ -177,12 +179,12 @@ def _settings(schema: IcebergSchema) -> Mapping[str, Any]:
     }
 
 
-def _bloom_filters(schema: IcebergSchema, fields: Sequence[NestedField], rows: int) -> dict[str, Any] | None:
+def _bloom_filters(schema: IcebergSchema, fields: Sequence[NestedField], rows: int) -> BloomFilters | None:
     """Bloom filter settings of the columns that the table's properties name.
 
     `rows` is the estimate of distinct values, unless a property sets it.
     """
-    filters: dict[str, Any] = {}
+    filters: BloomFilters = {}
     for leaf in (leaf for column in fields for leaf in leaves_of(column)):
         name = ".".join(leaf.path)
         enabled = schema.properties.get(f"{_BLOOM}enabled.column.{name}", "").lower() == "true"

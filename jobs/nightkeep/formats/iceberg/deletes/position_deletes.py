@@ -6,7 +6,7 @@ Iceberg table spec, "Position Delete Files"; SortedPosDeleteWriter.java for what
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
+from nightkeep.encodings.parquet_settings import WriterOptions
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.locations import name_in
 from nightkeep.kernels.bitmap import Width, from_positions, positions
+from nightkeep.model.arrow_types import ArrowField, DictionaryArray
 from nightkeep.storage import Storage
 
 POSITION_FIELD: Final = 2147483545
@@ -81,7 +83,7 @@ _BATCH_ROWS: Final = 1 << 17
 _PATH, _POSITION = "file_path", "pos"
 
 
-def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field[Any]:
+def _field(name: str, kind: pa.DataType, field_id: int) -> ArrowField:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
 
 
@@ -89,7 +91,7 @@ _SCHEMA: Final = pa.schema(
     [_field(_PATH, pa.dictionary(pa.int32(), pa.string()), PATH_FIELD), _field(_POSITION, pa.int64(), POSITION_FIELD)]
 )
 # Positions ascend: delta encoding takes one or two bits per row, a dictionary would save nothing.
-_WRITING: Final[Mapping[str, Any]] = {
+_WRITING: Final[WriterOptions] = {
     "compression": "zstd",
     "use_dictionary": [_PATH],
     "column_encoding": {_POSITION: "DELTA_BINARY_PACKED"},
@@ -133,7 +135,7 @@ def _by_path(batch: pa.RecordBatch, names: tuple[str, str], subject: str) -> Ite
     paths, column = batch.column(names[0]), batch.column(names[1])
     if paths.null_count or column.null_count:
         raise CorruptMetadata(subject, "no null in file_path and pos", f"{paths.null_count}, {column.null_count}")
-    encoded = cast("pa.DictionaryArray[Any, Any]", pc.dictionary_encode(paths))
+    encoded = cast(DictionaryArray, pc.dictionary_encode(paths))
     values, codes = column.to_numpy(), encoded.indices.to_numpy()
     if len(encoded.dictionary) > 1:
         order = np.argsort(codes, kind="stable")

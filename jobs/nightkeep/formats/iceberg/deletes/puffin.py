@@ -11,14 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.limits import DOCUMENT
+from nightkeep.model.json_values import JsonObject, JsonValue
 from nightkeep.storage import Storage, spelled
+
+Held = TypeVar("Held")
 
 MAGIC: Final = b"PFA1"
 
@@ -173,7 +176,7 @@ def _parsed(name: str, payload: bytes, compressed: bool, start: int) -> Footer: 
     """The footer of these bytes. Cached by content: vectors of several groups of data files may share one file."""
     try:
         document = parse_object(_decompressed(name, payload) if compressed else payload, subject=name)
-        blobs = tuple(_blob(each, start) for each in document["blobs"])
+        blobs = tuple(_blob(each, start) for each in _typed(document["blobs"], list))
         return Footer(blobs, _texts(document.get("properties") or {}), start)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as failure:
         raise CorruptMetadata(name, "a Puffin footer", reason_of(failure)) from failure
@@ -193,10 +196,10 @@ def _decompressed(name: str, payload: bytes) -> bytes:
     return bytes(plain)
 
 
-def _blob(raw: Mapping[str, Any], end: int) -> Blob:
+def _blob(raw: JsonObject, end: int) -> Blob:
     blob = Blob(
         _typed(raw["type"], str),
-        tuple(_typed(each, int) for each in raw["fields"]),
+        tuple(_typed(each, int) for each in _typed(raw["fields"], list)),
         _typed(raw["snapshot-id"], int),
         _typed(raw["sequence-number"], int),
         _typed(raw["offset"], int),
@@ -209,17 +212,18 @@ def _blob(raw: Mapping[str, Any], end: int) -> Blob:
     return blob
 
 
-def _typed(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
+def _typed(value: JsonValue, kind: type[Held]) -> Held:
+    # A bool is an int in Python, but not in JSON.
+    if not isinstance(value, kind) or type(value) is not kind:
         raise ValueError(f"{kind_of(value)}, expected {kind.__name__}")
     return value
 
 
-def _texts(raw: Mapping[str, Any]) -> Mapping[str, str]:
-    return {key: _typed(value, str) for key, value in raw.items()}
+def _texts(raw: JsonValue) -> Mapping[str, str]:
+    return {key: _typed(value, str) for key, value in _typed(raw, dict).items()}
 
 
-def _to_json(blob: Blob) -> dict[str, Any]:
+def _to_json(blob: Blob) -> JsonObject:
     return {
         "type": blob.type,
         "fields": list(blob.fields),

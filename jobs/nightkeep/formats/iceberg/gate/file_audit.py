@@ -5,7 +5,7 @@ Nothing that the rewrite reported is used. One batch is in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.gate.column_range import BATCH_ROWS, ColumnRange, field_id, leaf_values
-from nightkeep.kernels.arrow_buffers import Scalar
+from nightkeep.model.arrow_types import ArrowField, Scalar
 from nightkeep.storage import Storage
 
 _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
@@ -54,7 +54,7 @@ def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iter
         yield from (f"{'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims, footer.num_rows))
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[int]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
@@ -92,10 +92,10 @@ def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
             yield f"column {wanted[number].name}: field ids {_ids(by_id[number])}, expected {_ids(wanted[number])}"
 
 
-def _ids(field: Any) -> tuple[Any, ...]:
+def _ids(field: ArrowField) -> tuple[object, ...]:
     kind = field.type
     if pa.types.is_struct(kind):
-        below = tuple(sorted((child.name, _ids(child)) for child in kind))
+        below: tuple[object, ...] = tuple(sorted((child.name, _ids(child)) for child in kind))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         below = (_ids(kind.value_field),)
     elif pa.types.is_map(kind):
@@ -118,18 +118,13 @@ class _Claims:
     @classmethod
     def of(cls, file: ContentFile, leaf: _Leaf) -> _Claims:
         number, kind = leaf.field.field_id, leaf.field.field_type
-        counts = [_stated(file, f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
+        counts = [file.count(f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
         ends = [_end(file, f"{end}_bounds", number, kind=kind) for end in ("lower", "upper")]
         return cls(*counts, *ends)
 
 
-def _stated(file: ContentFile, name: str, number: int) -> Any:
-    value = file.raw.get(name)
-    return value.get(number) if isinstance(value, Mapping) else None
-
-
 def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
-    data = _stated(file, name, number)
+    data = file.bound(name, number)
     return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
-from nightkeep.formats.iceberg.metadata.table_metadata import objects
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects
 
 _Span = tuple[int, int, str]
 """First id, last id plus one, and the file's path."""
@@ -41,9 +41,13 @@ def _given(parent: IcebergSnapshot, sequence_number: int) -> int:
 
     Snapshots committed after the candidate was staged are a conflict, not a fault of the candidate.
     """
+
+    def number(snapshot: Raw, name: str) -> int:
+        return integer(snapshot, name, subject=parent.metadata_location) if name in snapshot else 0
+
     snapshots = objects(parent.metadata, "snapshots", subject=parent.metadata_location)
-    older = (each for each in snapshots if each.get("sequence-number", 0) < sequence_number)
-    return max((each.get("first-row-id", 0) + each.get("added-rows", 0) for each in older), default=0)
+    older = (each for each in snapshots if number(each, "sequence-number") < sequence_number)
+    return max((number(each, "first-row-id") + number(each, "added-rows") for each in older), default=0)
 
 
 def _data(snapshot: IcebergSnapshot) -> Iterator[ContentFile]:

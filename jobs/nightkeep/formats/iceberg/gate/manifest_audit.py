@@ -123,7 +123,11 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
         yield from (f"partition field {place}: {fault}" for fault in _bound_faults(values, read, order))
 
 
-def _bound_faults(values: Sequence[Any], ends: Mapping[str, Any], order: Callable[[Any], Any]) -> Iterator[str]:
+_Order = Callable[[Any], tuple[object, ...]]
+"""A value of a partition field -> its sort key."""
+
+
+def _bound_faults(values: Sequence[object], ends: Mapping[str, object], order: _Order) -> Iterator[str]:
     held = [value for value in values if value is not None and value == value]
     if held and len(ends) < 2:
         yield "no bounds, though it holds values"
@@ -134,8 +138,8 @@ def _bound_faults(values: Sequence[Any], ends: Mapping[str, Any], order: Callabl
             return
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _as_it_is(value: object) -> tuple[object, ...]:
+    return (value,)
 
 
 def _signed_halves(value: bytes) -> tuple[int, int]:

@@ -168,8 +168,7 @@ def _joined(
 ) -> Iterator[tuple[str, BitMap64]]:
     """Yield path and positions of rows whose key was deleted after their file was added. Null equals null."""
     names = [name for name in keys.columns if name != _SEQUENCE]
-    newest = keys[_SEQUENCE].max()
-    assert isinstance(newest, int)
+    newest: int = keys.select(pl.col(_SEQUENCE).max()).item()
     older = [file for file in files if file.sequence_number < newest]
     for rows in _keyed_rows(storage, schema, older, [*map(int, names)], rows=max(LEAST_ROWS, keys.height)):
         matched = rows.join(keys, on=names, how="inner", nulls_equal=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import polars as pl
 
@@ -20,13 +20,13 @@ from nightkeep.encodings.avro_codecs import CODECS, Codec
 from nightkeep.encodings.avro_container import (
     AvroHeader,
     Record,
-    Schema,
     StoredContainer,
     array_of,
     container_bytes,
     open_container,
     well_formed,
 )
+from nightkeep.encodings.avro_schemas import AvroType, Schema
 from nightkeep.errors import CorruptMetadata, UsageError, kind_of
 from nightkeep.formats.iceberg.metadata.avro_fixed import fits, sizes_of, with_lengths
 
@@ -129,7 +129,7 @@ class _Renaming:
     names: Names
     fixed: frozenset[str]
 
-    def of(self, kind: Any) -> Any:
+    def of(self, kind: AvroType) -> AvroType:
         if isinstance(kind, list):
             return [self.of(branch) for branch in kind]
         if isinstance(kind, str):
@@ -165,7 +165,7 @@ class _Renaming:
         return self.names.by_id.get(int(number), f"_{name}")
 
 
-def _takes_bytes(kind: Any) -> bool:
+def _takes_bytes(kind: AvroType) -> bool:
     if isinstance(kind, dict) and kind["type"] == "record":
         return any(_takes_bytes(field["type"]) for field in kind["fields"])
     if isinstance(kind, dict) and kind["type"] == "fixed":
@@ -173,7 +173,7 @@ def _takes_bytes(kind: Any) -> bool:
     return isinstance(kind, dict | list) or kind in _PRIMITIVES[1:]
 
 
-def _fixed_names(kind: Any) -> Iterator[str]:
+def _fixed_names(kind: AvroType | None) -> Iterator[str]:
     if isinstance(kind, list):
         for branch in kind:
             yield from _fixed_names(branch)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from nightkeep.encodings.avro_schemas import AvroType
 
-def sizes_of(schema: Any) -> Mapping[str, int]:
+
+def sizes_of(schema: AvroType) -> Mapping[str, int]:
     """The sizes in bytes of the types `fixed`, by type name. Types with a logical type have one encoding only."""
     return dict(_plain(schema))
 
 
-def with_lengths(schema: Any, names: Collection[str]) -> Any:
+def with_lengths(schema: AvroType, names: Collection[str]) -> AvroType:
     """The schema that decodes Java's encoding: the types `names` are bytes."""
     if isinstance(schema, list):
         return [with_lengths(each, names) for each in schema]
@@ -26,7 +28,7 @@ def with_lengths(schema: Any, names: Collection[str]) -> Any:
     return {key: with_lengths(value, names) if key in _WITHIN else value for key, value in schema.items()}
 
 
-def fits(schema: Any, value: Any, sizes: Mapping[str, int]) -> bool:
+def fits(schema: AvroType, value: Any, sizes: Mapping[str, int]) -> bool:
     """Whether every value of the types in `sizes` has the size of its type. Values were decoded as bytes."""
     if isinstance(schema, list):
         return value is None or all(fits(each, value, sizes) for each in schema if each != "null")
@@ -39,7 +41,7 @@ def fits(schema: Any, value: Any, sizes: Mapping[str, int]) -> bool:
 _WITHIN: Final = frozenset({"type", "fields", "items", "values"})
 
 
-def _plain(schema: Any) -> Iterator[tuple[str, int]]:
+def _plain(schema: AvroType) -> Iterator[tuple[str, int]]:
     if isinstance(schema, list):
         for each in schema:
             yield from _plain(each)

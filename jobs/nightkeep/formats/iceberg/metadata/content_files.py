@@ -6,7 +6,7 @@ Iceberg table spec, "Manifests", "Manifest Lists"; field numbers are the spec's.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -79,6 +79,21 @@ class ContentFile:
     def is_vector(self) -> bool:
         return self.content is FileContent.POSITION_DELETES and self.format == "puffin"
 
+    def count(self, name: str, field_id: int) -> int | None:
+        """A column's number in one of the maps of counts, such as `value_counts`; None if it is missing."""
+        number = _of_field(self.raw, name, field_id)
+        return number if isinstance(number, int) else None
+
+    def bound(self, name: str, field_id: int) -> builtins.bytes | None:
+        """A column's value in `lower_bounds` or `upper_bounds`; None if it is missing."""
+        data = _of_field(self.raw, name, field_id)
+        return data if isinstance(data, builtins.bytes) else None
+
+
+def _of_field(raw: Mapping[str, object], name: str, field_id: int) -> object:
+    values = raw.get(name)
+    return values.get(field_id) if isinstance(values, Mapping) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -104,6 +119,22 @@ class NewFile:
     @property
     def path(self) -> str:
         return str(self.raw["file_path"])
+
+    @property
+    def partition(self) -> tuple[object, ...]:
+        values = self.raw["partition"]
+        return tuple(values) if isinstance(values, Sequence) else ()
+
+    @property
+    def rows(self) -> int:
+        return self.number("record_count")
+
+    def number(self, name: str) -> int:
+        """A number of `raw`, such as `file_size_in_bytes`."""
+        value = self.raw[name]
+        if not isinstance(value, int):
+            raise ValueError(f"{self.path}: expected {name} as a number, found {value!r}")
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ def _distinct(values: Iterable[object]) -> list[object]:
     return list({struct.pack("<d", value) if isinstance(value, float) else value: value for value in values}.values())
 
 
-def _signed_zero(value: Any) -> Any:
+def _signed_zero(value: object) -> tuple[object, ...]:
     """A sort key by which -0.0 is less than 0.0 (spec, note 2 of data_file)."""
-    return (value, math.copysign(1, value)) if isinstance(value, float) else value
+    return (value, math.copysign(1, value)) if isinstance(value, float) else (value,)
 
 
 def _java_uuid(value: bytes) -> tuple[int, ...]:

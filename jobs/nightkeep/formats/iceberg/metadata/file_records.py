@@ -33,7 +33,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 PATH_FIELD: Final = 2147483546
 """The field id of file_path in position delete files (spec, "Reserved Field IDs")."""
 
-Convert = Callable[[Any], Any]
+Convert = Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ _FORGOTTEN: Final = {f"_{name}" for name in ("block_size_in_bytes", "file_ordina
 _LATER: Final = ("first_row_id", "content_offset", "content_size_in_bytes")
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 

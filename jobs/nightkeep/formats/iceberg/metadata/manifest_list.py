@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Final
 
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import Record
@@ -129,7 +129,7 @@ def _manifest(record: Record, location: str) -> Manifest:
     )
 
 
-def _summaries(summaries: Any, location: str) -> tuple[Record, ...] | None:
+def _summaries(summaries: object, location: str) -> tuple[Record, ...] | None:
     if summaries is None:
         return None
     if not isinstance(summaries, list) or not all(isinstance(each, dict) for each in summaries):
@@ -150,7 +150,15 @@ def _counted(storage: Storage, manifest: Manifest) -> Manifest:
                 manifest.path, "status and record_count in every entry", reason_of(failure)
             ) from failure
         counts[f"{status}_files"] += 1
-    return replace(manifest, **cast("dict[str, Any]", counts))
+    return replace(
+        manifest,
+        added_files=counts["added_files"],
+        existing_files=counts["existing_files"],
+        deleted_files=counts["deleted_files"],
+        added_rows=counts["added_rows"],
+        existing_rows=counts["existing_rows"],
+        deleted_rows=counts["deleted_rows"],
+    )
 
 
 def _record(manifest: Manifest, format_version: int) -> Record:

@@ -6,7 +6,7 @@ As in Java's rewrite_manifests, entries keep their sequence numbers and row ids,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from nightkeep.formats.iceberg.metadata.content_files import Entry, Manifest, ManifestContent, NewFile
 from nightkeep.formats.iceberg.metadata.manifest_schema import unwritten_type
@@ -53,8 +53,8 @@ def clustered(entries: Iterable[Entry | NewFile]) -> list[Entry | NewFile]:
     return sorted(entries, key=_place)
 
 
-def _place(entry: Entry | NewFile) -> tuple[tuple[bool, Any], ...]:
-    values: Any = entry.raw["partition"] if isinstance(entry, NewFile) else entry.file.partition
+def _place(entry: Entry | NewFile) -> tuple[tuple[bool, object], ...]:
+    values = entry.partition if isinstance(entry, NewFile) else entry.file.partition
     return tuple((value is not None, value) for value in values)
 
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
+from pyiceberg.partitioning import PartitionField
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -34,7 +35,7 @@ from pyiceberg.types import (
 )
 from pyiceberg.utils.decimal import decimal_required_bytes
 
-from nightkeep.encodings.avro_container import Schema
+from nightkeep.encodings.avro_schemas import AvroType, Schema
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata.avro import Names
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
@@ -49,7 +50,7 @@ class _Need(Enum):
 class _Field:
     id: int
     name: str
-    type: Any
+    type: AvroType | None
     need: _Need = _Need.OPTIONAL
     versions: tuple[int, ...] = (2, 3)
 
@@ -59,7 +60,7 @@ class _Field:
         return _optional(self.id, self.name, self.type)
 
 
-def _optional(field_id: int, name: str, kind: Any) -> Schema:
+def _optional(field_id: int, name: str, kind: AvroType | None) -> Schema:
     union = "null" if kind == "null" else ["null", kind]
     return {"name": name, "type": union, "default": None, "field-id": field_id}
 
@@ -74,7 +75,7 @@ def _map(key_id: int, value_id: int, value: str) -> Schema:
     return {"type": "array", "items": pair, "logicalType": "map"}
 
 
-def _list(element_id: int, element: Any) -> Schema:
+def _list(element_id: int, element: AvroType) -> Schema:
     return {"type": "array", "items": element, "element-id": element_id}
 
 
@@ -222,7 +223,7 @@ def _units(character: str) -> str:
     return "".join(f"_x{int.from_bytes(data[at : at + 2], 'big'):X}" for at in range(0, len(data), 2))
 
 
-def _result_type(schema: IcebergSchema, field: Any) -> IcebergType:
+def _result_type(schema: IcebergSchema, field: PartitionField) -> IcebergType:
     try:
         source = schema.field(field.source_id).field_type
     except CorruptMetadata:
@@ -251,7 +252,7 @@ def _partition_fields(schema: IcebergSchema, spec_id: int) -> list[Schema]:
     return fields
 
 
-def _avro_type(schema: IcebergSchema, kind: IcebergType) -> Any:
+def _avro_type(schema: IcebergSchema, kind: IcebergType) -> AvroType:
     if isinstance(kind, DecimalType):
         return {
             "type": "fixed", "name": f"decimal_{kind.precision}_{kind.scale}",
@@ -267,7 +268,7 @@ def _timestamp(unit: str, adjusted: str) -> Schema:
     return {"type": "long", "logicalType": f"timestamp-{unit}", "adjust-to-utc": adjusted == "utc"}
 
 
-_AVRO_TYPES: Final[Mapping[type[IcebergType], Any]] = {
+_AVRO_TYPES: Final[Mapping[type[IcebergType], AvroType]] = {
     UnknownType: "null",
     BooleanType: "boolean",
     IntegerType: "int",

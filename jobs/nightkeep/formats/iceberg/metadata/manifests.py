@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, kind_of
@@ -98,6 +98,7 @@ def write_manifest(
         min_sequence_number=min((_live_sequence(e, sequence_number) for e in entries), default=sequence_number),
         snapshot_id=snapshot_id,
         **_counts(entries),
+        key_metadata=None,
         partitions=field_summaries(partition_types(schema, spec_id), partitions),
     )
 
@@ -155,10 +156,7 @@ def _record(entry: Entry | NewFile, encoder: FileEncoder, snapshot_id: int) -> R
 
 
 def _partition(entry: Entry | NewFile) -> tuple[object, ...]:
-    if isinstance(entry, Entry):
-        return entry.file.partition
-    values = entry.raw["partition"]
-    return tuple(values) if isinstance(values, Sequence) else ()
+    return entry.file.partition if isinstance(entry, Entry) else entry.partition
 
 
 def _live_sequence(entry: Entry | NewFile, commit: int) -> int:
@@ -168,15 +166,15 @@ def _live_sequence(entry: Entry | NewFile, commit: int) -> int:
     return commit if entry.status is Status.DELETED else entry.file.sequence_number
 
 
-def _counts(entries: Sequence[Entry | NewFile]) -> dict[str, Any]:
+def _counts(entries: Sequence[Entry | NewFile]) -> dict[str, int]:
     counts = {f"{name}_{what}": 0 for name in _COUNTED.values() for what in ("files", "rows")}
     for entry in entries:
         if isinstance(entry, NewFile):
-            name, rows = "added", entry.raw["record_count"]
+            name, rows = "added", entry.rows
         else:
             name, rows = "deleted" if entry.status is Status.DELETED else "existing", entry.file.rows
         counts[f"{name}_files"] += 1
-        counts[f"{name}_rows"] += int(str(rows))
+        counts[f"{name}_rows"] += rows
     return counts
 
 

@@ -6,16 +6,16 @@ Spec, "Column Projection", "Name Mapping Serialization".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
-from nightkeep.formats.iceberg.metadata.types import FIELD_ID
+from nightkeep.formats.iceberg.metadata.types import FIELD_ID, map_type
+from nightkeep.model.arrow_types import ArrowField
 
-ArrowField: TypeAlias = "pa.Field[Any]"
 PROPERTY: Final = "schema.name-mapping.default"
 
 
@@ -72,9 +72,7 @@ def _type(kind: pa.DataType, known: Mapping[str, MappedField]) -> pa.DataType:
     if isinstance(kind, pa.StructType):
         return pa.struct([_mapped(child, child.name, known) for child in kind])
     if isinstance(kind, pa.MapType):
-        key: Any = _mapped(kind.key_field, "key", known)
-        value: Any = _mapped(kind.item_field, "value", known)
-        return cast(pa.DataType, pa.map_(key, value))
+        return map_type(_mapped(kind.key_field, "key", known), _mapped(kind.item_field, "value", known))
     if isinstance(kind, pa.ListType):
         return pa.list_(_mapped(kind.value_field, "element", known))
     return kind

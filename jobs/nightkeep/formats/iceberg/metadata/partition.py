@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from pyiceberg.partitioning import PartitionField
@@ -112,8 +112,8 @@ def _value(schema: IcebergSchema, field: PartitionField, kind: IcebergType, valu
         raise CorruptMetadata(subject, f"a value of type {kind}", repr(value)) from failure
 
 
-def _exactly(*kinds: type) -> Callable[[Any], object]:
-    def check(value: Any) -> object:
+def _exactly(*kinds: type) -> Callable[[object], object]:
+    def check(value: object) -> object:
         # isinstance would accept a bool as an int.
         if type(value) not in kinds:
             raise TypeError(type(value).__name__)
@@ -122,55 +122,55 @@ def _exactly(*kinds: type) -> Callable[[Any], object]:
     return check
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if type(value) is not int:
         raise TypeError(type(value).__name__)
     return value
 
 
-def _day(value: Any) -> date:
+def _day(value: object) -> date:
     return _EPOCH_DAY + timedelta(days=_whole(value))
 
 
-def _time(value: Any) -> time:
+def _time(value: object) -> time:
     micros = _whole(value)
     if not 0 <= micros < 86_400_000_000:
         raise ValueError(micros)
     return (_EPOCH + timedelta(microseconds=micros)).time()
 
 
-def _moment(value: Any) -> datetime:
+def _moment(value: object) -> datetime:
     return _EPOCH + timedelta(microseconds=_whole(value))
 
 
-def _instant(value: Any) -> datetime:
+def _instant(value: object) -> datetime:
     return _moment(value).replace(tzinfo=UTC)
 
 
-def _nanos(value: Any) -> str:
+def _nanos(value: object) -> str:
     seconds, nanos = divmod(_whole(value), 1_000_000_000)
     return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}.{nanos:09d}"
 
 
-def _year(value: Any) -> str:
+def _year(value: object) -> str:
     return f"{1970 + _whole(value):04d}"
 
 
-def _month(value: Any) -> str:
+def _month(value: object) -> str:
     years, months = divmod(_whole(value), 12)
     return f"{_year(years)}-{months + 1:02d}"
 
 
-def _hour(value: Any) -> str:
+def _hour(value: object) -> str:
     days, hours = divmod(_whole(value), 24)
     return f"{_day(days).isoformat()}-{hours:02d}"
 
 
-def _uuid(value: Any) -> str:
+def _uuid(value: object) -> str:
     return str(value if isinstance(value, UUID) else UUID(bytes=_bytes(value)))
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(type(value).__name__)
     return bytes(value)
@@ -201,13 +201,13 @@ def _hex(char: str) -> str:
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1)
-_OF_TRANSFORM: Final[Mapping[str, Callable[[Any], object]]] = {
+_OF_TRANSFORM: Final[Mapping[str, Callable[[object], object]]] = {
     "year": _year,
     "month": _month,
     "day": _day,
     "hour": _hour,
 }
-_OF_TYPE: Final[Mapping[type[IcebergType], Callable[[Any], object]]] = {
+_OF_TYPE: Final[Mapping[type[IcebergType], Callable[[object], object]]] = {
     BooleanType: _exactly(bool),
     IntegerType: _whole,
     LongType: _whole,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.partitioning import PartitionSpec
@@ -13,7 +13,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.formats.iceberg.metadata.table_metadata import integer, objects, properties, text
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
+from nightkeep.model.json_values import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class IcebergSchema:
         raise CorruptMetadata(f"{self.table}: field id {field_id}", "a field of some schema of the table", "none")
 
 
-def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -> IcebergSchema:
+def parse(raw: Raw, *, table: str, schema_id: int | None = None) -> IcebergSchema:
     """The columns, partition specs and properties in table metadata. `schema_id` None: the current schema.
 
     Refuses no feature: see the module features. An unsupported type becomes `unknown`: a dropped column is never read,
@@ -87,7 +88,7 @@ def parse(raw: Mapping[str, Any], *, table: str, schema_id: int | None = None) -
     return schema
 
 
-def _schema(raw: Mapping[str, Any], table: str) -> Schema:
+def _schema(raw: Raw, table: str) -> Schema:
     subject = f"{table}: schema {raw.get('schema-id')}"
     try:
         return Schema.model_validate(_known(raw))
@@ -98,7 +99,7 @@ def _schema(raw: Mapping[str, Any], table: str) -> Schema:
         raise CorruptMetadata(subject, "a schema", reason_of(failure)) from failure
 
 
-def _known(kind: Any) -> Any:
+def _known(kind: JsonValue) -> JsonValue:
     """A type's JSON with `unknown` in place of types that pyiceberg has no class for."""
     if isinstance(kind, dict):
         return {key: _known(each) if key in _TYPED else each for key, each in kind.items()}
@@ -107,7 +108,7 @@ def _known(kind: Any) -> Any:
     return kind if not isinstance(kind, str) or _PRIMITIVE.match(kind) else "unknown"
 
 
-def _spec(raw: Mapping[str, Any], table: str) -> PartitionSpec:
+def _spec(raw: Raw, table: str) -> PartitionSpec:
     subject = f"{table}: partition spec {raw.get('spec-id')}"
     try:
         integer(raw, "spec-id", subject=subject)

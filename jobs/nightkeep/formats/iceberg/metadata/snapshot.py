@@ -82,8 +82,8 @@ class IcebergSnapshot:
     operation: str
     summary: Mapping[str, str]
     manifests: tuple[Manifest, ...]
-    raw: Mapping[str, object]
-    metadata: Mapping[str, object]
+    raw: Raw
+    metadata: Raw
     metadata_location: str
     next_row_id: int | None = None
     unread: RefusedTable | None = field(default=None, compare=False)
@@ -210,7 +210,8 @@ def _table(address: Address, handle: CatalogTable) -> _Table:
 
 def _schema_of(table: _Table, snapshot: Raw) -> IcebergSchema:
     # Snapshots of format version 1 may have no schema id.
-    number = snapshot.get("schema-id")
+    known = snapshot.get("schema-id") is not None
+    number = integer(snapshot, "schema-id", subject=table.location) if known else None
     if table.unread is None:
         refuse_features(table.address.name, table.metadata, schema_id=number, any_version=table.any_version)
     return parse(table.metadata, table=table.address.name, schema_id=number)

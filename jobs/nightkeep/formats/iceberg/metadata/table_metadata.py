@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from nightkeep.encodings.documents import GZIP, gunzip, parse_object
 from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.model import digest_of
+from nightkeep.model.json_values import JsonValue
 
 MAIN: Final = "main"
 NO_SNAPSHOT: Final = -1
@@ -21,7 +22,7 @@ _CLOCK_SKEW_MS: Final = 60_000
 _KEPT_VERSIONS: Final = "write.metadata.previous-versions-max"
 _DEFAULT_KEPT_VERSIONS: Final = 100
 
-Raw = Mapping[str, Any]
+Raw = Mapping[str, JsonValue]
 """A JSON object, by the spec's names."""
 
 
@@ -115,8 +116,7 @@ def ancestors(raw: Raw, snapshot_id: int | None, *, subject: str) -> Iterator[in
             raise CorruptMetadata(subject, "ancestors that end", f"a circle at snapshot {snapshot_id}")
         seen.add(snapshot_id)
         yield snapshot_id
-        parent = _no_snapshot_is_none(snapshots[snapshot_id].get("parent-snapshot-id"))
-        snapshot_id = None if parent is None else integer(snapshots[snapshot_id], "parent-snapshot-id", subject=subject)
+        snapshot_id = parent_id(snapshots[snapshot_id], subject=subject)
 
 
 def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Raw | None:
@@ -165,7 +165,7 @@ class _Added:
         lineage = before.next_row_id is not None
         added = cls(
             id=integer(snapshot, "snapshot-id", subject=subject),
-            parent=_no_snapshot_is_none(snapshot.get("parent-snapshot-id")),
+            parent=parent_id(snapshot, subject=subject),
             sequence_number=integer(snapshot, "sequence-number", subject=subject),
             timestamp_ms=integer(snapshot, "timestamp-ms", subject=subject),
             first_row_id=integer(snapshot, "first-row-id", subject=subject) if lineage else None,
@@ -181,22 +181,18 @@ class _Added:
         return self.parent == before.current and self.sequence_number > before.sequence_number and not taken
 
 
-def _no_snapshot_is_none(value: Any) -> Any:
-    """The value, or None for -1: Java writes -1 for no snapshot."""
-    return None if value == -1 else value
-
-
 def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:
-    log = objects(raw, "snapshot-log", subject=subject)
+    log: Sequence[Raw] = objects(raw, "snapshot-log", subject=subject)
     last = integer(log[-1], "timestamp-ms", subject=subject) if log else added.timestamp_ms
     if added.timestamp_ms < last - _CLOCK_SKEW_MS:
         raise CorruptMetadata(f"{subject}: snapshot {added.id}", f"a time after {last}", str(added.timestamp_ms))
-    return [*log, {"timestamp-ms": added.timestamp_ms, "snapshot-id": added.id}]
+    entry: Raw = {"timestamp-ms": added.timestamp_ms, "snapshot-id": added.id}
+    return [*log, entry]
 
 
 def past_versions(raw: Raw, before: MetadataHead, location: str, *, subject: str) -> list[Raw]:
     """The metadata log with the file at `location` appended, limited to the length that the table's properties set."""
-    entry = {"timestamp-ms": before.updated_ms, "metadata-file": location}
+    entry: Raw = {"timestamp-ms": before.updated_ms, "metadata-file": location}
     return [*objects(raw, "metadata-log", subject=subject), entry][-_kept_versions(raw, subject) :]
 
 
@@ -249,6 +245,11 @@ def integer(raw: Raw, name: str, *, subject: str) -> int:
     return value
 
 
+def parent_id(snapshot: Raw, *, subject: str) -> int | None:
+    """The id of a snapshot's parent; None if it has none. Raises CorruptMetadata."""
+    return _snapshot_id(snapshot, "parent-snapshot-id", subject)
+
+
 def text(raw: Raw, name: str, *, subject: str) -> str:
     """The string `name`. Raises CorruptMetadata if it is missing or of another type."""
     value = raw.get(name)
@@ -257,10 +258,15 @@ def text(raw: Raw, name: str, *, subject: str) -> str:
     return value
 
 
+def _snapshot_id(raw: Raw, name: str, subject: str) -> int | None:
+    """The snapshot id `name`; None if it is missing or -1, which Java writes for no snapshot."""
+    value = raw.get(name)
+    return None if value is None or value == NO_SNAPSHOT else integer(raw, name, subject=subject)
+
+
 def _current(raw: Raw, subject: str) -> int | None:
     """The current snapshot's id. Raises CorruptMetadata unless main agrees with it (spec, "Snapshot References")."""
-    number = _no_snapshot_is_none(raw.get("current-snapshot-id"))
-    current = None if number is None else integer(raw, "current-snapshot-id", subject=subject)
+    current = _snapshot_id(raw, "current-snapshot-id", subject)
     main = refs(raw, subject=subject).get(MAIN)
     pointed = current if main is None else integer(main, "snapshot-id", subject=subject)
     if main is not None and (pointed != current or main.get("type") != "branch"):

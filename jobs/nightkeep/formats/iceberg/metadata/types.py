@@ -35,11 +35,13 @@ from pyiceberg.types import (
 )
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.model.arrow_types import ArrowField
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """The key of an Arrow field's metadata that Arrow writes to Parquet as the field id."""
 
 _Tag = Callable[[int], dict[bytes | str, bytes | str] | None]
+_Build = Callable[[Any, _Tag], pa.DataType]
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
@@ -56,7 +58,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([_field(field, _untagged, nullable=True) for field in schema.fields])
 
 
-def parquet_field(field: NestedField) -> pa.Field[Any]:
+def parquet_field(field: NestedField) -> ArrowField:
     """A column of data files: with field ids at every level, required fields not nullable. Raises as `arrow_type`."""
     return _field(field, _tagged, nullable=not field.required)
 
@@ -64,6 +66,12 @@ def parquet_field(field: NestedField) -> pa.Field[Any]:
 def parquet_schema(schema: Schema) -> pa.Schema:
     """All columns of data files, in the table's order. Raises as `arrow_type`."""
     return pa.schema([parquet_field(field) for field in schema.fields])
+
+
+def map_type(key: ArrowField, item: ArrowField) -> pa.DataType:
+    """A map with these fields. The stubs of pyarrow know maps of types only."""
+    fields: Any = (key, item)
+    return cast(pa.DataType, pa.map_(*fields))
 
 
 def _untagged(field_id: int) -> None:
@@ -85,11 +93,11 @@ def _type(kind: IcebergType, tag: _Tag) -> pa.DataType:
         raise CorruptMetadata(f"column type {kind}", "a type that Iceberg has", reason_of(failure)) from failure
 
 
-def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> pa.Field[Any]:
+def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> ArrowField:
     return pa.field(field.name, _type(field.field_type, tag), nullable=nullable, metadata=tag(field.field_id))
 
 
-def _inner(field: NestedField, tag: _Tag) -> pa.Field[Any]:
+def _inner(field: NestedField, tag: _Tag) -> ArrowField:
     return _field(field, tag, nullable=tag is _untagged or not field.required)
 
 
@@ -102,15 +110,14 @@ def _list(kind: ListType, tag: _Tag) -> pa.DataType:
 
 
 def _map(kind: MapType, tag: _Tag) -> pa.DataType:
-    parts: Any = (_field(kind.key_field, tag, nullable=False), _inner(kind.value_field, tag))
-    return cast(pa.DataType, pa.map_(*parts))
+    return map_type(_field(kind.key_field, tag, nullable=False), _inner(kind.value_field, tag))
 
 
-def _plain(kind: pa.DataType) -> Callable[[Any, _Tag], pa.DataType]:
+def _plain(kind: pa.DataType) -> _Build:
     return lambda _, tag: kind
 
 
-_BUILD: Final[Mapping[type[IcebergType], Callable[[Any, _Tag], pa.DataType]]] = {
+_BUILD: Final[Mapping[type[IcebergType], _Build]] = {
     BooleanType: _plain(pa.bool_()),
     IntegerType: _plain(pa.int32()),
     LongType: _plain(pa.int64()),

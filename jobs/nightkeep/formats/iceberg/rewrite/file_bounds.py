@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,8 @@ import pyarrow as pa
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf
-from nightkeep.kernels.arrow_buffers import Array
 from nightkeep.kernels.skipping import FileBounds
+from nightkeep.model.arrow_types import Array
 
 
 def file_bounds(files: Sequence[ContentFile], leaves: Iterable[IcebergLeaf]) -> Mapping[tuple[str, ...], FileBounds]:
@@ -21,8 +20,7 @@ def file_bounds(files: Sequence[ContentFile], leaves: Iterable[IcebergLeaf]) -> 
 
 
 def _bounds(files: Sequence[ContentFile], leaf: IcebergLeaf) -> FileBounds:
-    nulls = [_told(file, "null_value_counts", leaf.field.field_id) for file in files]
-    counted = np.array([each if isinstance(each, int) else 0 for each in nulls], np.int64)
+    counted = np.array([file.count("null_value_counts", leaf.field.field_id) or 0 for file in files], np.int64)
     rows = np.array([file.rows for file in files], np.int64)
     lows, highs = (_ends(files, leaf, name) for name in ("lower_bounds", "upper_bounds"))
     return FileBounds(lows, highs, rows - counted)
@@ -33,15 +31,10 @@ def _ends(files: Sequence[ContentFile], leaf: IcebergLeaf, name: str) -> Array:
     number, kind = leaf.field.field_id, leaf.field.field_type
     values = [
         None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
-        for file, data in ((file, _told(file, name, number)) for file in files)
+        for file, data in ((file, file.bound(name, number)) for file in files)
     ]
     wanted = leaf.type
     if pa.types.is_temporal(wanted):
         # These bounds are numbers: days, microseconds, nanoseconds.
         return pa.array(values, pa.int32() if pa.types.is_date32(wanted) else pa.int64()).cast(wanted)
     return pa.array(values, pa.binary() if pa.types.is_fixed_size_binary(wanted) else wanted)
-
-
-def _told(file: ContentFile, name: str, number: int) -> Any:
-    value = file.raw.get(name)
-    return value.get(number) if isinstance(value, Mapping) else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.name_mapping import PROPERTY, field_id, with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.schema import Names
+from nightkeep.model.arrow_types import ArrowField
 from nightkeep.storage import Storage
 
 
@@ -73,7 +73,7 @@ def _shape(storage: Storage, schema: IcebergSchema, file: ContentFile, defaults:
     return FileShape(None if has_ids else names, frozenset(defaults.keys() - names.keys()))
 
 
-def _ids(fields: Sequence[pa.Field[Any]]) -> Iterator[tuple[int | None, str]]:
+def _ids(fields: Sequence[ArrowField]) -> Iterator[tuple[int | None, str]]:
     for field in fields:
         yield field_id(field), field.name
         yield from _ids([field.type.field(place) for place in range(field.type.num_fields)])

@@ -40,6 +40,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import RefusedTable
+from nightkeep.model.arrow_types import Array
 
 ROW_ID: Final = NestedField(2147483540, "_row_id", LongType())
 LAST_UPDATED: Final = NestedField(2147483539, "_last_updated_sequence_number", LongType())
@@ -116,7 +117,7 @@ def literal(value: object, kind: IcebergType) -> Column:
     return typed(F.lit(_plain(value)), kind)
 
 
-def values_array(values: Sequence[object], kind: IcebergType) -> pa.Array[Any]:
+def values_array(values: Sequence[object], kind: IcebergType) -> Array:
     """Values from metadata, dates and times as numbers, to pass to Spark; `typed` gives them their type there."""
     plain = [_plain(value) for value in values]
     if isinstance(kind, DecimalType):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, or_
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField
@@ -23,6 +23,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, alike, read_files
 from nightkeep.formats.iceberg.spark.deletes import PATH, POSITION
 from nightkeep.formats.iceberg.spark.schema import Names, leaves, typed, values_array
+from nightkeep.model.arrow_types import Array
 from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
@@ -72,33 +73,30 @@ class _Leaf:
             nans.alias(f"seen_nans_{self.place}"),
         ]
 
-    def stated(self, files: Sequence[ContentFile]) -> Iterator[tuple[str, pa.Array[Any]]]:
+    def stated(self, files: Sequence[ContentFile]) -> Iterator[tuple[str, Array]]:
         for source, name in _COUNTS.items():
-            yield f"{name}_{self.place}", pa.array([self._of(file, source) for file in files], pa.int64())
+            counts = [file.count(source, self.field.field_id) for file in files]
+            yield f"{name}_{self.place}", pa.array(counts, pa.int64())
         for source, name in _BOUNDS.items():
             bounds = [self._bound(file, source) for file in files]
             yield f"{name}_{self.place}", values_array(bounds, self.kind)
 
     def is_wrong(self) -> Column:
-        def told(name: str) -> Column:
+        def column(name: str) -> Column:
             return F.col(f"{name}_{self.place}")
 
-        low, high = typed(told("low"), self.kind), typed(told("high"), self.kind)
+        low, high = typed(column("low"), self.kind), typed(column("high"), self.kind)
         faults = (
-            told("values") != F.col("physical"),
-            told("nulls") != F.col("physical") - told("some"),
-            told("nans") != told("seen_nans"),
-            told("least") < low,
-            told("greatest") > high,
+            column("values") != F.col("physical"),
+            column("nulls") != F.col("physical") - column("some"),
+            column("nans") != column("seen_nans"),
+            column("least") < low,
+            column("greatest") > high,
         )
         return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
-    def _of(self, file: ContentFile, source: str) -> Any:
-        held = file.raw.get(source)
-        return held.get(self.field.field_id) if isinstance(held, Mapping) else None
-
     def _bound(self, file: ContentFile, source: str) -> object:
-        data = self._of(file, source)
+        data = file.bound(source, self.field.field_id)
         subject = f"{file.path}: bound of {self.field.name}"
         return None if data is None else from_bytes(self.kind, data, subject=subject)
 

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.upsert.batch import CHANGES, INSERT, UPDATE_BEFORE, ChangeMode
-from nightkeep.formats.iceberg.upsert.exact import ChunkedArray, exactly
+from nightkeep.formats.iceberg.upsert.exact import exactly
+from nightkeep.model.arrow_types import ChunkedArray
 
 KIND: Final = "_change_type"
 """The column with a change's kind, named as in Iceberg's changelog tables. Without it every change is an insert."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
+from nightkeep.model.arrow_types import ChunkedArray, Datum
 
 
 def exactly(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> ChunkedArray:
@@ -137,7 +137,7 @@ def _tried(values: ChunkedArray, kind: pa.DataType, *, spelled: bool) -> tuple[C
 
 def _cast(values: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
     given = _stored(values.type)
-    plain: Any = values if given == values.type else values.cast(given)
+    plain: Datum = values if given == values.type else values.cast(given)
     if _is_by_text(given, kind):
         return cast(ChunkedArray, plain.cast(pa.string()).cast(kind))
     if _meaning(given) is _Meaning.TEXT and pa.types.is_time(kind):
@@ -161,12 +161,12 @@ def _inner(values: ChunkedArray, name: str) -> ChunkedArray:
         return cast(ChunkedArray, pc.struct_field(values, [name.removeprefix("field ")]))
     if isinstance(kind, pa.MapType):
         pairs: Any = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
-        entries: Any = values.cast(pa.list_(pairs))
+        entries: Datum = values.cast(pa.list_(pairs))
         return cast(ChunkedArray, pc.struct_field(pc.list_flatten(entries), [name]))
     return cast(ChunkedArray, pc.list_flatten(values))
 
 
-def _same(given: ChunkedArray, other: ChunkedArray, *, spelled: bool) -> Any:
+def _same(given: ChunkedArray, other: ChunkedArray, *, spelled: bool) -> Datum:
     """For each value whether it equals the given one; null for nulls."""
     kind = _stored(given.type)
     given = given.cast(kind)

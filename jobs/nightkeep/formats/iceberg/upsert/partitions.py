@@ -15,9 +15,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import TimeTransform
 from pyiceberg.types import NestedField, StructType, TimestampNanoType, TimestampType, TimestamptzNanoType
 
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.kernels.changelog import key_codes
 from nightkeep.kernels.curve import order_of
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Rows = npt.NDArray[np.int64]
 _NANOS: Final = 1000
@@ -45,8 +45,7 @@ def partition_rows(rows: pa.Table, schema: Schema, spec: PartitionSpec) -> Itera
         return
     fields = {str(number): _values(rows, schema, field) for number, field in enumerate(spec.fields)}
     values = pa.table(fields)
-    encoded = pc.dictionary_encode(pa.array(key_codes(values)))
-    assert isinstance(encoded, pa.DictionaryArray)
+    encoded = pa.array(key_codes(values)).dictionary_encode()
     # The partition's number of each row. Numbers follow the order of first rows.
     place = encoded.indices.to_numpy()
     order, counts = order_of(place.astype(np.uint64)), np.bincount(place)

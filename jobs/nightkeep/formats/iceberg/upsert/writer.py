@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -215,18 +215,17 @@ def _position_deletes(
 
 def _data_file(new: NewFile) -> ContentFile:
     """A new data file in the form that writers of deletes take. The commit sets its sequence numbers."""
-    raw: Mapping[str, Any] = new.raw
     return ContentFile(
         content=new.content,
         path=new.path,
         name=storage_name(new.path),
         format="parquet",
         spec_id=new.spec_id,
-        partition=tuple(raw["partition"]),
-        rows=raw["record_count"],
-        bytes=raw["file_size_in_bytes"],
+        partition=new.partition,
+        rows=new.rows,
+        bytes=new.number("file_size_in_bytes"),
         sequence_number=0,
         file_sequence_number=0,
         snapshot_id=0,
-        raw=raw,
+        raw=new.raw,
     )
