@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from nightkeep import __version__
+from nightkeep.formats.delta.metadata.actions import long_value
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Curve, Intent, Operation
@@ -61,7 +62,8 @@ def _parameters(intent: Intent) -> dict[str, object]:
 def _metrics(edit: DeltaEdit) -> dict[str, str]:
     if edit.intent.operation is Operation.DELETE:
         return _delete_metrics(edit)
-    added, removed = [_size(add) for add in edit.added], [file.bytes for file in edit.removed]
+    added = [long_value(add, "size", subject=str(add["path"])) for add in edit.added]
+    removed = [file.bytes for file in edit.removed]
     counts = {
         "numRemovedFiles": len(removed),
         "numRemovedBytes": sum(removed),
@@ -104,9 +106,3 @@ def _quartiles(sizes: Sequence[int]) -> dict[str, int]:
     ordered, names = sorted(sizes), ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize")
     quartiles = {name: ordered[len(ordered) * quarter // 4] for quarter, name in enumerate(names)}
     return quartiles | {"maxFileSize": ordered[-1]}
-
-
-def _size(add: Mapping[str, object]) -> int:
-    size = add["size"]
-    assert isinstance(size, int)
-    return size

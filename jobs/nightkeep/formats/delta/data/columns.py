@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,11 @@ from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.formats.delta.data.conform import ArrowField, Find, by_name, chunked, conform, field_id, finder
+from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, one_array
+from nightkeep.kernels.arrow_buffers import one_array
+from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_metadata.row_id"
@@ -118,7 +119,7 @@ class DeltaFileReader:
             raise CorruptMetadata(self.subject, "a base row id and commit version: rows are tracked", "none")
         if column.tracked and column.name == ROW_ID and isinstance(base, int):
             return pa.array(np.arange(base + ordinals.start, base + ordinals.stop, dtype=np.int64))
-        constant: Any = pa.scalar(base, column.type)
+        constant: Datum = pa.scalar(base, column.type)
         return cast(Array, pa.repeat(constant, len(ordinals)))
 
     def _columns(self, names: Sequence[str] | None) -> list[_Column]:

@@ -11,10 +11,17 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
 from nightkeep.kernels.int96 import WIDTH, micros
+from nightkeep.model.arrow_types import (
+    Array,
+    ArrowField,
+    ArrowListType,
+    ArrowMapType,
+    ChunkedArray,
+    ListArray,
+    MapArray,
+)
 
-ArrowField: TypeAlias = "pa.Field[Any]"
 Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
 """(fields of the file, the wanted field as the files name it, its index) -> the index of the matching field, or None.
 """
@@ -107,9 +114,9 @@ def _conform(array: Array, wanted: pa.DataType, stored: pa.DataType, find: Find)
     if isinstance(wanted, pa.StructType) and isinstance(array, pa.StructArray):
         return _struct(array, wanted, cast(pa.StructType, stored), find)
     if isinstance(wanted, pa.MapType) and isinstance(array, pa.MapArray):
-        return _map(array, wanted, cast("pa.MapType[Any, Any, Any]", stored), find)
+        return _map(array, wanted, cast(ArrowMapType, stored), find)
     if isinstance(wanted, pa.ListType) and _is_list(array.type):
-        return _list(array, wanted, cast("pa.ListType[Any]", stored), find)
+        return _list(array, wanted, cast(ArrowListType, stored), find)
     return _leaf(array, wanted)
 
 
@@ -134,15 +141,15 @@ def _refuse_shredded(there: list[ArrowField], wanted: pa.StructType) -> None:
         raise ValueError("a shredded variant, whose typed_value is not read")
 
 
-def _list(array: Array, wanted: pa.ListType[Any], stored: pa.ListType[Any], find: Find) -> Array:
+def _list(array: Array, wanted: ArrowListType, stored: ArrowListType, find: Find) -> Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    plain = cast("pa.ListArray[Any]", array)
+    plain = cast(ListArray, array)
     values = _conform(plain.values, wanted.value_type, stored.value_type, find)
     return _rebuilt(array, wanted, values)
 
 
-def _map(array: pa.MapArray[Any, Any], wanted: pa.MapType[Any, Any, Any], stored: Any, find: Find) -> Array:
+def _map(array: MapArray, wanted: ArrowMapType, stored: ArrowMapType, find: Find) -> Array:
     keys = _conform(array.keys, wanted.key_type, stored.key_type, find)
     items = _conform(array.items, wanted.item_type, stored.item_type, find)
     entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])

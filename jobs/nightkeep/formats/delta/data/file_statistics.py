@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, indexed_leaves, whole_number
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray, Scalar
+from nightkeep.model.arrow_types import Array, ChunkedArray, Scalar
 
 PREFIX_LENGTH: Final = 32
 """Default of delta.dataSkippingStringPrefixLength: length of a string bound, in UTF-16 units."""
@@ -79,7 +79,7 @@ class _Seen:
         floating = pa.types.is_floating(column.type)
         if floating and not self.has_nan:
             self.has_nan = pc.any(pc.is_nan(column)).as_py() is True
-        bounds: Any = pc.min_max(column)
+        bounds = pc.min_max(column)
         self.low = _least(self.low, bounds["min"], column.type, pc.min)
         self.high = _least(self.high, bounds["max"], column.type, pc.max)
 
@@ -144,11 +144,11 @@ def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
     return column
 
 
-def _least(so_far: Scalar | None, low: Scalar, kind: Any, choose: Callable[..., Any]) -> Scalar | None:
+def _least(so_far: Scalar | None, low: Scalar, kind: pa.DataType, choose: Callable[[Array], Scalar]) -> Scalar | None:
     """The least (pc.min) or greatest (pc.max) of the bound so far and the next one, as `choose` says."""
     if so_far is None or not low.is_valid:
         return low if low.is_valid else so_far
-    return choose(pa.array([so_far, low], kind))  # type: ignore[no-any-return]
+    return choose(pa.array([so_far, low], kind))
 
 
 def _python(bound: Scalar) -> object:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.encodings.parquet_settings import CODECS, SETTINGS
+from nightkeep.encodings.parquet_settings import CODECS, SETTINGS, WriterOptions
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
-from nightkeep.formats.delta.data.conform import ArrowField, by_place, conform, without_void
+from nightkeep.formats.delta.data.conform import by_place, conform, without_void
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.metadata.locations import log_path
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.partition import folder
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
+from nightkeep.model.arrow_types import ArrowField
 from nightkeep.storage import Storage
 
 
@@ -113,7 +114,7 @@ class DeltaFileWriter:
                 raise CorruptMetadata(f"column {column.name}", "no nulls", f"{array.null_count} of {chunk.num_rows}")
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _settings(self, first: pa.Table) -> dict[str, Any]:
+    def _settings(self, first: pa.Table) -> WriterOptions:
         if self._dictionaries is None:
             self._dictionaries = with_dictionaries(first)
         return {

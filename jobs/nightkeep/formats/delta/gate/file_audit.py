@@ -18,7 +18,7 @@ from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
 from nightkeep.gate.column_range import BATCH_ROWS, ColumnRange, field_id, leaf_values
-from nightkeep.kernels.arrow_buffers import ChunkedArray, Scalar
+from nightkeep.model.arrow_types import ChunkedArray, Scalar
 from nightkeep.storage import Storage
 
 

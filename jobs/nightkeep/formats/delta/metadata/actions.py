@@ -110,6 +110,16 @@ def long_value(body: Raw, name: str, *, subject: str) -> int:
     return value
 
 
+def text_map(body: Raw, name: str, *, subject: str) -> Mapping[str, str | None]:
+    """The value of the field `name`, an object of texts; empty if it is absent. Raises CorruptMetadata."""
+    value = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise CorruptMetadata(subject, f"{name} of type map", kind_of(value))
+    return value
+
+
 def _action(text: str, subject: str) -> Iterator[Action]:
     # A null body means that the line has no such action: some writers list every kind.
     bodies = [(kind, body) for kind, body in parse_object(text, subject=subject).items() if body is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from nightkeep.formats.delta.metadata.log_segment import Checkpoint
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.struct_stats import stats_texts
 from nightkeep.limits import RECORDS, UNPACKED, require_memory
+from nightkeep.model.arrow_types import ArrowField
 from nightkeep.storage import Storage
 from nightkeep.storage.file_names import MAX_NAME_BYTES
 
@@ -120,7 +121,7 @@ def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str
                 yield from _bodies(name, kind, _columns(file, schema.field(kind)))
 
 
-def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequence[object]]:
+def _columns(file: pq.ParquetFile, action: ArrowField) -> Mapping[str, Sequence[object]]:
     """Values of each field, for the rows that hold such an action. Absent fields are None."""
     fields = [field.name for field in struct_fields(action)]
     plain = [name for name in fields if name not in _PARSED]
@@ -136,7 +137,7 @@ def _columns(file: pq.ParquetFile, action: pa.Field[Any]) -> Mapping[str, Sequen
     return columns
 
 
-def struct_fields(action: pa.Field[Any]) -> list[pa.Field[Any]]:
+def struct_fields(action: ArrowField) -> list[ArrowField]:
     """The fields of an action's column. Raises ValueError for a column that is no struct."""
     if not pa.types.is_struct(action.type):
         raise ValueError(f"{action.name} is {action.type}, expected a struct")
@@ -162,8 +163,7 @@ def _present(file: pq.ParquetFile, kind: str, fields: Sequence[str]) -> pa.Struc
     column = file.read(columns=[f"{kind}.{name}" for name in fields]).column(kind)
     present = column.filter(pc.is_valid(column))
     rows = pa.concat_arrays(present.chunks) if present.num_chunks else pa.array([], column.type)
-    assert isinstance(rows, pa.StructArray)
-    return rows
+    return cast(pa.StructArray, rows)
 
 
 def _int96(file: pq.ParquetFile) -> frozenset[str]:

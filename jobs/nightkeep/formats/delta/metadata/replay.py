@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.delta.metadata.actions import Action, Raw, in_force, long_value, parse_object, vector_id
+from nightkeep.formats.delta.metadata.actions import (
+    Action,
+    Raw,
+    in_force,
+    long_value,
+    parse_object,
+    text_map,
+    vector_id,
+)
 
 ROW_TRACKING: Final = "delta.rowTracking"
 
@@ -128,7 +136,9 @@ class _Log:
             protocol=protocol,
             metadata=metadata,
             adds=tuple(self.files.values()),
-            transactions={n: _number(body, "version") for (k, n), body in self.named.items() if k == "txn"},
+            transactions={
+                n: long_value(body, "version", subject=f"txn {n}") for (k, n), body in self.named.items() if k == "txn"
+            },
             domains={
                 n: b for (k, n), b in self.named.items() if k == "domainMetadata" and b.get("removed") is not True
             },
@@ -173,12 +183,5 @@ def _key(body: Raw) -> FileKey:
     return (str(body["path"]), vector_id(body))
 
 
-def _number(body: Raw, name: str) -> int:
-    value = body[name]
-    assert isinstance(value, int)
-    return value
-
-
 def _stored_values(body: Raw) -> Mapping[str, str | None]:
-    values: Any = body["partitionValues"]
-    return dict(values)
+    return dict(text_map(body, "partitionValues", subject=str(body["path"])))

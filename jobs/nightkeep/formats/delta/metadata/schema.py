@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
-from nightkeep.formats.delta.metadata.actions import Raw, parse_object
+from nightkeep.formats.delta.metadata.actions import Raw, parse_object, text_map
 from nightkeep.formats.delta.metadata.features import supported
 from nightkeep.formats.delta.metadata.types import arrow_type, require_once, struct_fields, widens
 
@@ -140,8 +140,7 @@ _ROW_TRACKING: Final = "delta.rowTracking.materialized{}ColumnName"
 
 
 def _configuration(raw_metadata: Raw) -> dict[str, str]:
-    configuration = raw_metadata.get("configuration") or {}
-    assert isinstance(configuration, Mapping)
+    configuration = text_map(raw_metadata, "configuration", subject="metaData")
     return {str(name): str(value) for name, value in configuration.items() if value is not None}
 
 
@@ -233,7 +232,8 @@ def _partition_columns(raw_metadata: Raw, fields: Iterable[DeltaField]) -> Itera
     """The partition columns by their names in the schema. Engines ignore case here."""
     fields_by_name = {field.name.lower(): field for field in fields}
     columns = raw_metadata.get("partitionColumns") or ()
-    assert isinstance(columns, list | tuple)
+    if not isinstance(columns, list | tuple):
+        raise CorruptMetadata("metaData", "partitionColumns of type list", kind_of(columns))
     for column in columns:
         field = fields_by_name.get(str(column).lower())
         if field is None or pa.types.is_nested(field.type):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value
+from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, text_map
 from nightkeep.formats.delta.metadata.features import refuse_features, supported
 from nightkeep.formats.delta.metadata.locations import own_name, storage_name
 from nightkeep.formats.delta.metadata.log_segment import newest, segment
@@ -227,9 +227,9 @@ def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, 
     for values in state.vacated:
         spelled.setdefault(_place(schema, values, "remove"), [])
     for raw in state.adds:
-        spelled.setdefault(_place(schema, raw["partitionValues"], str(raw["path"])), []).append(
-            _data_file(raw, schema, root)
-        )
+        path = str(raw["path"])
+        place = _place(schema, text_map(raw, "partitionValues", subject=path), path)
+        spelled.setdefault(place, []).append(_data_file(raw, schema, root))
     _require_one_name([file for files in spelled.values() for file in files], state.unmatched, root)
     units: dict[UnitKey, DeltaUnit] = {}
     for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
@@ -239,8 +239,7 @@ def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, 
     return tuple(units[key] for key in sorted(units))
 
 
-def _place(schema: DeltaSchema, values: object, subject: str) -> tuple[str | None, ...]:
-    assert isinstance(values, Mapping)
+def _place(schema: DeltaSchema, values: Mapping[str, str | None], subject: str) -> tuple[str | None, ...]:
     return tuple(stored(schema, values, subject=subject).values())
 
 

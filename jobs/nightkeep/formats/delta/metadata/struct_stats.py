@@ -7,11 +7,9 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
-
-import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, kind_of, reason_of
+from nightkeep.model.arrow_types import Array
 
 
 def row_count(stats: str, *, subject: str) -> int | None:
@@ -30,7 +28,7 @@ def row_count(stats: str, *, subject: str) -> int | None:
     return rows
 
 
-def stats_texts(column: pa.Array[Any]) -> Sequence[str | None]:
+def stats_texts(column: Array) -> Sequence[str | None]:
     """JSON of each row, None for null. Names without a value are left out, as delta-spark does.
 
     Times are truncated to milliseconds, with Z if the column has a zone. Numbers that JSON does not allow are strings.

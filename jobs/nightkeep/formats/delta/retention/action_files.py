@@ -7,7 +7,7 @@ every suffix of it as a name: the table's folder may have another address, and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from nightkeep.formats.delta.metadata.checkpoints import NOT_A_CHECKPOINT, requi
 from nightkeep.formats.delta.metadata.locations import is_absolute, storage_name
 from nightkeep.formats.delta.metadata.snapshot import vector_of
 from nightkeep.limits import DOCUMENT, require_memory
+from nightkeep.model.arrow_types import Array, Datum
 from nightkeep.protocol.table_files import FILES
 from nightkeep.storage import Storage, spelled
 from nightkeep.storage.file_names import MAX_NAME_BYTES
@@ -98,7 +99,7 @@ def written_ms(storage: Storage, name: str) -> int:
 def files(rows: Iterable[tuple[str, int | None, bool]]) -> pa.Table:
     """Rows of (name, size, needed) as a table of schema FILES."""
     names, sizes, needed = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), ())
-    columns: tuple[pa.Array[Any], ...] = (
+    columns: tuple[Array, ...] = (
         pa.array(names, pa.string()),
         pa.array(sizes, pa.int64()),
         pa.array(needed, pa.bool_()),
@@ -148,9 +149,8 @@ def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
             yield list(_bodies(name, kind, batch.column(kind)))
 
 
-def _bodies(name: str, kind: str, column: pa.Array[Any]) -> Iterator[Action]:
-    bodies: Any = column.drop_null().to_pylist()
-    for body in bodies:
+def _bodies(name: str, kind: str, column: Datum) -> Iterator[Action]:
+    for body in column.drop_null().to_pylist():
         fields = {key: value for key, value in body.items() if value is not None}
         if kind == "add":
             fields |= {"partitionValues": {}}

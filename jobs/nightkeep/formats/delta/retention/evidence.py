@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from nightkeep.formats.delta.metadata.checkpoints import NOT_A_CHECKPOINT, requi
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.replay import FileKey
 from nightkeep.formats.delta.retention.action_files import commit_actions
+from nightkeep.model.arrow_types import Datum
 from nightkeep.protocol.table_files import Unproven
 from nightkeep.storage import Storage
 
@@ -194,7 +195,7 @@ def _sum_of_parquet(storage: Storage, name: str, gone: frozenset[FileKey]) -> Su
             fields = {field.name for field in struct_fields(file.schema_arrow.field("add"))}
             wanted = ["path", "size", *(["deletionVector"] if gone and "deletionVector" in fields else [])]
             for batch in file.iter_batches(_BATCH, columns=[f"add.{field}" for field in wanted]):
-                adds: Any = batch.column("add").drop_null()
+                adds: Datum = batch.column("add").drop_null()
                 listed = pc.is_in(adds.field("path"), value_set=paths)
                 kept = adds.filter(pc.invert(listed))
                 rest = (_without_nulls(body) for body in adds.filter(listed).to_pylist())

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -30,6 +31,7 @@ from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.model import Estimate, Intent, Request, Run
+from nightkeep.model.arrow_types import Array, Column
 from nightkeep.protocol import Work
 from nightkeep.sql_text.rows.arrow_condition import is_true
 from nightkeep.sql_text.rows.condition import Among, And, ColumnRef, Compare, Comparison, Or, Test, Value, columns_of
@@ -37,6 +39,7 @@ from nightkeep.sql_text.rows.parse import rows_where, shortened
 from nightkeep.storage import Storage
 
 BATCH_ROWS = 1 << 16
+Flags: TypeAlias = npt.NDArray[np.bool_] | np.bool_
 _JSON = json.JSONDecoder()
 
 
@@ -173,7 +176,7 @@ def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> l
     return [bool(one) for one in np.ones(len(files), np.bool_) & _may(test, unit, files)]
 
 
-def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Any:
+def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Flags:
     match test:
         case And(left, right):
             return _may(left, unit, files) & _may(right, unit, files)
@@ -184,48 +187,53 @@ def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Any:
         case Among(columns, keys):
             spans = [_spans(column, unit, files) for column in columns]
             ranges = zip(spans, keys.columns, strict=True)
-            return reduce(and_, (_holds_one(*span, wanted) for span, wanted in ranges))
+            return reduce(and_, (_holds_one(span, wanted) for span, wanted in ranges))
     return np.ones(len(files), np.bool_)
 
 
-def _holds_one(lows: Any, highs: Any, wanted: Any) -> Any:
-    """For each file, whether any wanted value lies within its bounds. Unknown bounds count as a match."""
-    if lows is None:
+def _holds_one(span: tuple[Array, Array] | None, keys: Column) -> Flags:
+    """For each file, whether any of the keys lies within its bounds. Unknown bounds count as a match."""
+    if span is None:
         return np.True_
-    lows, highs, wanted = (_numbers(values) for values in (lows, highs, wanted))
-    candidates = sorted(set(wanted.to_pylist()))
+    lows, highs, wanted = (_numbers(values) for values in (*span, keys))
+    candidates = sorted({key for key in wanted.to_pylist() if key is not None})
     places = [None if low is None else bisect_left(candidates, low) for low in lows.to_pylist()]
     nearest = [candidates[at] if at is not None and at < len(candidates) else None for at in places]
     beyond = np.array([at == len(candidates) for at in places], np.bool_)
-    within = pc.fill_null(pc.less_equal(pa.array(nearest, wanted.type), highs), True)  # noqa: FBT003
-    return ~beyond & np.asarray(within)
+    within: Array = pc.less_equal(pa.array(nearest, wanted.type), highs)
+    return ~beyond & _unless_false(within)
 
 
-def _numbers(values: Any) -> Any:
+def _unless_false(flags: Array) -> npt.NDArray[np.bool_]:
+    """The flags, with true for null."""
+    return np.asarray(flags.fill_null(True))  # noqa: FBT003
+
+
+def _numbers(values: Column) -> Column:
     """Dates and times as integers: bounds may be outside Python's calendar."""
     return values.cast(f"int{values.type.bit_width}") if pa.types.is_temporal(values.type) else values
 
 
-def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Any:
+def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Flags:
     column = test.left if isinstance(test.left, ColumnRef) else test.right
     value = test.right if isinstance(test.left, ColumnRef) else test.left
     if not isinstance(column, ColumnRef) or not isinstance(value, Value) or value.value is None or not files:
         return np.True_
-    lows, highs = _spans(column, unit, files)
-    if lows is None:
+    span = _spans(column, unit, files)
+    if span is None:
         return np.True_
+    lows, highs = span
     literal = pa.scalar(value.value, value.type)
-    above, below = pc.less_equal(lows, literal), pc.greater_equal(highs, literal)
+    above: Array = pc.less_equal(lows, literal)
+    below: Array = pc.greater_equal(highs, literal)
     needs = {Comparison.EQUAL: (above, below), Comparison.SAME: (above, below)}
     ordered = (above,) if column is test.left else (below,)
     checks = needs.get(test.order, () if test.order is Comparison.DIFFERENT else ordered)
-    return np.logical_and.reduce(
-        [np.ones(len(files), np.bool_), *(np.asarray(pc.fill_null(check, True)) for check in checks)]  # noqa: FBT003
-    )
+    return reduce(and_, map(_unless_false, checks), np.ones(len(files), np.bool_))
 
 
-def _spans(column: ColumnRef, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> tuple[Any, Any]:
-    """The lowest and highest value of each file, cast to the comparison's type. None, None if there are no bounds."""
+def _spans(column: ColumnRef, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> tuple[Array, Array] | None:
+    """The lowest and highest value of each file, cast to the comparison's type. None if there are no bounds."""
     if column.path[0] in unit.partition:
         kind = unit.schema.field(column.path[0]).type
         values = pa.array([unit.partition[column.path[0]]] * len(files), kind).cast(column.type)
@@ -233,5 +241,5 @@ def _spans(column: ColumnRef, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -
     column_bounds = every_bounds(unit.schema, files, [column.path]).get(column.path)
     if column_bounds is None or pa.types.is_floating(column.type):
         # Some writers ignore NaN in the bounds of floats, so those bounds cannot rule out a file.
-        return None, None
+        return None
     return column_bounds.lows.cast(column.type), column_bounds.highs.cast(column.type)

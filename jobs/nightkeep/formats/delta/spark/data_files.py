@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from nightkeep.formats.delta.metadata.actions import text_map
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
 from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed
@@ -133,8 +134,4 @@ def _described(
 
 def _text(file: DeltaDataFile, physical: str) -> str | None:
     """Empty text is null, whatever the type (PROTOCOL.md, "Partition Value Serialization")."""
-    values = file.raw["partitionValues"]
-    assert isinstance(values, Mapping)
-    text = values.get(physical)
-    assert text is None or isinstance(text, str)
-    return text or None
+    return text_map(file.raw, "partitionValues", subject=file.path).get(physical) or None
