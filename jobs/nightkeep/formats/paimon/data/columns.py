@@ -18,8 +18,8 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType, evolves
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.int96 import open_parquet, times
+from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 SEQUENCE = "_SEQUENCE_NUMBER"

@@ -18,8 +18,8 @@ from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, option_int, option_map
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.metadata.values import Value, canonical
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.stats import KEY_MODE, ColumnStats, Detail, StatsMode, column_stats, parse_mode
+from nightkeep.model.arrow_types import ChunkedArray
 
 _FULL = StatsMode(Detail.FULL)
 _NOTHING = ColumnStats(None, None, None)

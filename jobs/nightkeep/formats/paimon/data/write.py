@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.encodings.parquet_settings import SETTINGS
+from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_map
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.model.arrow_types import ArrowField
 from nightkeep.storage import Storage
 
 ROW_GROUP_ROWS = 1 << 18
@@ -73,7 +73,7 @@ class PaimonFileWriter:
             size = sink.tell()
         return WrittenPaimonFile(path, self._record(name, size, stats))
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> WriterOptions:
         schema = self._bucket.schemas.current
         codec, level = compression(schema, self._level)
         # Keys and sequence numbers of a file are nearly unique, so a dictionary of them would be discarded.
@@ -127,5 +127,5 @@ def _arrow_schema(bucket: Bucket) -> pa.Schema:
     return pa.schema([*keys, _required(SEQUENCE, pa.int64()), _required(KIND, pa.int8()), *values])
 
 
-def _required(name: str, kind: pa.DataType) -> pa.Field[Any]:
+def _required(name: str, kind: pa.DataType) -> ArrowField:
     return pa.field(name, kind, nullable=False)

@@ -25,7 +25,7 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.gate.column_range import ColumnRange
-from nightkeep.kernels.arrow_buffers import Array, ChunkedArray
+from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.storage import Storage
 
 

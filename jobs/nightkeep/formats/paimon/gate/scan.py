@@ -26,10 +26,10 @@ from nightkeep.formats.paimon.data.columns import (
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import View
+from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import zstandard
 from fastavro.schema import SchemaParseException, UnknownType
@@ -20,12 +20,12 @@ from nightkeep.encodings.avro_codecs import CODECS, Codec
 from nightkeep.encodings.avro_container import (
     AvroHeader,
     Record,
-    Schema,
     array_of,
     container_bytes,
     open_container,
     well_formed,
 )
+from nightkeep.encodings.avro_schemas import AvroType, Schema
 from nightkeep.errors import kind_of
 from nightkeep.formats.paimon.metadata.manifest_types import RecordKind, require_types
 from nightkeep.model import digest_of
@@ -83,7 +83,7 @@ def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema]:
     return schema, _items(schema)
 
 
-def write_container(records: Iterable[Mapping[str, Any]], schema: Schema, codec: str = "zstandard") -> bytes:
+def write_container(records: Iterable[Record], schema: Schema, codec: str = "zstandard") -> bytes:
     """Encode `records` under `schema`, which the header carries unchanged.
 
     `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments give equal
@@ -117,7 +117,7 @@ def _items(schema: Schema) -> Schema:
         raise ValueError("an Avro schema that can be read") from error
 
 
-def _without_logical_types(schema: Any) -> Any:
+def _without_logical_types(schema: AvroType) -> AvroType:
     """The schema without logical types. Defaults are unchanged.
 
     Raises ValueError for array items that take no bytes, because a few bytes could claim any number of them.

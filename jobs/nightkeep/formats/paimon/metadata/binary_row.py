@@ -10,21 +10,22 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
-from nightkeep.formats.paimon.metadata.values import NANOS_PER_MILLI, Value, canonical
+from nightkeep.formats.paimon.metadata.values import NANOS_PER_MILLI, Present, Value, canonical
+from nightkeep.model.arrow_types import Scalar
 
-SortKey: TypeAlias = tuple[tuple[Any, ...], ...]
+SortKey: TypeAlias = tuple[tuple[bytes | float | Decimal, ...], ...]
 
 MAX_COMPACT_DECIMAL_PRECISION: Final = 18
 MAX_COMPACT_TIMESTAMP_PRECISION: Final = 3
 MAX_INLINE_BYTES: Final = 7
 
 
-def encode_row(values: Sequence[Value | pa.Scalar[Any]], types: Sequence[PaimonType]) -> bytes:
+def encode_row(values: Sequence[Value | Scalar], types: Sequence[PaimonType]) -> bytes:
     """One row as SerializationUtils.serializeBinaryRow writes it, row kind +I.
 
     `values` and `types` are parallel; an Arrow scalar stands for its canonical value. Raises ValueError with
@@ -285,10 +286,9 @@ def _part(row: bytes, offset: int, size: int) -> bytes:
     return row[offset : offset + size]
 
 
-def _comparable(value: Value, kind: PaimonType) -> bytes | float | Decimal:
+def _comparable(value: Present, kind: PaimonType) -> bytes | float | Decimal:
     if isinstance(value, str):
         return value.encode()
-    assert isinstance(value, int | float | bytes | Decimal)
     return _float_order(float(value)) if kind.root in _FLOATS else value
 
 

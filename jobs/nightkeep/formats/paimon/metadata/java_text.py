@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ def cast_to_string(value: Value, kind: PaimonType) -> str:
     return _render(value, kind, _CAST)
 
 
+Held = TypeVar("Held")
 _Render: TypeAlias = Callable[[Value, PaimonType], str]
 
 _DAY_NANOS: Final = 86_400 * 10**9
@@ -53,20 +54,17 @@ def _boolean(value: Value, kind: PaimonType) -> str:
     return "true" if value else "false"
 
 
-def _utf8(value: Value, kind: PaimonType) -> str:
-    assert isinstance(value, bytes)
+def _utf8(value: bytes, kind: PaimonType) -> str:
     return value.decode()
 
 
-def _decimal(value: Value, kind: PaimonType) -> str:
-    assert isinstance(value, Decimal)
+def _decimal(value: Decimal, kind: PaimonType) -> str:
     # BigDecimal has no negative zero.
     return f"{abs(value) if value.is_zero() else value:f}"
 
 
-def _floating(value: Value, kind: PaimonType) -> str:
+def _floating(value: float, kind: PaimonType) -> str:
     """Float.toString or Double.toString of JDK 19 and later. Older JDKs sometimes print one more digit."""
-    assert isinstance(value, float)
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1, value) < 0 else ""
@@ -101,7 +99,7 @@ def _java_notation(digits: str, exponent: int) -> str:
     return f"{padded[: exponent + 1]}.{padded[exponent + 1 :]}"
 
 
-def _iso_timestamp(value: Value, kind: PaimonType) -> str:
+def _iso_timestamp(value: int, kind: PaimonType) -> str:
     """LocalDateTime.toString: seconds only if needed, fraction of three, six or nine digits."""
     (year, month, day), seconds, nanos = _fields(value)
     date = f"{'+' if year > 9999 else ''}{year:0{4 if year >= 0 else 5}d}-{month:02d}-{day:02d}"
@@ -113,21 +111,19 @@ def _iso_timestamp(value: Value, kind: PaimonType) -> str:
     return f"{date}T{_clock(seconds)}{'.' if fraction else ''}{fraction}"
 
 
-def _cast_timestamp(value: Value, kind: PaimonType) -> str:
+def _cast_timestamp(value: int, kind: PaimonType) -> str:
     """DateTimeUtils.formatTimestamp: at least `precision` digits of fraction, more if they are not zero."""
     date, seconds, nanos = _fields(value)
     fraction = f"{nanos:09d}".rstrip("0").ljust(kind.precision or 0, "0")
     return f"{_odd_date(*date)} {_clock(seconds)}{'.' if fraction else ''}{fraction}"
 
 
-def _cast_date(value: Value, kind: PaimonType) -> str:
-    assert isinstance(value, int)
+def _cast_date(value: int, kind: PaimonType) -> str:
     return _odd_date(*_civil(value))
 
 
-def _cast_time(value: Value, kind: PaimonType) -> str:
+def _cast_time(value: int, kind: PaimonType) -> str:
     """DateTimeUtils.formatTimestampMillis: up to `precision` digits of fraction, at least one."""
-    assert isinstance(value, int)
     seconds, millis = divmod(value % 86_400_000, 1_000)
     if not kind.precision:
         return _clock(seconds)
@@ -135,9 +131,8 @@ def _cast_time(value: Value, kind: PaimonType) -> str:
     return f"{_clock(seconds)}.{fraction}"
 
 
-def _fields(value: Value) -> tuple[tuple[int, int, int], int, int]:
+def _fields(value: int) -> tuple[tuple[int, int, int], int, int]:
     """Date, seconds of the day and nanoseconds of the second."""
-    assert isinstance(value, int)
     days, rest = divmod(value, _DAY_NANOS)
     return _civil(days), rest // _SECOND_NANOS, rest % _SECOND_NANOS
 
@@ -165,15 +160,26 @@ def _odd_date(year: int, month: int, day: int) -> str:
     return f"{''.join(digits)}-{month:02d}-{day:02d}"
 
 
+def _of(held: type[Held], render: Callable[[Held, PaimonType], str]) -> _Render:
+    """A renderer for types whose values are of the class `held`, as values.py says."""
+
+    def rendered(value: Value, kind: PaimonType) -> str:
+        if not isinstance(value, held):
+            raise TypeError(f"a {type(value).__name__}, expected a {held.__name__} for {kind}")
+        return render(value, kind)
+
+    return rendered
+
+
 _ALIKE: Final[Mapping[TypeRoot, _Render]] = {
     TypeRoot.BOOLEAN: _boolean,
     TypeRoot.TINYINT: _plain,
     TypeRoot.SMALLINT: _plain,
     TypeRoot.INT: _plain,
     TypeRoot.BIGINT: _plain,
-    TypeRoot.FLOAT: _floating,
-    TypeRoot.DOUBLE: _floating,
-    TypeRoot.DECIMAL: _decimal,
+    TypeRoot.FLOAT: _of(float, _floating),
+    TypeRoot.DOUBLE: _of(float, _floating),
+    TypeRoot.DECIMAL: _of(Decimal, _decimal),
     TypeRoot.CHAR: _plain,
     TypeRoot.VARCHAR: _plain,
 }
@@ -181,14 +187,14 @@ _TO_STRING: Final[Mapping[TypeRoot, _Render]] = {
     **_ALIKE,
     TypeRoot.DATE: _plain,
     TypeRoot.TIME: _plain,
-    TypeRoot.TIMESTAMP: _iso_timestamp,
-    TypeRoot.TIMESTAMP_LTZ: _iso_timestamp,
+    TypeRoot.TIMESTAMP: _of(int, _iso_timestamp),
+    TypeRoot.TIMESTAMP_LTZ: _of(int, _iso_timestamp),
 }
 _CAST: Final[Mapping[TypeRoot, _Render]] = {
     **_ALIKE,
-    TypeRoot.BINARY: _utf8,
-    TypeRoot.VARBINARY: _utf8,
-    TypeRoot.DATE: _cast_date,
-    TypeRoot.TIME: _cast_time,
-    TypeRoot.TIMESTAMP: _cast_timestamp,
+    TypeRoot.BINARY: _of(bytes, _utf8),
+    TypeRoot.VARBINARY: _of(bytes, _utf8),
+    TypeRoot.DATE: _of(int, _cast_date),
+    TypeRoot.TIME: _of(int, _cast_time),
+    TypeRoot.TIMESTAMP: _of(int, _cast_timestamp),
 }

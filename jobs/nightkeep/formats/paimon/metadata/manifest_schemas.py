@@ -6,9 +6,9 @@ the other's schema, which may have fields that are unknown here.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from nightkeep.encodings.avro_container import Schema
+from nightkeep.encodings.avro_schemas import AvroType, Schema
 
 # ManifestFileMeta, version 2.
 MANIFEST_LIST_VERSION: Final = 2
@@ -18,24 +18,24 @@ MANIFEST_ENTRY_VERSION: Final = 2
 INDEX_MANIFEST_VERSION: Final = 1
 
 
-def _field(name: str, kind: Any) -> dict[str, Any]:
+def _field(name: str, kind: AvroType) -> Schema:
     return {"name": name, "type": kind}
 
 
-def _nullable(name: str, kind: Any) -> dict[str, Any]:
+def _nullable(name: str, kind: AvroType) -> Schema:
     return {"name": name, "type": ["null", kind], "default": None}
 
 
-def _record(name: str, *fields: dict[str, Any]) -> Schema:
+def _record(name: str, *fields: Schema) -> Schema:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def _root(*fields: dict[str, Any]) -> Schema:
+def _root(*fields: Schema) -> Schema:
     head = {"type": "record", "name": "record", "namespace": "org.apache.paimon.avro.generated"}
     return {**head, "fields": list(fields)}
 
 
-def _array(items: Any) -> dict[str, Any]:
+def _array(items: AvroType) -> Schema:
     return {"type": "array", "items": items}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Final
 
-from nightkeep.encodings.avro_container import Schema
+from nightkeep.encodings.avro_schemas import AvroType, Schema
 from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
 
 
@@ -41,7 +41,7 @@ def require_types(schema: Schema, kind: RecordKind) -> None:
         raise ValueError(f"{kind.value}: expected {path} of type {expected}, found {found}")
 
 
-def _faults(schema: Any, known: Any, path: str) -> Iterator[tuple[str, str, str]]:
+def _faults(schema: AvroType, known: AvroType, path: str) -> Iterator[tuple[str, str, str]]:
     ours, theirs = _branches(known), _branches(schema)
     if not theirs.keys() & _WRITTEN_OUT <= ours.keys() | {"null"}:
         yield path or "records", " or ".join(sorted(ours)), " or ".join(sorted(theirs.keys() & _WRITTEN_OUT))
@@ -55,7 +55,7 @@ def _faults(schema: Any, known: Any, path: str) -> Iterator[tuple[str, str, str]
         yield from _faults(theirs["array"]["items"], ours["array"]["items"], f"{path}[]")
 
 
-def _branches(kind: Any) -> dict[str, Any]:
+def _branches(kind: AvroType) -> dict[str, Any]:
     """The types that a value may have, by family. Wrappers such as logical types are removed."""
     branches: dict[str, Any] = {}
     for branch in kind if isinstance(kind, list) else [kind]:

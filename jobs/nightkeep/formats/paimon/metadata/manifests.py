@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from nightkeep.encodings.avro_container import Record, Schema
+from nightkeep.encodings.avro_container import Record
+from nightkeep.encodings.avro_schemas import AvroType, Schema
 from nightkeep.formats.paimon.metadata.avro import write_container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, encode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding
@@ -35,7 +35,7 @@ def union(first: Schema, *others: Schema) -> Schema:
     return {**first, "fields": list(fields.values())}
 
 
-def _united(left: Any, right: Any) -> Any:
+def _united(left: AvroType, right: AvroType) -> AvroType:
     if isinstance(left, list):
         return [_united(branch, right) if isinstance(branch, dict) else branch for branch in left]
     ours, theirs = _record_of(left), _record_of(right)
@@ -47,20 +47,20 @@ def _united(left: Any, right: Any) -> Any:
     return left
 
 
-def _nullable(kind: Any) -> Any:
+def _nullable(kind: AvroType) -> list[AvroType]:
     branches = kind if isinstance(kind, list) else [kind]
     return ["null", *(branch for branch in branches if branch != "null")]
 
 
-def _record_of(kind: Any) -> Schema | None:
+def _record_of(kind: AvroType) -> Schema | None:
     return _branch(kind, "record")
 
 
-def _array_of(kind: Any) -> Schema | None:
+def _array_of(kind: AvroType) -> Schema | None:
     return _branch(kind, "array")
 
 
-def _branch(kind: Any, wanted: str) -> Schema | None:
+def _branch(kind: AvroType, wanted: str) -> Schema | None:
     branches = kind if isinstance(kind, list) else [kind]
     return next((b for b in branches if isinstance(b, dict) and b.get("type") == wanted), None)
 
@@ -138,7 +138,7 @@ def _filled(record: Record, schema: Schema) -> Record:
     return {field["name"]: _value(record.get(field["name"]), field["type"]) for field in schema["fields"]}
 
 
-def _value(value: Any, kind: Any) -> Any:
+def _value(value: object, kind: AvroType) -> object:
     if isinstance(value, dict) and (nested := _record_of(kind)):
         return _filled(value, nested)
     if isinstance(value, list) and (items := _array_of(kind)):

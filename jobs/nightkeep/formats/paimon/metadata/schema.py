@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of, reason_of
 from nightkeep.formats.paimon.metadata.types import PaimonType, parse_type
+from nightkeep.model.json_values import JsonObject, JsonValue
 
 MAX_SCHEMA_VERSION = 3
 _UNITS = {
@@ -89,8 +89,9 @@ def parse_schema(data: bytes, *, subject: str) -> PaimonSchema:
         raise CorruptMetadata(subject, "a Paimon schema", reason_of(failure)) from failure
 
 
-def _schema(document: Mapping[str, Any], version: int) -> PaimonSchema:
-    fields = tuple(PaimonField(_whole(f["id"]), _text(f["name"]), parse_type(f["type"])) for f in document["fields"])
+def _schema(document: JsonObject, version: int) -> PaimonSchema:
+    each = _objects(document["fields"])
+    fields = tuple(PaimonField(_whole(f["id"]), _text(f["name"]), parse_type(f["type"])) for f in each)
     schema = PaimonSchema(
         _whole(document["id"]),
         fields,
@@ -103,6 +104,12 @@ def _schema(document: Mapping[str, Any], version: int) -> PaimonSchema:
         if len(set(names)) != len(names) or not set(names) <= set(columns):
             raise ValueError("expected every column once, and keys that are columns")
     return schema
+
+
+def _objects(value: JsonValue) -> Sequence[JsonObject]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise TypeError(f"expected a list of objects, found {kind_of(value)}")
+    return value
 
 
 def _text(value: object) -> str:
@@ -123,7 +130,9 @@ def _whole(value: object) -> int:
     return value
 
 
-def _options(options: Mapping[str, str], version: int) -> dict[str, str]:
+def _options(options: JsonValue, version: int) -> dict[str, str]:
+    if not isinstance(options, dict):
+        raise TypeError(f"expected an object of options, found {kind_of(options)}")
     # SchemaSerializer: before version 3, an absent bucket or file.format means an older default.
     texts = {key: str(value) for key, value in options.items()}
     if version == 1:

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pyarrow as pa
+
+from nightkeep.model.json_values import JsonValue
 
 # VarCharType.MAX_LENGTH and VarBinaryType.MAX_LENGTH: the lengths that STRING and BYTES stand for.
 MAX_LENGTH: Final = 2**31 - 1
@@ -80,7 +82,7 @@ class PaimonType:
         return _sql(self) + ("" if self.nullable else " NOT NULL")
 
 
-def parse_type(source: str | Mapping[str, Any]) -> PaimonType:
+def parse_type(source: JsonValue) -> PaimonType:
     """The "type" of a schema field: text, or an object for ARRAY, MAP, MULTISET, ROW and VECTOR.
 
     Reads what DataTypeJsonParser reads. Unknown words give root OTHER, constructed types NESTED; a known word
@@ -88,7 +90,7 @@ def parse_type(source: str | Mapping[str, Any]) -> PaimonType:
     """
     if isinstance(source, str):
         return _parse_atomic(source)
-    head = source.get("type")
+    head = source.get("type") if isinstance(source, Mapping) else None
     if not isinstance(head, str):
         raise ValueError(f"{json.dumps(source)}: expected a type object with a text 'type', found {head!r}")
     root = TypeRoot.NESTED if head.split(" ")[0] in _CONSTRUCTED else TypeRoot.OTHER

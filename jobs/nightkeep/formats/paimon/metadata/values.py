@@ -14,13 +14,15 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.model.arrow_types import Scalar
 
-Value: TypeAlias = bool | int | float | Decimal | str | bytes | None
+Present: TypeAlias = bool | int | float | Decimal | str | bytes
+Value: TypeAlias = Present | None
 
 NANOS_PER_MILLI: Final = 1_000_000
 
 
-def canonical(scalar: pa.Scalar[Any], kind: PaimonType) -> Value:
+def canonical(scalar: Scalar, kind: PaimonType) -> Value:
     """An Arrow scalar as a value of this module. Times of any unit are rescaled exactly.
 
     Raises ValueError if the scalar is finer than TIME's milliseconds.
@@ -40,7 +42,7 @@ def canonical(scalar: pa.Scalar[Any], kind: PaimonType) -> Value:
     return value
 
 
-def _ticks(scalar: pa.Scalar[Any]) -> int:
+def _ticks(scalar: Scalar) -> int:
     """The stored integer of a date or time scalar; as_py() would round nanoseconds."""
     return int(cast("Any", scalar).value)
 

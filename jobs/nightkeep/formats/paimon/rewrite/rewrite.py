@@ -28,10 +28,10 @@ from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 from nightkeep.formats.paimon.rewrite.levels import sorted_runs
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
-from nightkeep.kernels.arrow_buffers import ChunkedArray
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.merge import OrderBy, keep_latest
 from nightkeep.model import Rewrite, Run, TaskCost
+from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 _SOURCE, _POSITION, _LEVEL = "source", "position", "level"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,6 +15,7 @@ from nightkeep.formats.paimon.metadata.snapshot import Schemas
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
+from nightkeep.model.arrow_types import Scalar
 from nightkeep.spark.stored_files import ROW_BITS
 from nightkeep.spark.view import column
 
@@ -48,7 +48,7 @@ def _span(value: Column, name: str) -> tuple[Column, Column, Column]:
     return F.min(value).alias(f"{name}_min"), F.max(value).alias(f"{name}_max"), F.count(value).alias(f"{name}_some")
 
 
-def _faults(values: Mapping[str, Any], schemas: Schemas, file: PaimonStoredFile) -> Iterator[str]:
+def _faults(values: Mapping[str, Scalar], schemas: Schemas, file: PaimonStoredFile) -> Iterator[str]:
     stated = (file.file.min_sequence, file.file.max_sequence)
     if (values["sequence_min"].as_py(), values["sequence_max"].as_py()) != stated:
         yield "sequence"
@@ -79,7 +79,7 @@ def _below(left: Value, right: Value, kind: PaimonType) -> bool:
     """Whether both values are given and `left` orders before `right`. Times are compared in Spark's precision."""
     if left is None or right is None:
         return False
-    if kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
-        assert isinstance(left, int) and isinstance(right, int)
+    is_time = kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+    if is_time and isinstance(left, int) and isinstance(right, int):
         return left // _NANOS_OF_MICRO < right // _NANOS_OF_MICRO
     return sort_key((left,), (kind,)) < sort_key((right,), (kind,))
