@@ -233,8 +233,8 @@ def _layer(name: str, block: Settings, location: Location, source: YamlDocument)
 def _merge(layers: Sequence[Layer]) -> dict[str, tuple[object, Origin]]:
     merged: dict[str, tuple[object, Origin]] = {key: (value, Origin("built-in")) for key, value in _BUILT_IN.items()}
     explicit = {key: setting for layer in layers for key, setting in layer.values.items()}
-    preset, chosen = explicit.get("preset", merged["preset"])
-    assert isinstance(preset, Preset)
+    value, chosen = explicit.get("preset", merged["preset"])
+    preset = Preset(str(value))
     below = Origin(f"preset {preset}", chosen.file, chosen.line)
     return merged | {key: (value, below) for key, value in PRESETS[preset].items()} | explicit
 

@@ -56,7 +56,7 @@ def _decode(kind: Any, value: object, subject: str) -> Any:
     return _decode_scalar(kind, value, subject)
 
 
-def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> Any:
+def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> object:
     hints = _hints(kind)
     known = {f.name: f for f in fields(kind) if f.name != _EXTRA}
     missing = [name for name, f in known.items() if name not in value and not _has_default(f)]
@@ -68,7 +68,7 @@ def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> Any:
     return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
 
 
-def _decode_scalar(kind: Any, value: object, subject: str) -> Any:
+def _decode_scalar(kind: Any, value: object, subject: str) -> object:
     if kind is object:
         return value
     if kind is float:
@@ -108,10 +108,10 @@ def _require_shallow(value: object, subject: str, depth: int = _DEEPEST) -> None
         _require_shallow(each, subject, depth - 1)
 
 
-def _has_default(field: Field[Any]) -> bool:
+def _has_default(field: Field[object]) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: type) -> Mapping[str, object]:
     return get_type_hints(kind)

@@ -26,7 +26,7 @@ def read_literal(node: object) -> Literal:
         raise ValueError(str(failure)) from failure
 
 
-def alike(value: object, literal: Literal) -> tuple[Any, Any]:
+def alike(value: object, literal: Literal) -> tuple[object, object]:
     """A column's value and a literal as two objects that Python compares as Spark does. Neither may be None.
 
     The literal becomes a value of the column's type. NaN becomes larger than all other numbers. Raises ValueError if
@@ -81,8 +81,7 @@ def _of_bits(bits: int) -> Callable[[Decimal, exp.DataType], bool]:
 def _of_digits(value: Decimal, kind: exp.DataType) -> bool:
     precision, scale = ([int(each.name) for each in kind.expressions] + [10, 0][len(kind.expressions) :])[:2]
     exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)
-    return exponent >= -scale and value.adjusted() < precision - scale
+    return isinstance(exponent, int) and exponent >= -scale and value.adjusted() < precision - scale
 
 
 _FITS: Final[Mapping[exp.DType, Callable[[Decimal, exp.DataType], bool]]] = {

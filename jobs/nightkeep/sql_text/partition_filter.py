@@ -20,6 +20,7 @@ from nightkeep.sql_text.literals import Literal, alike, read_literal
 
 Partition: TypeAlias = Mapping[str, object]
 Truth: TypeAlias = bool | None
+Comparator: TypeAlias = Callable[[Any, Any], bool]
 _Test: TypeAlias = Callable[[Partition], Truth]
 
 
@@ -131,7 +132,7 @@ def _comparison(scope: _Filter, node: exp.Expression) -> _Test:
     return _compared(scope, node.this, node.expression, compare)
 
 
-def _compared(scope: _Filter, left: object, right: object, compare: Callable[[Any, Any], bool]) -> _Test:
+def _compared(scope: _Filter, left: object, right: object, compare: Comparator) -> _Test:
     name, literal = scope.column(left), scope.literal(right)
 
     def test(values: Partition) -> Truth:
@@ -192,7 +193,7 @@ def _like(scope: _Filter, node: exp.Expression) -> _Test:
     return test
 
 
-_COMPARE: Final[Mapping[type, tuple[Callable[[Any, Any], bool], Callable[[Any, Any], bool]]]] = {
+_COMPARE: Final[Mapping[type, tuple[Comparator, Comparator]]] = {
     exp.EQ: (operator.eq, operator.eq),
     exp.NEQ: (operator.ne, operator.ne),
     exp.LT: (operator.lt, operator.gt),
@@ -202,7 +203,7 @@ _COMPARE: Final[Mapping[type, tuple[Callable[[Any, Any], bool], Callable[[Any, A
 }
 """For each node, its comparison and the equivalent one with its sides swapped."""
 
-_TESTS: Final[Mapping[type, Callable[[_Filter, Any], _Test]]] = {
+_TESTS: Final[Mapping[type, Callable[[_Filter, exp.Expression], _Test]]] = {
     exp.And: _and,
     exp.Or: _or,
     exp.Not: _not,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from nightkeep.errors import UsageError
 from nightkeep.sql_text.literals import Literal, read_literal
 
+Part = TypeVar("Part")
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -51,7 +52,7 @@ def read_queries(text: str, *, subject: str) -> tuple[Query, ...]:
     return queries
 
 
-def _parsed(text: str, subject: str, read: Callable[..., Iterable[Any]]) -> list[Any]:
+def _parsed(text: str, subject: str, read: Callable[..., Iterable[Part]]) -> list[Part]:
     try:
         return list(read(text, dialect="spark"))
     except RecursionError as failure:
@@ -61,7 +62,7 @@ def _parsed(text: str, subject: str, read: Callable[..., Iterable[Any]]) -> list
         raise UsageError(f"{subject}: {text!r}: expected a query or a condition, found {reason}") from failure
 
 
-def _query(parsed: exp.Expression) -> Query:
+def _query(parsed: exp.Expr) -> Query:
     where = parsed.args.get("where") if isinstance(parsed, exp.Select) else None
     condition = where.this if where is not None else parsed
     return Query(parsed.sql(dialect="spark", comments=False), _ranges(condition))
@@ -101,14 +102,13 @@ def _either(left: Range, right: Range) -> Range:
     return Range(low, high)
 
 
-def _end(left: Any, right: Any, choose: Callable[[Any, Any], Any], otherwise: Literal) -> Literal:
+def _end(left: Literal, right: Literal, choose: Callable[[Any, Any], Literal], otherwise: Literal) -> Literal:
     if left is None or right is None:
-        return right if left is None else left  # type: ignore[no-any-return]
+        return right if left is None else left
     try:
-        chosen: Literal = choose(left, right)
+        return choose(left, right)
     except TypeError:
         return otherwise
-    return chosen
 
 
 def _compared(node: exp.Expression) -> _Ranges:

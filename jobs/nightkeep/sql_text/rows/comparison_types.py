@@ -46,7 +46,8 @@ def _number(literal: Decimal, kind: pa.DataType) -> Value:
     if pa.types.is_floating(kind):
         return Value(float(literal), pa.float64())
     exponent = literal.normalize().as_tuple().exponent
-    assert isinstance(exponent, int)
+    if not isinstance(exponent, int):
+        raise ValueError("it is no finite number")
     scale = max(0, -exponent)
     if pa.types.is_integer(kind) and scale == 0:
         if not -(1 << 63) <= literal < 1 << 63:

@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from nightkeep.errors import UsageError
+from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.sql_text.rows.comparison_types import is_text
 from nightkeep.sql_text.rows.typed_literals import spelled
 
@@ -25,7 +26,6 @@ MAX_CHARACTERS: Final = 2 << 20
 """The longest condition. Readers of the log parse the commit as one line."""
 MAX_NULL_PATTERNS: Final = 64
 """Most different sets of null columns. Each set is an alternative in the condition."""
-ChunkedArray: TypeAlias = "pa.ChunkedArray[Any]"
 _ADVICE: Final = "split the file, or say what the rows have in common with --rows-where"
 
 
@@ -142,16 +142,20 @@ def _pairs(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return fields
 
 
-def _of_json(file: Path, name: str, values: Sequence[Any], kind: pa.DataType) -> ChunkedArray:
+def _of_json(file: Path, name: str, values: Sequence[object], kind: pa.DataType) -> ChunkedArray:
     """A column of a JSON file. Numbers keep all digits; values without a JSON literal are texts."""
     if pa.types.is_floating(kind):
         return pa.chunked_array([pa.array([None if each is None else _float(each) for each in values], kind)])
     if pa.types.is_decimal(kind):
-        values = [Decimal(value) if type(value) in (int, str) else value for value in values]
-    held: Any = pa.array(values)
+        values = [_decimal(value) for value in values]
+    held: Array = pa.array(values)
     if is_text(held.type) and (pa.types.is_temporal(kind) or pa.types.is_binary(kind)):
         held = held.cast(kind)
     return _cast(file, name, pa.chunked_array([held]), kind)
+
+
+def _decimal(value: object) -> object:
+    return Decimal(value) if isinstance(value, int | str) and not isinstance(value, bool) else value
 
 
 def _float(value: object) -> float:

@@ -105,17 +105,20 @@ class _Condition:
             if kind is None:
                 raise self.wrong(right, f"a column that compares with one of type {one.type}")
             return Compare(order, ColumnRef(one.path, kind), ColumnRef(other.path, kind))
-        if not isinstance(one, ColumnRef) and not isinstance(other, ColumnRef):
-            raise self.wrong(left, "a column on one side")
-        column, literal = (one, other) if isinstance(one, ColumnRef) else (other, one)
-        assert isinstance(column, ColumnRef)
+        if isinstance(one, ColumnRef):
+            value = self._literal(other, one, right)
+            return Compare(order, ColumnRef(one.path, value.type), value)
+        if isinstance(other, ColumnRef):
+            value = self._literal(one, other, left)
+            return Compare(order, value, ColumnRef(other.path, value.type))
+        raise self.wrong(left, "a column on one side")
+
+    def _literal(self, literal: object, column: ColumnRef, node: exp.Expression) -> Value:
+        """The literal of `node` as the type as which it is compared with the column."""
         try:
-            value = typed(literal, column.type)
+            return typed(literal, column.type)
         except ValueError as failure:
-            node = right if isinstance(one, ColumnRef) else left
             raise self.wrong(node, f"a literal that compares with type {column.type} ({failure})") from failure
-        column = ColumnRef(column.path, value.type)
-        return Compare(order, column, value) if isinstance(one, ColumnRef) else Compare(order, value, column)
 
     def _operand(self, node: exp.Expression) -> object:
         if isinstance(node, exp.Paren):

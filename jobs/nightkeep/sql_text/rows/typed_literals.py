@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from sqlglot import exp
 from nightkeep.sql_text.rows.comparison_types import is_text
 
 
-def spelled(value: Any, kind: pa.DataType) -> str:
+def spelled(value: object, kind: pa.DataType) -> str:
     """A value that is not null, as a literal. Raises ValueError for a type, or a value, that has none."""
     for is_kind, spell in _SPELL:
         if is_kind(kind):
@@ -51,7 +52,7 @@ def _float(value: float, kind: pa.DataType) -> str:
     return f"{value!r}{'F' if kind == pa.float32() else 'D'}"
 
 
-def _moment(value: Any, kind: pa.DataType) -> str:
+def _moment(value: datetime, kind: pa.DataType) -> str:
     return f"{_name(kind)} '{value.isoformat(sep=' ')}'"
 
 
