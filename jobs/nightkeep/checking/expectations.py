@@ -14,7 +14,10 @@ from typing import Any, Final
 import great_expectations as gx
 import pyarrow as pa
 from great_expectations.core.batch_definition import BatchDefinition
+from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+from great_expectations.core.result_format import ResultFormatUnion
 from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
     ExpectColumnPairValuesToBeEqual,
 )
@@ -118,16 +121,19 @@ def _name(expectation: Expectation) -> str:
     return str(expectation.description)
 
 
-def _validated(batch: Any, expectations: Sequence[Expectation], result_format: Any) -> dict[str, Any]:
+def _validated(
+    batch: Batch, expectations: Sequence[Expectation], result_format: ResultFormatUnion
+) -> dict[str, ExpectationValidationResult]:
     """Outcomes by the name of the expectation. Great Expectations returns them in any order."""
     if not expectations:
         return {}
     suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
     validated = batch.validate(suite, result_format=result_format)
-    return {outcome.expectation_config.description: outcome for outcome in validated.results}
+    configured = ((outcome.expectation_config, outcome) for outcome in validated.results)
+    return {str(config.description): outcome for config, outcome in configured if config is not None}
 
 
-def _results(name: str, outcome: Any, *, compared: int) -> list[ExpectationResult]:
+def _results(name: str, outcome: ExpectationValidationResult, *, compared: int) -> list[ExpectationResult]:
     error = _error(outcome)
     if error is not None:
         return [ExpectationResult(name, None, CheckStatus.ERRORED, error)]
@@ -144,7 +150,7 @@ def _detail(row: Mapping[str, object]) -> str:
     return f"{row['comparison']}: {values}"
 
 
-def _error(outcome: Any) -> str | None:
+def _error(outcome: ExpectationValidationResult) -> str | None:
     """The message of the error that prevented the evaluation, or None. GX nests it by metric in some cases."""
     info: Mapping[str, Any] = outcome.exception_info
     infos = [info] if "raised_exception" in info else list(info.values())

@@ -133,7 +133,7 @@ def _serve(pipe: Connection, parent: int) -> None:
             pipe.send_bytes(_answered(subject, work))
 
 
-def _answered(subject: str, work: Callable[[], Any]) -> bytes:
+def _answered(subject: str, work: Callable[[], object]) -> bytes:
     """The pickled answer to a call. A result that cannot be pickled becomes a failure."""
     try:
         confine_memory()

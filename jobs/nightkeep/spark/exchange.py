@@ -7,12 +7,12 @@ samples nor reads a source twice.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark import Broadcast
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from nightkeep.errors import NightkeepError
-from nightkeep.spark.session import job, outcome, pickled, returned
+from nightkeep.spark.session import BatchWork, job, outcome, pickled, returned
 from nightkeep.tasks import Gather, Piece, Scatter, require_part
 
 T = TypeVar("T")
@@ -86,10 +86,10 @@ class _Moved:
     failed: bool = False
 
 
-def _scattered(sent: Broadcast[tuple[bytes, list[bytes]]], parts: int) -> Any:
+def _scattered(sent: Broadcast[tuple[bytes, list[bytes]]], parts: int) -> BatchWork:
     """The function that Spark runs on the number of each source."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         work, sources = sent.value
         for number in (number.as_py() for batch in batches for number in batch.column("id")):
             if number == 0:
@@ -115,10 +115,10 @@ def _failed(failure: NightkeepError) -> bytes:
     return outcome(fail)
 
 
-def _gathered(work: Broadcast[bytes]) -> Any:
+def _gathered(work: Broadcast[bytes]) -> BatchWork:
     """The function that Spark runs on the rows moved to a partition: returns a result for each part."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, rows in groupby(_moved(batches), key=lambda row: row.part):
             result = outcome(partial(pickle.loads(work.value), part, _arrived(rows)))
             yield pa.record_batch([pa.array([part], pa.int32()), pa.array([result], pa.binary())], ["part", "result"])
@@ -126,7 +126,7 @@ def _gathered(work: Broadcast[bytes]) -> Any:
     return run
 
 
-def _moved(batches: Iterator[pa.RecordBatch]) -> Iterator[_Moved]:
+def _moved(batches: Iterable[pa.RecordBatch]) -> Iterator[_Moved]:
     for batch in batches:
         columns = [batch.column(name) for name in ("part", "place", "rows", "failed")]
         for number in range(batch.num_rows):

@@ -7,10 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from nightkeep.errors import Unreachable
 from nightkeep.spark.settings import is_local
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 
@@ -20,14 +24,15 @@ _POLL_SECONDS: Final = 0.5
 
 
 @contextmanager
-def executors_within(spark: Any, seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+def executors_within(spark: SparkSession, seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
     """In the `with` block, cancel jobs after `seconds` without an executor, and raise Unreachable. The watch ends with
     the first executor.
 
     Spark itself waits forever if other applications hold the cores or if no worker is large enough.
     """
     context = spark.sparkContext
-    if is_local(context.master):
+    master = context.master or ""
+    if is_local(master):
         yield
         return
     ended, gave_up = threading.Event(), threading.Event()
@@ -39,14 +44,14 @@ def executors_within(spark: Any, seconds: float = PATIENCE_SECONDS) -> Iterator[
         yield
     except Exception as failure:
         if gave_up.is_set():
-            raise Unreachable(context.master, f"an executor within {seconds:.0f} s", _asked(context)) from failure
+            raise Unreachable(master, f"an executor within {seconds:.0f} s", _asked(context)) from failure
         raise
     finally:
         ended.set()
         watcher.join()
 
 
-def _watch(context: Any, seconds: float, ended: threading.Event, gave_up: threading.Event) -> None:
+def _watch(context: SparkContext, seconds: float, ended: threading.Event, gave_up: threading.Event) -> None:
     began = reported = time.monotonic()
     while not ended.wait(_POLL_SECONDS) and not _has_executor(context):
         now = time.monotonic()
@@ -59,12 +64,12 @@ def _watch(context: Any, seconds: float, ended: threading.Event, gave_up: thread
             return
 
 
-def _has_executor(context: Any) -> bool:
+def _has_executor(context: SparkContext) -> bool:
     # The driver is one of the entries.
     return bool(context._jsc.sc().getExecutorMemoryStatus().size() > 1)
 
 
-def _asked(context: Any) -> str:
+def _asked(context: SparkContext) -> str:
     conf = context.getConf()
     cores, memory = conf.get("spark.executor.cores", "all"), conf.get("spark.executor.memory", "1g")
     return (

@@ -14,7 +14,7 @@ import time
 import traceback
 import uuid
 import zipimport
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -31,6 +31,8 @@ from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, said_by_deplo
 
 T = TypeVar("T")
 R = TypeVar("R")
+BatchWork = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function that Spark runs on the batches of a partition (mapInArrow)."""
 
 _SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -235,10 +237,10 @@ def _tasks_ended(tracker: StatusTracker, group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def _task(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
+def _task(sent: Broadcast[tuple[bytes, list[bytes]]]) -> BatchWork:
     """The function that Spark runs on each partition: one row in, the number of an item; one row out, its result."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbers = batch.column("id")
             results = [outcome(partial(_done, *sent.value, int(number.as_py()))) for number in numbers]
