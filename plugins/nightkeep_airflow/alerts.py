@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Mapping
 
 _log = logging.getLogger(__name__)
 
 
-def late(context: dict[str, Any]) -> None:
+def late(context: Mapping[str, object]) -> None:
     """Called by Airflow, with a context that holds only `dag_run` and `deadline`."""
     _log.error("nightkeep: the nightly run missed its deadline: %s", context.get("deadline"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 REFUSED: Final = "nightkeep.refused"
 """Key of a request's scope: why it is refused."""
@@ -12,7 +12,7 @@ _LONGEST, _MOST = 80, 10
 """How many characters of a name, and how many names, a message shows."""
 
 
-def unknown(conf: Mapping[str, Any] | None, known: Collection[str]) -> str | None:
+def unknown(conf: Mapping[str, object] | None, known: Collection[str]) -> str | None:
     """What is wrong with the parameters of a DAG run, in a sentence; None where each is a `known` one."""
     names = sorted(set(conf or {}) - set(known))
     if not names:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from airflow.plugins_manager import AirflowPlugin
 
 from nightkeep_airflow.links import URL_PREFIX
 from nightkeep_airflow.request_filter import KnownParameters
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 
 class ReportPages:
@@ -18,7 +21,7 @@ class ReportPages:
     to import; the API server has it already.
     """
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await import_module("nightkeep_airflow.pages").app(scope, receive, send)
 
 

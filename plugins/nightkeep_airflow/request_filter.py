@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from nightkeep_airflow.parameters import REFUSED
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES: Final = 1 << 20
 """The largest body that is examined. A larger request passes: the DAG run refuses unknown parameters itself."""
@@ -26,32 +24,33 @@ _TRIGGER: Final = re.compile(r"/api/v2/dags/([^/]+)/dagRuns")
 class KnownParameters:
     """ASGI middleware around all of the API server."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        found = _triggered(scope)
-        if found is None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        dag_id = _triggered(scope)
+        if dag_id is None:
             await self._app(scope, receive, send)
             return
         read = await _begun(receive)
         conf = _conf(b"".join(message.get("body", b"") for message in read))
-        why = await import_module("nightkeep_airflow.triggers").wrong(scope["app"], found, conf) if conf else None
+        why = await import_module("nightkeep_airflow.triggers").wrong(scope["app"], dag_id, conf) if conf else None
         app = self._app if why is None else import_module("nightkeep_airflow.triggers").app
         await app({**scope, REFUSED: why} if why else scope, _again(read, receive), send)
 
 
-def _triggered(scope: Any) -> str | None:
+def _triggered(scope: Scope) -> str | None:
     """The DAG that a request is to start, None for any other request."""
     if scope["type"] != "http" or scope["method"] != "POST":
         return None
-    found = _TRIGGER.fullmatch(scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")))
-    return found and found[1]
+    match = _TRIGGER.fullmatch(scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")))
+    return match and match[1]
 
 
 async def _begun(receive: Receive) -> list[Message]:
     """The request's body, or as much of it as is examined."""
-    read, size, more = list[Message](), 0, True
+    read: list[Message] = []
+    size, more = 0, True
     while more and size <= MAX_BODY_BYTES:
         message = await receive()
         read.append(message)
@@ -59,7 +58,7 @@ async def _begun(receive: Receive) -> list[Message]:
     return read
 
 
-def _conf(body: bytes) -> Mapping[str, Any] | None:
+def _conf(body: bytes) -> Mapping[str, object] | None:
     """The parameters in a request's body; None where there are none, and where Airflow says what is wrong with it."""
     if len(body) > MAX_BODY_BYTES:
         return None

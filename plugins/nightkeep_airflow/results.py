@@ -6,9 +6,9 @@ An entry is what a job reported at its end. Its document is the present state, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
@@ -49,12 +49,34 @@ class Settled:
         return f"{self.table}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
 
 
+class JobEntry(TypedDict):
+    """A JobResult as JSON holds it."""
+
+    table: str
+    operation: str
+    outcome: str
+    reason: NotRequired[str | None]
+    document: NotRequired[str | None]
+    committed_version: NotRequired[int | None]
+    checked: NotRequired[bool]
+    permanent: NotRequired[bool]
+
+
+class SettledEntry(TypedDict):
+    """A Settled as JSON holds it."""
+
+    table: str
+    outcome: str
+    reason: str
+    documents: list[str]
+
+
 def parse(text: str) -> tuple[JobResult, ...]:
     """Entries of a result file. Raises ValueError or KeyError for anything else."""
     return tuple(reported(entry) for entry in json.loads(text))
 
 
-def reported(entry: Mapping[str, Any]) -> JobResult:
+def reported(entry: JobEntry) -> JobResult:
     """An entry as JSON holds it: from a result file or from an XCom."""
     return JobResult(
         table=str(entry["table"]),
@@ -68,7 +90,7 @@ def reported(entry: Mapping[str, Any]) -> JobResult:
     )
 
 
-def settled_result(entry: Mapping[str, Any]) -> Settled:
+def settled_result(entry: SettledEntry) -> Settled:
     """A Settled as an XCom holds it."""
     return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"])))
 

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -50,7 +50,15 @@ from nightkeep.policy import groups as groups_of
 from nightkeep.policy import load_usable
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.operators import CareOperator, CheckOperator
-from nightkeep_airflow.results import Settled, as_json, refresh_result, reported, settle_results, settled_result
+from nightkeep_airflow.results import (
+    Settled,
+    SettledEntry,
+    as_json,
+    refresh_result,
+    reported,
+    settle_results,
+    settled_result,
+)
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
@@ -90,7 +98,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     submit = _submit(settings)
 
     @task_group(group_id="group")
-    def each(tables: Any) -> None:
+    def each(tables: Sequence[str]) -> None:
         care = CareOperator(
             task_id="care",
             name="nightkeep-care",
@@ -119,7 +127,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
     """Expire and sweep behind `groups`, a task that returns lists of table names, as each table's policy says."""
 
     @task_group(group_id="group")
-    def each(tables: Any) -> None:
+    def each(tables: Sequence[str]) -> None:
         CareOperator(
             task_id="sweep", name="nightkeep-sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings)
         )
@@ -176,16 +184,16 @@ def policy_groups(policy: str) -> list[list[str]]:
 
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
 @task(trigger_rule=TriggerRule.ALL_DONE)
-def settle(groups: Any, told_by: list[str], *, ti: Any = None) -> list[list[dict[str, object]]]:
-    """Chunks of one entry per table, whatever became of its group's tasks; what `told_by` did not return is not there.
+def settle(groups: Any, task_ids: list[str], *, ti: Any = None) -> list[list[dict[str, object]]]:
+    """Chunks of one entry per table, whatever became of its group's tasks; what `task_ids` did not return is not there.
 
     The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart. What a
-    later one of `told_by` says of a table's operation counts.
+    later one of `task_ids` says of a table's operation counts.
     """
     if groups is None:
         raise AirflowFailException("nobody said which tables there are; see the first task of the run")
     tables = [table for group in groups for table in group]
-    returned = [group for task_id in told_by for group in ti.xcom_pull(task_ids=[task_id])]
+    returned = [group for task_id in task_ids for group in ti.xcom_pull(task_ids=[task_id])]
     entries = [reported(entry) for group in returned if group for entry in group]
     return chunks([as_json(result) for result in settle_results(tables, map(refresh_result, entries))], _most_mapped())
 
@@ -197,7 +205,7 @@ def places(results: Any) -> list[int]:
 
 
 @task(outlets=[VERIFIED], map_index_template=TABLE)
-def outcome(results: Any, place: int, *, outlet_events: Any = None) -> str:
+def outcome(results: Sequence[SettledEntry], place: int, *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit."""
     result = _unless_raised(results, place)
     if result.outcome is Outcome.VERIFIED:
@@ -206,7 +214,7 @@ def outcome(results: Any, place: int, *, outlet_events: Any = None) -> str:
 
 
 @task(map_index_template=TABLE)
-def swept(results: Any, place: int) -> str:
+def swept(results: Sequence[SettledEntry], place: int) -> str:
     """Ends as the table's sweep did: skipped where there are orphans that the policy leaves where they are."""
     return str(_unless_raised(results, place))
 
@@ -222,7 +230,7 @@ def _most_mapped() -> int:
     return max(1, int(conf.getint("core", "max_map_length", fallback=1024)))
 
 
-def _unless_raised(results: Sequence[Mapping[str, Any]], place: int) -> Settled:
+def _unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
     if place >= len(results):
         raise AirflowSkipException("no table: this chunk is shorter than another one")
     result = settled_result(results[place])

@@ -6,7 +6,7 @@ Airflow's own guard comes before the answer: who may not start the DAG learns no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_dag
@@ -31,12 +31,12 @@ def refuse(dag_id: str, request: Request) -> None:
     raise HTTPException(400, request.scope[REFUSED])
 
 
-async def wrong(api: Any, dag_id: str, conf: Mapping[str, Any]) -> str | None:
+async def wrong(api: FastAPI, dag_id: str, conf: Mapping[str, object]) -> str | None:
     """What is wrong with the parameters of a run of a DAG, None where nothing is or the DAG is not one of ours."""
     return await run_in_threadpool(_wrong, api, dag_id, conf)
 
 
-def _wrong(api: Any, dag_id: str, conf: Mapping[str, Any]) -> str | None:
+def _wrong(api: FastAPI, dag_id: str, conf: Mapping[str, object]) -> str | None:
     with create_session() as session:
         dag = api.state.dag_bag.get_latest_version_of_dag(dag_id, session=session)
         return unknown(conf, list(dag.params)) if dag is not None and TAG in dag.tags else None
