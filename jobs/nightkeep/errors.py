@@ -36,7 +36,7 @@ def brief(text: str, most: int = MAX_PART) -> str:
     unprintable characters escaped."""
     text = redact(text)
     shown = text if len(text) <= most else f"{text[: most * 2 // 3]}...({len(text)} characters)...{text[-most // 6 :]}"
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), shown)
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), shown)
 
 
 def kind_of(value: object) -> str:

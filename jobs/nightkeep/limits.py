@@ -30,11 +30,11 @@ class Limit:
         text = os.environ.get(self.variable)
         return self.default if text is None else _number(self.variable, text)
 
-    def require(self, found: int, subject: str) -> None:
-        """Raise RefusedTable, naming `subject` and the limit, if `found` is larger."""
+    def require(self, number: int, subject: str) -> None:
+        """Raise RefusedTable, naming `subject` and the limit, if `number` is larger."""
         most = self.value
-        if found > most:
-            feature = f"{found} {self.of}, more than the limit of {most} ({self.variable})"
+        if number > most:
+            feature = f"{number} {self.of}, more than the limit of {most} ({self.variable})"
             raise RefusedTable(subject, feature, f"set {self.variable} higher if the table is as it should be")
 
 

@@ -47,13 +47,13 @@ def index(dag_id: str | None = None, run_id: str | None = None) -> RedirectRespo
 @app.get("/files/{name:path}", response_model=None)
 def serve(name: str) -> FileResponse:
     """One page or document; 404 for whatever else there is, links that lead out of the folder included."""
-    path = _found(name)
+    path = _stored_page(name)
     if path is None:
         raise HTTPException(404, f"no report {name[:_TOLD]!r}; a run's page is written when its checks are done")
     return FileResponse(path, media_type=SERVED[path.suffix], headers=HEADERS)
 
 
-def _found(name: str) -> Path | None:
+def _stored_page(name: str) -> Path | None:
     """The file with that name; None if it is no page or document of the folder."""
     folder = _folder()
     try:

@@ -329,7 +329,7 @@ def test_a_version_that_took_the_number_of_ours_is_not_judged(spark: SparkSessio
 
 def version(number: int, sizes: Sequence[int]) -> TableVersion:
     units = {UnitKey("", i): UnitState(i, size, 0, frozenset()) for i, size in enumerate(sizes)}
-    return TableVersion(number, number - 1, "", None, units, frozenset(units), rows_told=0, rows_listed=0)
+    return TableVersion(number, number - 1, "", None, units, frozenset(units), rows_stated=0, rows_listed=0)
 
 
 SIZES = st.lists(st.integers(0, 100), min_size=1, max_size=30)

@@ -41,7 +41,7 @@ class Known(TableHandle):
 
     location: str = ""
 
-    def found(self) -> tuple[Raw | None, str]:
+    def answer(self) -> tuple[Raw | None, str]:
         return None, self.location
 
     def whole(self) -> tuple[Raw, str]:

@@ -27,13 +27,13 @@ def advise(
     if opened.layout is None:
         feature = f"{chosen.address.format} tables are not clustered"
         raise RefusedTable(chosen.address.name, feature, "delta and iceberg tables are")
-    asked, layout = _asked(queries), opened.layout
+    parsed, layout = _queries_of(queries), opened.layout
     snapshot = opened.snapshot()
     target_bytes = layout.target_bytes(snapshot, _request(chosen))
-    return advise_on(chosen.address.name, layout, snapshot, asked, target_bytes=target_bytes)
+    return advise_on(chosen.address.name, layout, snapshot, parsed, target_bytes=target_bytes)
 
 
-def _asked(queries: str | Path | None) -> tuple[Query, ...]:
+def _queries_of(queries: str | Path | None) -> tuple[Query, ...]:
     if queries is None:
         return ()
     try:

@@ -44,9 +44,9 @@ def diff(
         return engine.differ().diff(chosen.address, version, other, spark=engine.spark())
 
 
-def _require_versions(chosen: EffectivePolicy, asked: Mapping[str, int | None]) -> None:
+def _require_versions(chosen: EffectivePolicy, versions: Mapping[str, int | None]) -> None:
     """Raise UsageError for a version that does not exist, before Spark is started, which takes seconds."""
-    named = {option: number for option, number in asked.items() if number is not None}
+    named = {option: number for option, number in versions.items() if number is not None}
     table = open_table(chosen.address) if named else None
     for option, number in named.items():
         try:

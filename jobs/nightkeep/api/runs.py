@@ -81,15 +81,15 @@ def sql(
 ) -> RunDocument:  # fmt: skip
     """Run an OPTIMIZE statement. The filter and the clustering come only from the statement, all else from options and
     the policy."""
-    asked = parse_statement(statement)
+    parsed = parse_statement(statement)
     place = find_place(policy, reports)
     overrides = Overrides(
         target_size=target_size, min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
         allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
         verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
     )  # fmt: skip
-    chosen = _as_stated(place.effective(asked.table, overrides), asked)
-    stated = {"where": asked.where, "zorder": ",".join(asked.columns), "full": asked.full}
+    chosen = _as_stated(place.effective(parsed.table, overrides), parsed)
+    stated = {"where": parsed.where, "zorder": ",".join(parsed.columns), "full": parsed.full}
     wanted = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
     how = _How(master, run_id, spark, no_check=no_check, asked=wanted)
     (document,) = _run(place, chosen, (Operation.OPTIMIZE,), how)
@@ -113,9 +113,9 @@ def delete(
         table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers))
     )  # fmt: skip
     file = None if keys is None else Path(keys)
-    asked = {"rows_where": rows_where} if file is None else {"keys": _digest(file)}
+    arguments = {"rows_where": rows_where} if file is None else {"keys": _digest(file)}
     order = RunOrder(
-        Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=asked
+        Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=arguments
     )
     checks = chosen.settings.check.enabled and not no_check
     with start_engine(chosen, master, spark) as engine:
@@ -140,9 +140,9 @@ def _columns(columns: str | Sequence[str] | None) -> str | None:
 
 
 def _operations(
-    chosen: EffectivePolicy, asked: str | Sequence[str] | None, said: Overrides
+    chosen: EffectivePolicy, choice: str | Sequence[str] | None, said: Overrides
 ) -> tuple[Operation, ...]:  # fmt: skip
-    names = (asked,) if isinstance(asked, str) else tuple(asked or ())
+    names = (choice,) if isinstance(choice, str) else tuple(choice or ())
     operations = tuple(each for name in names if (each := choose("--operation", Operation, name)))
     operations = operations or chosen.operations
     for operation in operations:
@@ -156,13 +156,13 @@ def _operations(
     return operations
 
 
-def _as_stated(policy: EffectivePolicy, asked: Statement) -> EffectivePolicy:
+def _as_stated(policy: EffectivePolicy, statement: Statement) -> EffectivePolicy:
     """The policy with the statement's filter and clustering, even if the statement has none."""
     clustering = None
-    if asked.columns:
-        same = policy.settings.clustering or Clustering(asked.columns, Curve.Z)
-        clustering = replace(same, columns=asked.columns, curve=Curve.Z)
-    stated = {"where": asked.where, "full": asked.full, "clustering": clustering}
+    if statement.columns:
+        same = policy.settings.clustering or Clustering(statement.columns, Curve.Z)
+        clustering = replace(same, columns=statement.columns, curve=Curve.Z)
+    stated = {"where": statement.where, "full": statement.full, "clustering": clustering}
     return replace(policy, settings=policy.settings.model_copy(update=stated))
 
 

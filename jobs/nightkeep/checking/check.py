@@ -228,7 +228,7 @@ def _version_row(target: TableVersion) -> FactRow:
     return FactRow(
         unit="table", comparison=f"version {target.number}", base_rows=held, candidate_rows=held, base_hash_a="",
         candidate_hash_a="", base_hash_b="", candidate_hash_b="", missing=0, extra=0, distinct_keys=held,
-        expected_rows=target.rows_told, unsound=0, misstated=0,
+        expected_rows=target.rows_stated, unsound=0, misstated=0,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     checked = _with_expectations(document, opinions)
     if checked.expectations.status is CheckStatus.FAILED:
         return _held(checked, rollback, reports, opinions)
-    replaced = [opinion for opinion in opinions if opinion.found.conflicted]
+    replaced = [opinion for opinion in opinions if opinion.report.conflicted]
     if replaced:
         reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
         return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
@@ -52,7 +52,7 @@ class _Opinion:
     """A version and its CheckReport."""
 
     version: int | None
-    found: CheckReport
+    report: CheckReport
 
 
 def _versions(document: RunDocument) -> tuple[int | None, ...]:
@@ -83,7 +83,7 @@ def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> R
     """The document with the joined reports, and their seconds as a stage. With several versions, each name has its
     version."""
     several = len(opinions) > 1
-    statuses = {CheckStatus(opinion.found.status) for opinion in opinions}
+    statuses = {CheckStatus(opinion.report.status) for opinion in opinions}
     differences = [each for opinion in opinions for each in _differences(opinion, several=several)]
     expectations = Expectations(
         next(status for status in _WORST_FIRST if status in statuses),
@@ -92,24 +92,24 @@ def _with_expectations(document: RunDocument, opinions: Sequence[_Opinion]) -> R
         reason=_joined(opinions, "reason", several=several),
         extra={"differences": differences} if differences else {},
     )
-    seconds = {**document.metrics.seconds, "check": sum(opinion.found.seconds for opinion in opinions)}
+    seconds = {**document.metrics.seconds, "check": sum(opinion.report.seconds for opinion in opinions)}
     return replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
 
 
 def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationSummary]:
-    for result in opinion.found.results:
+    for result in opinion.report.results:
         labels = [f"version {opinion.version}"] if several else []
         labels += [] if result.unit is None else [str(result.unit)]
         yield ExpectationSummary(": ".join([*labels, result.name]), CheckStatus(result.status), result.detail)
 
 
 def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, object]]:
-    for difference in encode(opinion.found.differences):
+    for difference in encode(opinion.report.differences):
         yield {"version": opinion.version, **difference} if several else difference
 
 
 def _joined(opinions: Sequence[_Opinion], part: str, *, several: bool) -> str | None:
-    said = [(opinion.version, getattr(opinion.found, part)) for opinion in opinions]
+    said = [(opinion.version, getattr(opinion.report, part)) for opinion in opinions]
     return "; ".join(f"version {version}: {text}" if several else text for version, text in said if text) or None
 
 
@@ -117,7 +117,7 @@ def _held(
     document: RunDocument, rollback: Callable[[int], str], reports: str, opinions: Sequence[_Opinion]
 ) -> RunDocument:
     failed = [r.expectation for r in document.expectations.results if r.status is CheckStatus.FAILED]
-    wrong = [opinion for opinion in opinions if opinion.found.status is CheckStatus.FAILED]
+    wrong = [opinion for opinion in opinions if opinion.report.status is CheckStatus.FAILED]
     # Go back to the parent, not to the planned version: commits of others in between must stay.
     parents = [commit.parent_version for commit in document.commits if commit.version == wrong[0].version]
     before = parents[0] if parents else document.base_version

@@ -108,13 +108,13 @@ def advise(table: str, layout: LayoutReading[S], snapshot: S, queries: Sequence[
             "no file has statistics, and new ones would have none",
             "set properties that ask for them",
         )
-    asked = [query for query in of_columns(queries, measured.bounds) if query.ranges]
-    columns = _candidates(measured, asked)
+    ranged = [query for query in of_columns(queries, measured.bounds) if query.ranges]
+    columns = _candidates(measured, ranged)
     samples = dict(layout.sample(snapshot, columns, SAMPLE_ROWS))
-    asked = asked or _every_range(samples, columns)
-    before = _costs(measured, asked)
+    ranged = ranged or _every_range(samples, columns)
+    before = _costs(measured, ranged)
     options = sorted(
-        (_option(measured, samples, asked, clustering, before, target_bytes) for clustering in _clusterings(columns)),
+        (_option(measured, samples, ranged, clustering, before, target_bytes) for clustering in _clusterings(columns)),
         key=lambda option: (option.read_share, len(option.columns)),
     )
     return _judged(table, snapshot.version, measured, before, options)

@@ -149,7 +149,7 @@ def _cared_at_death(
     _tell_commits(policy, group.run_id(name), reports, apart)
     for document in end_after_crash(
         name, group.run_id(name), reports, operations,
-        awaits=lambda told: told.awaits_check and policy.settings.check.enabled,
+        awaits=lambda last: last.awaits_check and policy.settings.check.enabled,
         failed=lambda operation, why: failed_run(policy, RunOrder(operation, group.run_id(name), reports), why),
     ):  # fmt: skip
         yield _stored(document, reports)
@@ -161,7 +161,7 @@ def _swept_at_death(
     name, reports = policy.address.name, group.reports
     for document in end_after_crash(
         name, group.run_id(name), reports, operations,
-        awaits=lambda told: policy.settings.check.enabled and awaits_check(told),
+        awaits=lambda last: policy.settings.check.enabled and awaits_check(last),
         failed=lambda operation, why: upkeep_failed(policy, _upkeep_order(group, policy, operation), why),
     ):  # fmt: skip
         yield _stored(document, reports)

@@ -167,7 +167,7 @@ def _places_by_words(ends: EncodedKeys, rows: EncodedKeys) -> Rows:
         distinct, starts, groups = np.unique(end_codes, return_index=True, return_inverse=True)
         places = _places(distinct, codes)
         counts[open_rows] = np.append(starts, len(end_codes))[places]
-        tied = _found(distinct, codes, places)
+        tied = _equal_rows(distinct, codes, places)
         open_rows = open_rows[tied]
         if k + 1 == len(ends.words) or not len(open_rows):
             break
@@ -182,11 +182,11 @@ def _code(known: Numbers, word: Numbers, groups: Rows) -> Rows:
     """Numbers that order rows by group, then by where `word` is among the `known`, on one or between two."""
     places = _places(known, word)
     code = groups * (2 * len(known) + 1) + 2 * places
-    code[_found(known, word, places)] += 1
+    code[_equal_rows(known, word, places)] += 1
     return code
 
 
-def _found(distinct: Numbers, values: Numbers, places: Rows) -> Rows:
+def _equal_rows(distinct: Numbers, values: Numbers, places: Rows) -> Rows:
     return np.flatnonzero((distinct[np.minimum(places, len(distinct) - 1)] == values) & (places < len(distinct)))
 
 

@@ -92,8 +92,8 @@ class EffectivePolicy:
     @property
     def operations(self) -> tuple[Operation, ...]:
         """The operations to run, in order: those of the policy, else those of the format."""
-        asked = tuple(map(Operation, self.settings.operations or ()))
-        return asked or suited(self.address.format)
+        own = tuple(map(Operation, self.settings.operations or ()))
+        return own or suited(self.address.format)
 
     def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin]]]:
         # MappingProxyType does not pickle, and another process may need the policy.

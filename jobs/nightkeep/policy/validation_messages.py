@@ -85,8 +85,8 @@ def _shown(value: object) -> str:
             return repr(value)
 
 
-def _hint(found: object, expected: str) -> str:
+def _hint(value: object, expected: str) -> str:
     """A hint with the nearest of the values that pydantic lists for an enum."""
     choices = expected.split("'")[1::2]
-    nearest = difflib.get_close_matches(found, choices, n=1) if isinstance(found, str) else []
+    nearest = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
     return f"; did you mean {nearest[0]}?" if nearest else ""

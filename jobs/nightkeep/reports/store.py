@@ -224,7 +224,7 @@ def slug(text: str) -> str:
     occurs nowhere else.
     """
     raw = text.encode("utf-8", "surrogatepass")
-    escaped = _UNSAFE.sub(lambda found: b"~%02x" % found[0][0], raw).decode("ascii")
+    escaped = _UNSAFE.sub(lambda match: b"~%02x" % match[0][0], raw).decode("ascii")
     if raw and len(escaped) <= _LONGEST:
         return escaped
     return f"{escaped[: _LONGEST - 66]}~~{hashlib.sha256(raw).hexdigest()}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS: Final = 600.0
-_TOLD_EVERY_SECONDS: Final = 15.0
+_REPORT_EVERY_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.5
 
 
@@ -44,7 +44,7 @@ def executors_within(spark: SparkSession, seconds: float = PATIENCE_SECONDS) -> 
         yield
     except Exception as failure:
         if gave_up.is_set():
-            raise Unreachable(master, f"an executor within {seconds:.0f} s", _asked(context)) from failure
+            raise Unreachable(master, f"an executor within {seconds:.0f} s", _needs(context)) from failure
         raise
     finally:
         ended.set()
@@ -55,9 +55,9 @@ def _watch(context: SparkContext, seconds: float, ended: threading.Event, gave_u
     began = reported = time.monotonic()
     while not ended.wait(_POLL_SECONDS) and not _has_executor(context):
         now = time.monotonic()
-        if now - reported >= _TOLD_EVERY_SECONDS:
+        if now - reported >= _REPORT_EVERY_SECONDS:
             reported = now
-            _log.warning("%s: no executor after %.0f s: %s", context.master, now - began, _asked(context))
+            _log.warning("%s: no executor after %.0f s: %s", context.master, now - began, _needs(context))
         if now - began >= seconds:
             gave_up.set()
             context.cancelAllJobs()
@@ -69,7 +69,7 @@ def _has_executor(context: SparkContext) -> bool:
     return bool(context._jsc.sc().getExecutorMemoryStatus().size() > 1)
 
 
-def _asked(context: SparkContext) -> str:
+def _needs(context: SparkContext) -> str:
     conf = context.getConf()
     cores, memory = conf.get("spark.executor.cores", "all"), conf.get("spark.executor.memory", "1g")
     return (

@@ -42,7 +42,7 @@ class TableVersion:
 
     `touched`: the units that its commit names. `author`: the committer's name in the commit.
     `changes_rows`: why its commit may have changed rows; None for a commit that must not.
-    `rows_told`: the row count that the version states. `rows_listed`: the sum of the row counts of its files.
+    `rows_stated`: the row count that the version states. `rows_listed`: the sum of the row counts of its files.
     `deletes`: the condition, in Spark SQL, on the rows that the commit deletes; it changes no other row.
     `identity`: distinguishes the version from others with its number.
     """
@@ -53,7 +53,7 @@ class TableVersion:
     changes_rows: str | None
     units: Mapping[UnitKey, UnitState]
     touched: frozenset[UnitKey]
-    rows_told: int
+    rows_stated: int
     rows_listed: int
     deletes: str | None = None
     identity: VersionIdentity | None = None

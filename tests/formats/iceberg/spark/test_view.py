@@ -88,7 +88,7 @@ def spark_rows(spark: SparkSession, table: Table, number: int | None = None) -> 
     states = [state.rows for state in version.units.values()]
     if None not in states:
         assert sum(rows or 0 for rows in states) == len(found.rows)
-    assert version.rows_told == version.rows_listed >= len(found.rows)
+    assert version.rows_stated == version.rows_listed >= len(found.rows)
     return found
 
 
@@ -260,7 +260,7 @@ def test_a_version_says_who_made_it_and_what_it_touched(
     assert append.changes_rows == "its operation is append" and delete.changes_rows == "its operation is delete"
     assert replace.changes_rows is None
     assert {str(key) for key in delete.touched} == {"day=a"}
-    assert [(each.rows_told, each.rows_listed) for each in (append, delete, replace)] == [(2, 2), (2, 2), (1, 1)]
+    assert [(each.rows_stated, each.rows_listed) for each in (append, delete, replace)] == [(2, 2), (2, 2), (1, 1)]
     assert [state.rows for _, state in sorted(delete.units.items())] == [None, 1]
     assert relation.latest() == third and relation.version(17) is None
     iceberg_java.expire(table, snapshots=[first])

@@ -137,7 +137,7 @@ class DeltaFileReader:
         return _Column(name, field.type, field.stored, self._place(field))
 
     def _tracked(self, name: str, materialised: str, constant: object) -> _Column:
-        place = self._found(by_name, name, pa.field(materialised, pa.int64()))
+        place = self._index(by_name, name, pa.field(materialised, pa.int64()))
         return _Column(name, pa.int64(), pa.int64(), place, constant, tracked=True)
 
     def _place(self, field: DeltaField) -> int | None:
@@ -147,9 +147,9 @@ class DeltaFileReader:
             raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
         metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
         wanted = pa.field(field.physical, field.stored, metadata=metadata)
-        return self._found(self._find, field.name, wanted)
+        return self._index(self._find, field.name, wanted)
 
-    def _found(self, find: Find, name: str, wanted: ArrowField) -> int | None:
+    def _index(self, find: Find, name: str, wanted: ArrowField) -> int | None:
         try:
             return find(self._parquet.fields, wanted, 0)
         except ValueError as failure:

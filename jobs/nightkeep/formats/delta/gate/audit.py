@@ -157,7 +157,7 @@ def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tupl
     kept = [(base_files[file.path], file) for file in candidate.files if file.path in base_files]
     with naming(candidate.key, "rows as their schema promises"):
         return (
-            *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, told_by="the log"),
+            *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, source="the log"),
             *_partition_faults(candidate, fresh),
             *_vector_faults(storage, (after for before, after in kept if before.identity != after.identity)),
             *_vector_faults(storage, fresh),

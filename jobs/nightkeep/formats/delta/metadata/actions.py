@@ -80,7 +80,7 @@ def line(kind: str, body: Raw) -> str:
     """
     text = json.dumps({kind: body}, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     # JSON can contain a lone surrogate, which UTF-8 cannot encode: it stays escaped.
-    return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def in_force(single: Mapping[str, Raw], *, subject: str) -> tuple[Raw, Raw]:

@@ -12,7 +12,7 @@ from nightkeep.formats.delta.metadata.log_segment import segment
 from nightkeep.formats.delta.metadata.schema import is_true
 from nightkeep.storage import Storage
 
-_TOLD = (b'"protocol"', b'"metaData"', b'"commitInfo"')
+_TABLE_KINDS = (b'"protocol"', b'"metaData"', b'"commitInfo"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead
     if files.checkpoint:
         single |= dict(checkpoint_head(storage, files.checkpoint)[0])
     for _, name in files.commits:
-        single |= {kind: body for kind, body in _told(storage, name) if kind != "commitInfo"}
+        single |= {kind: body for kind, body in _table_actions(storage, name) if kind != "commitInfo"}
     protocol, metadata = in_force(single, subject=f"{table}: log")
-    infos = [body for kind, body in _told(storage, files.own) if kind == "commitInfo"] if files.own else []
+    infos = [body for kind, body in _table_actions(storage, files.own) if kind == "commitInfo"] if files.own else []
     refuse_features(table, protocol, metadata, None, reads_values=False)
     return LogHead(files.version, protocol, metadata, infos[0] if infos else {})
 
 
-def _told(storage: Storage, name: str) -> Iterator[Action]:
+def _table_actions(storage: Storage, name: str) -> Iterator[Action]:
     """The actions of a commit that are not about files. Lines of file actions are not parsed."""
     data = storage.read(name)
     require_lines(data, subject=name)
-    lines = (line for line in data.split(b"\n") if any(kind in line for kind in _TOLD))
+    lines = (line for line in data.split(b"\n") if any(kind in line for kind in _TABLE_KINDS))
     kinds = ("protocol", "metaData", "commitInfo")
     return (action for action in parse_lines(b"\n".join(lines), subject=name) if action[0] in kinds)

@@ -75,7 +75,7 @@ def listing(storage: Storage) -> Listing:
     listed = storage.list(LOG)
     versions = {name: version for version, name in _commits(listed).items()}
     commits = sorted(
-        ((versions[stored.name], stored) for stored in listed if stored.name in versions), key=lambda found: found[0]
+        ((versions[stored.name], stored) for stored in listed if stored.name in versions), key=lambda commit: commit[0]
     )
     starts = [checkpoint.version for checkpoint in _checkpoints(listed)] + [0] * (0 in versions.values())
     if not starts:

@@ -47,10 +47,10 @@ def digest(storage: Storage, version: int) -> str | None:
     try:
         return digest_of(storage.read(commit_name(version)))
     except MissingFile:
-        return "" if _is_told(storage, version) else None
+        return "" if _is_in_log(storage, version) else None
 
 
-def _is_told(storage: Storage, version: int) -> bool:
+def _is_in_log(storage: Storage, version: int) -> bool:
     try:
         segment(storage, version)
     except MissingFile:

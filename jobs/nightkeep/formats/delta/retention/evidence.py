@@ -90,7 +90,7 @@ class Commit:
         read = self.info.get("readVersion")
         if type(read) is int and read >= self.version:
             raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
-        stated, operation = _adds_told(self.info), self.info.get("operation")
+        stated, operation = _stated_adds(self.info), self.info.get("operation")
         if stated is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
             return Unproven(self.name, "it does not tell how many files it adds, and no later checksum does")
         if stated is not None and self.adds < stated:
@@ -223,7 +223,7 @@ def _without_nulls(body: Raw) -> Raw:
     return {**body, "deletionVector": fields}
 
 
-def _adds_told(info: Raw) -> int | None:
+def _stated_adds(info: Raw) -> int | None:
     """The number of files that a commit states it adds: new files, and files with a new vector."""
     figures = info.get("operationMetrics")
     metrics = figures if isinstance(figures, Mapping) else {}

@@ -23,7 +23,7 @@ from nightkeep.storage import Storage
 
 MAX_ATTEMPTS = 20
 """How many races in a row may be lost before giving up, as for our other commits."""
-Told = tuple[str, Raw, Mapping[str, int]]
+Figures = tuple[str, Raw, Mapping[str, int]]
 """Operation, parameters and metrics of a commit."""
 _LOGGED = frozenset({"", "file", "hdfs", "abfs", "abfss", "adl", "wasb", "wasbs", "gs"})
 """Schemes of stores on which delta-spark logs a VACUUM (supportedFsForLogging)."""
@@ -35,33 +35,33 @@ def announce(address: Address, storage: Storage, removal: Removal, run: Run) -> 
     Raises RefusedTable, UnknownOutcome, and EvidenceError after lost races. Then nothing may be deleted.
     """
 
-    def told(newest: LogHead) -> Told:
-        asked = {} if removal.older_than_ms is None else {"specifiedRetentionMillis": removal.older_than_ms}
+    def started(newest: LogHead) -> Figures:
+        retention = {} if removal.older_than_ms is None else {"specifiedRetentionMillis": removal.older_than_ms}
         parameters = {
             # Always true here: the table's own retention is never shortened.
             "retentionCheckEnabled": True,
             "defaultRetentionMillis": tombstone_retention_ms(newest.metadata),
-            **asked,
+            **retention,
         }
         return "VACUUM START", parameters, {"numFilesToDelete": removal.files, "sizeOfDataToDelete": removal.bytes}
 
-    _publish(address, storage, run, told)
+    _publish(address, storage, run, started)
 
 
 def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> None:
     """Commit VACUUM END. Raises as announce does; the files are already deleted."""
 
-    def told(newest: LogHead) -> Told:
+    def ended(newest: LogHead) -> Figures:
         if removal.failed:
             return "VACUUM END", {"status": "FAILED"}, {}
         # Folders are not removed: readers ignore an empty one.
         counts = {"numDeletedFiles": removal.files, "numVacuumedDirectories": 0}
         return "VACUUM END", {"status": "COMPLETED"}, counts
 
-    _publish(address, storage, run, told)
+    _publish(address, storage, run, ended)
 
 
-def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[[LogHead], Told]) -> None:
+def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[[LogHead], Figures]) -> None:
     if urlsplit(storage.root).scheme not in _LOGGED:
         return
     subject = f"{address.name}: a commit that tells of removed files"
@@ -90,7 +90,7 @@ def _is_of(storage: Storage, name: str, transaction: str) -> bool:
     return any(info.get("txnId") == transaction for info in infos)
 
 
-def _commit_info(newest: LogHead, figures: Told, run: Run, transaction: uuid.UUID) -> dict[str, object]:
+def _commit_info(newest: LogHead, figures: Figures, run: Run, transaction: uuid.UUID) -> dict[str, object]:
     """Keys in the order of actions.scala's CommitInfo; metrics are strings there too."""
     operation, parameters, metrics = figures
     before = newest.commit_info.get("timestamp")

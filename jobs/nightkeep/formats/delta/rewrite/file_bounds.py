@@ -17,10 +17,10 @@ def file_bounds(
 ) -> Mapping[tuple[str, ...], FileBounds]:
     """Bounds by column path. A file without statistics has unknown bounds, and counts as having a row."""
     wanted = list(paths)
-    return {path: _file_bounds(found) for path, found in every_bounds(schema, files, wanted).items()}
+    return {path: _file_bounds(column) for path, column in every_bounds(schema, files, wanted).items()}
 
 
-def _file_bounds(found: ColumnBounds) -> FileBounds:
+def _file_bounds(column: ColumnBounds) -> FileBounds:
     # An unknown row count counts as one row, so that the file is opened.
-    rows, nulls = (np.asarray(counts.fill_null(some)) for counts, some in ((found.rows, 1), (found.nulls, 0)))
-    return FileBounds(found.lows, found.highs, rows - nulls)
+    rows, nulls = (np.asarray(counts.fill_null(some)) for counts, some in ((column.rows, 1), (column.nulls, 0)))
+    return FileBounds(column.lows, column.highs, rows - nulls)

@@ -91,7 +91,7 @@ class DeltaView:
             touched=_touched(snapshot, actions or ()),
             # Rows of the parent: a commit that changes no rows must still have them. Without a parent, what the log
             # lists now.
-            rows_told=listed or 0 if before is None or listed is None else before,
+            rows_stated=listed or 0 if before is None or listed is None else before,
             rows_listed=listed or 0,
             deletes=_deleted(snapshot),
             identity=snapshot.identity,

@@ -68,7 +68,7 @@ class TableHandle:
 
         Raises AddressError if there is no such table, Unreachable, MissingFile, CorruptMetadata.
         """
-        raw, location = self.found()
+        raw, location = self.answer()
         if raw is None:
             raw = decode(self.storage.read(name_in(self.storage, location)), subject=location)
         if "view-uuid" in raw:
@@ -93,7 +93,7 @@ class TableHandle:
             raise EvidenceError(f"{self}: the catalog's answer", expected, f"{len(served)}, not alike in {example}")
         return written, location
 
-    def found(self) -> tuple[Raw | None, str]:
+    def answer(self) -> tuple[Raw | None, str]:
         """The catalog's own answer: metadata (None if only the file has it) and its location. Raises as `load`."""
         opened = open_catalog(self.catalog)
         with _asking(str(self), self.catalog):
@@ -172,7 +172,7 @@ def open_handle(location: str) -> TableHandle:
     Raises AddressError, Unreachable, RefusedTable, and as `load`.
     """
     handle = parse_location(location, LocalStorage(MACHINE))
-    raw, where = handle.found()
+    raw, where = handle.answer()
     place = where or str((raw or {}).get("location", ""))
     handle = replace(handle, storage=store_of(place, open_catalog(handle.catalog).properties))
     folders = bounds(handle.storage, handle.load(), lambda: claims_of(handle))

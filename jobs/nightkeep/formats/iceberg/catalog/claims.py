@@ -105,7 +105,7 @@ def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:
 def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
     """The claims, with locations that the catalog did not give read from metadata files in `storage`."""
 
-    def asked(claim: Claim) -> Claim:
+    def with_location(claim: Claim) -> Claim:
         if claim.location is not None or root_of(claim.metadata) != storage.root:
             return claim
         try:
@@ -115,7 +115,7 @@ def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
             return claim
 
     with ThreadPoolExecutor(_THREADS) as threads:
-        return tuple(threads.map(asked, claims))
+        return tuple(threads.map(with_location, claims))
 
 
 def _of_database(catalog: SqlCatalog) -> Iterator[Claim]:
@@ -135,7 +135,7 @@ def _remembered(catalog: Catalog) -> tuple[Claim, ...]:
     at, claimed = _KNOWN.get(id(catalog), (0.0, ()))
     if not at or time.monotonic() - at > _REMEMBERED_SECONDS:
         with ThreadPoolExecutor(_THREADS) as threads:
-            answers = threads.map(partial(_asked, catalog), _tables(catalog))
+            answers = threads.map(partial(_claim_of, catalog), _tables(catalog))
             claimed = tuple(claim for claim in answers if claim is not None)
         _KNOWN[id(catalog)] = time.monotonic(), claimed
     return claimed
@@ -158,7 +158,7 @@ def _tables(catalog: Catalog) -> Iterator[Identifier]:
             continue
 
 
-def _asked(catalog: Catalog, identifier: Identifier) -> Claim | None:
+def _claim_of(catalog: Catalog, identifier: Identifier) -> Claim | None:
     try:
         table = catalog.load_table(identifier)
     except (NoSuchTableError, RESTError, ValueError):

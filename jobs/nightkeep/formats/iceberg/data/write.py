@@ -73,7 +73,7 @@ class IcebergFileWriter:
         self._stored = pa.schema([parquet_field(column) for column in self._fields])
         self._modes, self._settings = StatsModes(schema), _settings(schema)
         # Java's writer also stores the schema under this key.
-        self._told = {"iceberg.schema": schema.current.model_dump_json()}
+        self._key_values = {"iceberg.schema": schema.current.model_dump_json()}
         self._group_bytes = _number(schema, "write.parquet.row-group-size-bytes", 128 << 20)
         self._row_bytes: float | None = None
         self._dictionaries: list[str] | None = None
@@ -128,7 +128,7 @@ class IcebergFileWriter:
             "metadata_collector": footers,
         }
         with pq.ParquetWriter(sink, self._stored, write_statistics=with_bounds(self._stored), **settings) as writer:
-            writer.add_key_value_metadata(self._told)
+            writer.add_key_value_metadata(self._key_values)
             while group.num_rows:
                 writer.write_table(self._as_stored(group), row_group_size=ROW_GROUP_ROWS)
                 stats.add(group)

@@ -87,7 +87,7 @@ def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset
 def _changed(before: ContentFile, after: ContentFile) -> list[str]:
     """Names of fields that differ, of the file or of its `raw`. A null field counts as absent."""
     fields = ContentFile.__dataclass_fields__
-    named = [name for name in fields if _told(getattr(before, name)) != _told(getattr(after, name))]
+    named = [name for name in fields if _comparable(getattr(before, name)) != _comparable(getattr(after, name))]
     if before.first_row_id is None and "first_row_id" in named:
         # After an upgrade to row lineage, the next commit of any writer assigns ids to old rows.
         named.remove("first_row_id")
@@ -100,10 +100,10 @@ def _changed(before: ContentFile, after: ContentFile) -> list[str]:
 def _present(raw: Mapping[str, object]) -> Mapping[str, object]:
     # An inherited row id becomes explicit when its entry moves to another manifest.
     fields = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
-    return {key: _told(value) for key, value in fields.items()}
+    return {key: _comparable(value) for key, value in fields.items()}
 
 
-def _told(value: object) -> object:
+def _comparable(value: object) -> object:
     """A value to compare partitions by: NaN equals NaN, and -0.0 differs from 0.0."""
     return identity(0, value) if isinstance(value, tuple) else value
 
@@ -155,7 +155,7 @@ def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> 
     with naming(candidate.key, "rows as their schema promises"):
         return (
             *listing_faults(
-                storage, {file.name: file.bytes for file in (*candidate.files, *deletes)}, told_by="the manifest"
+                storage, {file.name: file.bytes for file in (*candidate.files, *deletes)}, source="the manifest"
             ),
             *new_delete_faults(storage, candidate, deletes),
             *(fault for file in fresh for fault in file_faults(storage, candidate, file)),

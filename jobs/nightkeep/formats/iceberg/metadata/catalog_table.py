@@ -22,5 +22,5 @@ class CatalogTable(Protocol):
     def load(self) -> tuple[Raw, str]:
         """The table's current metadata as raw JSON, and its location; "" if the catalog does not give the location."""
 
-    def found(self) -> tuple[Raw | None, str]:
+    def answer(self) -> tuple[Raw | None, str]:
         """The catalog's own answer: metadata (None if only the file has it) and its location."""

@@ -48,7 +48,7 @@ def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_v
     `schema_id`: the schema to read rows with, None for the current one. `any_version`: whether the catalog accepts
     commits to tables of format version 3.
     """
-    for name, use in _found(table, raw, schema_id, any_version=any_version):
+    for name, use in _refused(table, raw, schema_id, any_version=any_version):
         raise _refusal(table, name, use)
 
 
@@ -60,7 +60,7 @@ def unread_feature(
     Raises RefusedTable for a feature that does not allow planning, CorruptMetadata. Arguments as in `refuse_features`.
     """
     unread: RefusedTable | None = None
-    for name, use in _found(table, raw, schema_id, any_version=any_version):
+    for name, use in _refused(table, raw, schema_id, any_version=any_version):
         refusal = _refusal(table, name, use)
         if not FEATURES[name].without:
             raise refusal
@@ -149,7 +149,7 @@ def _refusal(table: str, name: str, use: str) -> RefusedTable:
     return RefusedTable(table, f"{name}: {use}", FEATURES[name].refused)
 
 
-def _found(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
+def _refused(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) -> Iterator[tuple[str, str]]:
     """Refused features in a table's metadata: each feature's name, and where the metadata uses it."""
     yield from _structure(table, raw)
     if integer(raw, "format-version", subject=table) == NEWEST and not any_version:

@@ -66,8 +66,8 @@ def require_in(storage: Storage, location: str) -> None:
         raise _refusal(location, "files in several stores", f"those in both {storage.root} and {root} are not handled")
 
 
-def _refusal(location: str, name: str, found: str) -> RefusedTable:
-    return RefusedTable(location, f"{name}: {found}", ADVICE[name])
+def _refusal(location: str, name: str, use: str) -> RefusedTable:
+    return RefusedTable(location, f"{name}: {use}", ADVICE[name])
 
 
 def _require_path(location: str, path: str) -> None:

@@ -215,7 +215,7 @@ def sanitized(name: str) -> str:
     """A name that Avro allows, as Java makes it (AvroSchemaUtil.makeCompatibleName)."""
     # A leading digit gets an underscore before it; other characters become UTF-16 units in hexadecimal.
     start = "_" if re.match(r"[0-9]", name) else ""
-    return start + re.sub(r"[^A-Za-z0-9_]", lambda found: _units(found[0]), name)
+    return start + re.sub(r"[^A-Za-z0-9_]", lambda match: _units(match[0]), name)
 
 
 def _units(character: str) -> str:

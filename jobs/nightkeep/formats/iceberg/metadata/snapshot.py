@@ -166,7 +166,7 @@ def _followed(
             return read(table)
         except MissingFile:
             # Another process expired the snapshot, or deleted old metadata after a commit, while we read it.
-            now = handle.found()[1]
+            now = handle.answer()[1]
             if now == seen:
                 raise
             seen = now

@@ -100,15 +100,15 @@ class _Rules:
 
     def made_ms(self, snapshot: Raw) -> int:
         """The snapshot's time in ms. A time in the future is replaced by that of its manifest list's file."""
-        now_ms, told_ms = self.request.now_ms, integer(snapshot, "timestamp-ms", subject=self.subject)
-        listed = snapshot.get("manifest-list") if told_ms > now_ms else None
+        now_ms, stated_ms = self.request.now_ms, integer(snapshot, "timestamp-ms", subject=self.subject)
+        listed = snapshot.get("manifest-list") if stated_ms > now_ms else None
         stored = self.storage.stat(name_in(self.storage, listed)) if isinstance(listed, str) else None
-        return happened_ms(now_ms, (told_ms, *(() if stored is None else (stored.modified_ms,))))
+        return happened_ms(now_ms, (stated_ms, *(() if stored is None else (stored.modified_ms,))))
 
     def max_age_ms(self, ref: Raw) -> int:
         own = self._of(ref, "max-snapshot-age-ms", _MAX_AGE, 5 * DAY_MS)
-        asked = self.request.older_than_ms
-        return own if asked is None else max(own, asked)
+        requested = self.request.older_than_ms
+        return own if requested is None else max(own, requested)
 
     def min_kept(self, ref: Raw) -> int:
         return max(1, self._of(ref, "min-snapshots-to-keep", _MIN_KEPT, 1), self.request.retain_last or 1)

@@ -42,7 +42,7 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
 def _tables(table: str, storage: Storage, files: Sequence[ListedFile]) -> Iterator[tuple[str, str | None]]:
     """Yield each file's name and its table's UUID; None for a file that is gone or truncated."""
 
-    def told(file: ListedFile) -> str | None:
+    def id_of(file: ListedFile) -> str | None:
         try:
             return table_id(storage, file)
         except MissingFile:
@@ -54,4 +54,4 @@ def _tables(table: str, storage: Storage, files: Sequence[ListedFile]) -> Iterat
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(files), _AT_ONCE):
             some = files[start : start + _AT_ONCE]
-            yield from zip((file.name for file in some), threads.map(told, some), strict=True)
+            yield from zip((file.name for file in some), threads.map(id_of, some), strict=True)

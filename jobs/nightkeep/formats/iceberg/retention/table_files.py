@@ -177,5 +177,5 @@ def _folder(location: str) -> str:
 def _quoted(name: str) -> str:
     """The name as a pattern. re.escape escapes more characters than RE2 and Rust accept."""
     return re.sub(
-        r"[][\\^$.|?*+(){}]", lambda found: f"[{found[0]}]" if found[0] not in "[]^\\" else f"\\{found[0]}", name
+        r"[][\\^$.|?*+(){}]", lambda match: f"[{match[0]}]" if match[0] not in "[]^\\" else f"\\{match[0]}", name
     )

@@ -103,9 +103,9 @@ def probes(unit: IcebergUnit, files: Iterable[ContentFile]) -> tuple[Probe, ...]
     return probes_of(matchings(unit, files))
 
 
-def probes_of(found: Iterable[Matching], paths: frozenset[str] | None = None) -> tuple[Probe, ...]:
+def probes_of(matchings: Iterable[Matching], paths: frozenset[str] | None = None) -> tuple[Probe, ...]:
     """The probes of all files, or of those in `paths`; empty ones left out."""
-    return tuple(probe for each in found if (probe := each.probe(paths)) is not None)
+    return tuple(probe for each in matchings if (probe := each.probe(paths)) is not None)
 
 
 def key_bytes(file: ContentFile, field_ids: Sequence[int]) -> int:

@@ -90,14 +90,14 @@ def positional_rows(storage: Storage, targets: Sequence[Marked]) -> Mapping[str,
 
 
 def equality_rows(
-    storage: Storage, schema: IcebergSchema, found: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
+    storage: Storage, schema: IcebergSchema, probes: Iterable[Probe], *, index_bytes: int = INDEX_BYTES
 ) -> Mapping[str, BitMap64]:
     """The positions that equality deletes delete, by path of the data file; files without any are left out.
 
     If the keys take more than `index_bytes`, they are looked up in several passes over the data files' key columns.
     """
     rows: dict[str, BitMap64] = {}
-    for probe in found:
+    for probe in probes:
         for newest, index in _indexes(storage, schema, probe, index_bytes):
             for file in (each for each in probe.files if each.sequence_number < newest):
                 positions = _matches(storage, schema, file, probe.field_ids, index=index)

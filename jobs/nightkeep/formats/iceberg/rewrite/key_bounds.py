@@ -7,7 +7,7 @@ counted, and bounds of uuids are ignored, as Java orders uuids differently. Unkn
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -91,7 +91,7 @@ def _may_equal(deleted: Spans, held: Spans) -> Flags:
 
 
 def _span(file: ContentFile, number: int, kind: IcebergType) -> Span:
-    nulls, values = _told(file, "null_value_counts", number), _told(file, "value_counts", number)
+    nulls, values = file.count("null_value_counts", number), file.count("value_counts", number)
     low, high = (_bound(file, side, number, kind) for side in ("lower_bounds", "upper_bounds"))
     known = low is not None and high is not None
     return Span(
@@ -103,8 +103,8 @@ def _span(file: ContentFile, number: int, kind: IcebergType) -> Span:
 
 
 def _bound(file: ContentFile, side: str, number: int, kind: IcebergType) -> Value | None:
-    stored = _told(file, side, number)
-    if not isinstance(stored, bytes) or not kind.is_primitive or isinstance(kind, UUIDType):
+    stored = file.bound(side, number)
+    if stored is None or not kind.is_primitive or isinstance(kind, UUIDType):
         return None
     try:
         value = from_bytes(kind, stored, subject=f"{file.path} {side} {number}")
@@ -113,8 +113,3 @@ def _bound(file: ContentFile, side: str, number: int, kind: IcebergType) -> Valu
         return None
     # Bounds must not be NaN; it has no order.
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _told(file: ContentFile, what: str, number: int) -> object:
-    values = file.raw.get(what)
-    return values.get(number) if isinstance(values, Mapping) else None

@@ -40,16 +40,16 @@ def clustered_mark(field_ids: Sequence[int], curve: Curve) -> str:
 
 def run_of(path: str, mark: str) -> str | None:
     """The token of the run that wrote a data file with this mark; None for other files."""
-    match = _found(path, mark)
+    match = _tag(path, mark)
     return None if match is None else match[1]
 
 
 def cube_of(path: str, mark: str) -> str | None:
     """An id shared by all files that one run wrote with this mark in one unit; None for other files."""
-    match = _found(path, mark)
+    match = _tag(path, mark)
     return None if match is None else f"{match[1]}-{match[2]}"
 
 
-def _found(path: str, mark: str) -> re.Match[str] | None:
+def _tag(path: str, mark: str) -> re.Match[str] | None:
     match = _MARKED.search(path.rpartition("/")[2])
     return match if match is not None and match[3] == mark else None

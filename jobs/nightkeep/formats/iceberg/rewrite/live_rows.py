@@ -25,7 +25,7 @@ class IcebergLiveRows:
 
     def __init__(self, storage: Storage, unit: IcebergUnit, index_bytes: int) -> None:
         self._storage, self._unit, self._index_bytes = storage, unit, index_bytes
-        self._found: dict[str, BitMap64 | None] = {}
+        self._rows: dict[str, BitMap64 | None] = {}
 
     def batches(self, files: Sequence[PlacedFile], columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the live rows of `files`, in file order, in tables of one schema. Files without rows are not opened."""
@@ -47,11 +47,11 @@ class IcebergLiveRows:
         return sample_share(readers, columns, share)
 
     def _hidden(self, files: Sequence[PlacedFile]) -> Mapping[str, BitMap64 | None]:
-        new = [each.file for each in files if each.deletes and not is_gone(each) and each.file.path not in self._found]
+        new = [each.file for each in files if each.deletes and not is_gone(each) and each.file.path not in self._rows]
         if new:
             rows = hidden(self._storage, self._unit, new, index_bytes=self._index_bytes)
-            self._found |= {file.path: rows.get(file.path) for file in new}
-        return self._found
+            self._rows |= {file.path: rows.get(file.path) for file in new}
+        return self._rows
 
     def _live(self, placed: PlacedFile, columns: Sequence[str], rows: BitMap64 | None) -> Iterator[pa.Table]:
         reader = IcebergFileReader(self._storage, self._unit.schema, placed.file)

@@ -78,9 +78,9 @@ class _Fold:
     marked: int
 
 
-def _fold(unit: IcebergUnit, marked: Marked, held: Mapping[ContentFile, BitMap64], found: BitMap64) -> _Fold:
+def _fold(unit: IcebergUnit, marked: Marked, held: Mapping[ContentFile, BitMap64], matched: BitMap64) -> _Fold:
     before = BitMap64.union(_NONE, _NONE, *held.values())
-    after = before | found
+    after = before | matched
     telling = [delete for delete, rows in held.items() if rows]
     every = frozenset(delete.identity for delete in marked.held)
     if after != before or len(telling) > 1 or any(is_unwanted(unit, delete) for delete in telling):

@@ -46,7 +46,7 @@ class PersistTask:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Picked:
     """The deletes of a unit that call for work. `older` are data files older than some equality delete.
 
     `idle` are deletes that apply to no data file of the table. `probes` are those of `matchings` for all files.
@@ -147,7 +147,7 @@ def filter_note(snapshot: IcebergSnapshot) -> str | None:
     return f"{_files(count, 'equality delete file')} for all partitions: a filter leaves them in place"
 
 
-def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
+def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Picked:
     newest = max((delete.sequence_number for delete in unit.equality), default=-1)
     oldest = min((file.sequence_number for file in unit.files), default=newest)
     older = tuple(file for file in unit.files if file.sequence_number < newest)
@@ -159,7 +159,7 @@ def _find(snapshot: IcebergSnapshot, unit: IcebergUnit) -> _Found:
     )
     needed = folded | {file.path for probe in probes for file in probe.files}
     held = {delete.identity for marked in every for delete in marked.held}
-    return _Found(
+    return _Picked(
         matchings=pairs,
         probes=probes,
         marked=tuple(marked for marked in every if marked.file.path in needed),
@@ -188,16 +188,16 @@ def _idle_equality(snapshot: IcebergSnapshot, unit: IcebergUnit, oldest: int) ->
     return tuple(idle)
 
 
-def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) -> tuple[PersistTask, ...]:
+def _tasks(picked: _Picked, unit: IcebergUnit, request: Request, sequence: int) -> tuple[PersistTask, ...]:
     """Tasks of about equal rows. The first one also settles files that no task needs to read."""
-    parts = _parts(found.marked)
-    every = frozenset(file.path for file in found.older)
-    idle = every - {marked.file.path for marked in found.marked}
+    parts = _parts(picked.marked)
+    every = frozenset(file.path for file in picked.older)
+    idle = every - {marked.file.path for marked in picked.marked}
     index_bytes = min(INDEX_BYTES, max(1, request.task_bytes // 8))
     tasks = []
     for number, part in enumerate(parts):
         paths = frozenset(marked.file.path for marked in part)
-        inner = probes_of(found.matchings, paths)
+        inner = probes_of(picked.matchings, paths)
         held = {delete.identity: delete for marked in part for delete in marked.held}
         equality = {delete.identity: delete for probe in inner for delete in probe.deletes}
         reads = replace(
@@ -208,7 +208,7 @@ def _tasks(found: _Found, unit: IcebergUnit, request: Request, sequence: int) ->
         )
         older = every & paths
         settled = older | idle if number == 0 else older
-        folded = found.folded & paths
+        folded = picked.folded & paths
         tasks.append(PersistTask(reads, part, folded, inner, settled, sequence, index_bytes, Intent.of(request)))
     return tuple(tasks)
 
@@ -225,35 +225,35 @@ def _parts(marked: Sequence[Marked]) -> list[tuple[Marked, ...]]:
     return [tuple(part) for part in parts]
 
 
-def _written_bytes(found: _Found) -> int:
-    deleted = sum(delete.rows for delete in found.deletes)
-    return _POSITION_BYTES * min(deleted, sum(marked.file.rows for marked in found.marked))
+def _written_bytes(picked: _Picked) -> int:
+    deleted = sum(delete.rows for delete in picked.deletes)
+    return _POSITION_BYTES * min(deleted, sum(marked.file.rows for marked in picked.marked))
 
 
-def _files_after(unit: IcebergUnit, found: _Found, tasks: int) -> int:
-    return min(tasks, len(found.marked)) if unit.schema.format_version >= 3 else len(found.marked)
+def _files_after(unit: IcebergUnit, picked: _Picked, tasks: int) -> int:
+    return min(tasks, len(picked.marked)) if unit.schema.format_version >= 3 else len(picked.marked)
 
 
-def _reason(found: _Found) -> str:
-    probed = {file.path for probe in found.probes for file in probe.files}
-    keys = sum(delete.rows for delete in found.equality)
+def _reason(picked: _Picked) -> str:
+    probed = {file.path for probe in picked.probes for file in probe.files}
+    keys = sum(delete.rows for delete in picked.equality)
     reasons = [
         (
-            found.equality,
-            f"{_files(len(found.equality), 'equality delete file')} of {keys:,} keys for "
-            f"{_files(len(found.older), 'older data file')}, {len(probed)} of which may have such rows",
+            picked.equality,
+            f"{_files(len(picked.equality), 'equality delete file')} of {keys:,} keys for "
+            f"{_files(len(picked.older), 'older data file')}, {len(probed)} of which may have such rows",
         ),
-        (found.folded, f"position deletes of {_files(len(found.folded), 'data file')} in several places"),
-        (found.idle, f"{_files(len(found.idle), 'delete file')} for no row of any data file"),
+        (picked.folded, f"position deletes of {_files(len(picked.folded), 'data file')} in several places"),
+        (picked.idle, f"{_files(len(picked.idle), 'delete file')} for no row of any data file"),
     ]
     return "; ".join(sentence for held, sentence in reasons if held)
 
 
-def _benefit(found: _Found) -> str:
+def _benefit(picked: _Picked) -> str:
     benefits = [
-        (found.equality, f"readers compare no keys with {_files(len(found.equality), 'equality delete file')}"),
-        (found.folded, "one place of positions for each data file"),
-        (found.idle, f"{_files(len(found.idle), 'delete file')} fewer"),
+        (picked.equality, f"readers compare no keys with {_files(len(picked.equality), 'equality delete file')}"),
+        (picked.folded, "one place of positions for each data file"),
+        (picked.idle, f"{_files(len(picked.idle), 'delete file')} fewer"),
     ]
     return ", ".join(sentence for held, sentence in benefits if held)
 

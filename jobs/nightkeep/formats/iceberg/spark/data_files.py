@@ -170,8 +170,8 @@ def read_files(
         metadata["file_path"].alias("file_path"),
         metadata["row_index"].alias("row_index"),
         *(
-            read[f"`{told.name.replace('`', '``')}`"].cast(spark_type(field.field_type)).alias(stored_name(field))
-            for told, field in zip(wanted.fields, fields, strict=True)
+            read[f"`{stored.name.replace('`', '``')}`"].cast(spark_type(field.field_type)).alias(stored_name(field))
+            for stored, field in zip(wanted.fields, fields, strict=True)
         ),
     )
     return placed, listed_paths(read, ((root_of(file.path), file.name) for file in files))

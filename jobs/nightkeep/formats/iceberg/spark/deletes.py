@@ -53,7 +53,7 @@ class Deletes:
 
         `places` has the number of each unit, by partition_of.
         """
-        found: dict[str, ContentFile] = {}
+        vectors: dict[str, ContentFile] = {}
         positional, scoped, everywhere = [], [], []
         for delete in deletes:
             place = places.get(partition_of(delete))
@@ -65,10 +65,10 @@ class Deletes:
                 elif place is not None:
                     scoped.append((place, delete))
             elif place is not None and delete.is_vector:
-                found[str(delete.referenced)] = delete
+                vectors[str(delete.referenced)] = delete
             elif place is not None and delete.sequence_number >= oldest:
                 positional.append((place, delete))
-        return Deletes(found, tuple(positional), tuple(scoped), tuple(everywhere))
+        return Deletes(vectors, tuple(positional), tuple(scoped), tuple(everywhere))
 
     @property
     def key_ids(self) -> tuple[int, ...]:
@@ -130,8 +130,8 @@ class Deleting:
         return rows
 
     def _vector_positions(self) -> DataFrame | None:
-        found = [(file, self.deletes.vectors.get(file.file.path)) for file in self.files]
-        held = [(file, each) for file, each in found if each and each.sequence_number >= file.file.sequence_number]
+        pairs = [(file, self.deletes.vectors.get(file.file.path)) for file in self.files]
+        held = [(file, each) for file, each in pairs if each and each.sequence_number >= file.file.sequence_number]
         if not held:
             return None
         deleted = decoded_positions(

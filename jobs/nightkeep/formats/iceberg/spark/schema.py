@@ -70,13 +70,13 @@ def spark_type(kind: IcebergType) -> T.DataType:
 def read_schema(fields: Sequence[NestedField], names: Names | None) -> T.StructType:
     """The schema for Spark's Parquet reader: columns by field id, or by name if `names` is given."""
 
-    def told(field: NestedField) -> T.StructField:
-        kind = _type(field.field_type, told)
+    def struct_field(field: NestedField) -> T.StructField:
+        kind = _type(field.field_type, struct_field)
         if names is None:
             return T.StructField(stored_name(field), kind, metadata={_PARQUET_ID: field.field_id})
         return T.StructField(names.get(field.field_id, f"nightkeep-{field.field_id}"), kind)
 
-    return T.StructType([told(field) for field in fields])
+    return T.StructType([struct_field(field) for field in fields])
 
 
 def compared_type(kind: IcebergType) -> T.DataType:
@@ -139,14 +139,14 @@ def _plain(value: object) -> Any:
     return value
 
 
-def _type(kind: IcebergType, told: Callable[[NestedField], T.StructField]) -> T.DataType:
+def _type(kind: IcebergType, struct_field: Callable[[NestedField], T.StructField]) -> T.DataType:
     match kind:
         case StructType():
-            return T.StructType([told(field) for field in kind.fields])
+            return T.StructType([struct_field(field) for field in kind.fields])
         case ListType():
-            return T.ArrayType(_type(kind.element_type, told))
+            return T.ArrayType(_type(kind.element_type, struct_field))
         case MapType():
-            return T.MapType(_type(kind.key_type, told), _type(kind.value_type, told))
+            return T.MapType(_type(kind.key_type, struct_field), _type(kind.value_type, struct_field))
         case DecimalType():
             return T.DecimalType(kind.precision, kind.scale)
     if type(kind) not in _PRIMITIVES:

@@ -39,12 +39,12 @@ def misstated(
 
     A wrong row count counts as one more column.
     """
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for group in alike(storage, IcebergColumns(schema), files):
-        found.update(_wrong(spark, [file for file, _ in group], schema.current.fields, group[0][1].names))
+        counts.update(_wrong(spark, [file for file, _ in group], schema.current.fields, group[0][1].names))
     if deletes:
-        found.update(_wrong(spark, deletes, (PATH, POSITION), None))
-    return found
+        counts.update(_wrong(spark, deletes, (PATH, POSITION), None))
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _wrong(
     spark: SparkSession, files: Sequence[StoredFile[ContentFile]], fields: Sequence[NestedField], names: Names | None
 ) -> Mapping[int, int]:
     """The number of columns with wrong statistics, by number of the unit."""
-    columns = [_Leaf(place, *found) for place, found in enumerate(leaves(fields))]
+    columns = [_Leaf(place, *parts) for place, parts in enumerate(leaves(fields))]
     held = [file.file for file in files]
     read, paths = read_files(spark, held, fields, names)
     seen = read.groupBy("file_path").agg(
@@ -120,13 +120,13 @@ def _wrong(
 
 
 def _stated(
-    spark: SparkSession, files: Sequence[StoredFile[ContentFile]], paths: Sequence[str], told: Sequence[_Leaf]
+    spark: SparkSession, files: Sequence[StoredFile[ContentFile]], paths: Sequence[str], columns: Sequence[_Leaf]
 ) -> DataFrame:
     held = [file.file for file in files]
     table = pa.table({
         "file_path": pa.array(paths, pa.string()),
         "unit": pa.array([file.unit for file in files], pa.int32()),
         "rows": pa.array([file.rows for file in held], pa.int64()),
-        **{name: array for leaf in told for name, array in leaf.stated(held)},
+        **{name: array for leaf in columns for name, array in leaf.stated(held)},
     })  # fmt: skip
     return spark.createDataFrame(table)

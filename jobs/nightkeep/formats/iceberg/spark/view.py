@@ -101,7 +101,7 @@ class IcebergView:
             changes_rows=_changes_rows(snapshot),
             units={unit.key: _state(unit) for unit in snapshot.units},
             touched=frozenset(self._touched(snapshot)),
-            rows_told=self._told(snapshot),
+            rows_stated=self._stated_rows(snapshot),
             rows_listed=listed,
             identity=snapshot.identity,
         )
@@ -140,8 +140,8 @@ class IcebergView:
             for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
             if file.identity not in before and not file.is_vector
         ]
-        found = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
-        return {units[place]: count for place, count in found.items()}
+        counts = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
+        return {units[place]: count for place, count in counts.items()}
 
     @property
     def _tracks(self) -> bool:
@@ -163,9 +163,9 @@ class IcebergView:
         places = {partition_of(each.file): each.unit for each in files}
         oldest = min(each.file.sequence_number for each in files)
         held = {file.identity: file for unit in snapshot.units for file in (*unit.positional, *unit.equality)}
-        found = Deletes.of(self._schema, held.values(), places, oldest)
-        refuse_deletes(self._schema, (*(delete for _, delete in found.scoped), *found.everywhere))
-        return found
+        deletes = Deletes.of(self._schema, held.values(), places, oldest)
+        refuse_deletes(self._schema, (*(delete for _, delete in deletes.scoped), *deletes.everywhere))
+        return deletes
 
     def _columns(self, deletes: Deletes) -> IcebergColumns:
         current = {field.field_id for field in self._schema.current.fields}
@@ -186,17 +186,17 @@ class IcebergView:
             if entry.status is not Status.EXISTING and entry.snapshot_id == version:
                 yield entry.file
 
-    def _told(self, snapshot: IcebergSnapshot) -> int:
+    def _stated_rows(self, snapshot: IcebergSnapshot) -> int:
         """The summary's total of rows, deleted ones included, corrected by any error in the parent's total."""
-        parent, told = snapshot.parent_version, snapshot.summary.get("total-records")
+        parent, total = snapshot.parent_version, snapshot.summary.get("total-records")
         listed = _listed(snapshot)
-        if told is None:
+        if total is None:
             return listed
         raw, _ = self._handle.load()
         if parent is None or parent not in head(raw, subject=self._address.name).snapshots:
-            return int(told)
+            return int(total)
         before = self._snapshot(parent)
-        return int(told) - int(before.summary.get("total-records", _listed(before))) + _listed(before)
+        return int(total) - int(before.summary.get("total-records", _listed(before))) + _listed(before)
 
 
 def _nothing(snapshot: IcebergSnapshot) -> TableVersion:

@@ -90,7 +90,7 @@ def commit_batch(
             raise RefusedTable(table.name, "it was created anew meanwhile", "apply the batch again")
         if not files:
             return Applied(parent.version, replayed=False)
-        candidate = commit.stage_files(handle.storage, parent, files, run, summary=_told(files, batch))
+        candidate = commit.stage_files(handle.storage, parent, files, run, summary=_summary(files, batch))
         try:
             won = commits.commit(candidate)
         except OSError as failure:
@@ -116,7 +116,7 @@ def _done(version: int, files: Sequence[NewFile], written: Sequence[WrittenChang
     return Applied(version, replayed=False, rows=sum(each.rows for each in written), files=counts, seconds=seconds)
 
 
-def _told(files: Sequence[NewFile], batch: ChangeBatch) -> Mapping[str, str]:
+def _summary(files: Sequence[NewFile], batch: ChangeBatch) -> Mapping[str, str]:
     """The snapshot's summary: the operation as in Java's BaseRowDelta, and the batch id."""
     kinds = {file.content for file in files}
     operation = "overwrite"

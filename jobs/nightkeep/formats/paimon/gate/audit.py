@@ -96,9 +96,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
     with naming(candidate.key, "rows as their schema and level promise"):
         return (
             *_tie_faults(storage, base),
-            *listing_faults(
-                storage, {candidate.path(file): file.bytes for file in candidate.files}, told_by="manifest"
-            ),
+            *listing_faults(storage, {candidate.path(file): file.bytes for file in candidate.files}, source="manifest"),
             *_range_faults(candidate),
             *_vector_faults(storage, candidate),
             *(

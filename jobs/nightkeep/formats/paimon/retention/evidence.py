@@ -35,7 +35,7 @@ class Told:
 
     @classmethod
     def of(cls, raw: Mapping[str, object], key: str) -> Told:
-        return cls(str(raw[key]), rows_told(raw, key))
+        return cls(str(raw[key]), stated_rows(raw, key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def lost_index(name: str, before: str) -> Unproven:
     return Unproven(name, f"it names no index manifest, and {before} does", _INDEX_KINDS | {"index-manifest"})
 
 
-def rows_told(raw: Mapping[str, object], key: str) -> int | None:
+def stated_rows(raw: Mapping[str, object], key: str) -> int | None:
     """The rows that a list's entries add less those they remove. None if the snapshot does not state it."""
     if key in _ROWS:
         return _number(raw, _ROWS[key])
@@ -79,7 +79,7 @@ def rows_told(raw: Mapping[str, object], key: str) -> int | None:
     return None if total is None or delta is None else total - delta
 
 
-def read_told_list(storage: Storage, raw: Mapping[str, object], key: str) -> Read:
+def read_named_list(storage: Storage, raw: Mapping[str, object], key: str) -> Read:
     """A manifest list of a snapshot. Raises CorruptMetadata if its size or rows differ from the snapshot's."""
     name = f"manifest/{raw[key]}"
     data = storage.read(name)
@@ -87,7 +87,7 @@ def read_told_list(storage: Storage, raw: Mapping[str, object], key: str) -> Rea
     if stated is not None and len(data) != stated:
         raise CorruptMetadata(name, f"{stated} bytes, as its snapshot says", f"{len(data)} bytes")
     container = parse_list(data, name)
-    if not container.records and (rows := rows_told(raw, key)):
+    if not container.records and (rows := stated_rows(raw, key)):
         raise CorruptMetadata(name, f"manifests of {rows} rows, as its snapshot says", "none")
     why = None if stated is not None else _why_unproven(raw, key, container, data, name)
     return Read(name, container, _digest(data), None if why is None else Unproven(name, why))

@@ -31,7 +31,7 @@ from nightkeep.formats.paimon.retention.evidence import (
     Told,
     lost_index,
     read_index_manifest,
-    read_told_list,
+    read_named_list,
     require_changelog,
     require_known,
     require_once,
@@ -153,7 +153,7 @@ class _Found:
 
 
 def _of_list(storage: Storage, version: RootMetadata, key: str, files: _Found) -> Read:
-    read = read_told_list(storage, version.raw, key)
+    read = read_named_list(storage, version.raw, key)
     files.read.append(read)
     files.add(read.name, version.raw.get(f"{key}Size"))
     with decoding(read.name, "names and sizes of manifests"):

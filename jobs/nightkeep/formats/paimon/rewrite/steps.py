@@ -34,14 +34,14 @@ class Step:
 
 
 def steps(
-    found: CompactionPick, rules: CompactionRules, *, top: int, key_types: Sequence[PaimonType]
+    pick: CompactionPick, rules: CompactionRules, *, top: int, key_types: Sequence[PaimonType]
 ) -> tuple[Step, ...]:
     """What MergeTreeCompactTask does with each file, in key order. Files that do not change are left out."""
-    if found.one_by_one:
-        return tuple(Step(StepKind.MERGE, (file,)) for file in found.files)
+    if pick.one_by_one:
+        return tuple(Step(StepKind.MERGE, (file,)) for file in pick.files)
     result: list[Step] = []
     waiting: list[tuple[tuple[PaimonDataFile, ...], ...]] = []
-    for section in sections(found.files, key_types):
+    for section in sections(pick.files, key_types):
         if len(section) > 1:
             waiting.append(section)
             continue
@@ -49,15 +49,15 @@ def steps(
             if file.bytes < rules.small_file_bytes:
                 waiting.append(((file,),))
             else:
-                result += _flush(waiting, found, rules, top=top)
-                result += _lift(file, found, rules, top=top)
+                result += _flush(waiting, pick, rules, top=top)
+                result += _lift(file, pick, rules, top=top)
                 waiting = []
-    return tuple(result + _flush(waiting, found, rules, top=top))
+    return tuple(result + _flush(waiting, pick, rules, top=top))
 
 
 def _flush(
     waiting: Sequence[tuple[tuple[PaimonDataFile, ...], ...]],
-    found: CompactionPick,
+    pick: CompactionPick,
     rules: CompactionRules,
     *,
     top: int,
@@ -65,27 +65,27 @@ def _flush(
     if not waiting:
         return []
     if len(waiting) == 1 and len(waiting[0]) == 1:
-        return [step for file in waiting[0][0] for step in _lift(file, found, rules, top=top)]
+        return [step for file in waiting[0][0] for step in _lift(file, pick, rules, top=top)]
     files = tuple(file for section in waiting for run in section for file in run)
     return [Step(StepKind.MERGE, files)]
 
 
-def _lift(file: PaimonDataFile, found: CompactionPick, rules: CompactionRules, *, top: int) -> list[Step]:
-    if found.output_level == top and file.deletes_unknown_or_some:
+def _lift(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *, top: int) -> list[Step]:
+    if pick.output_level == top and file.deletes_unknown_or_some:
         return [Step(StepKind.MERGE, (file,))]
-    if file.level == found.output_level:
+    if file.level == pick.output_level:
         return []
-    return [Step(StepKind.MERGE if _must_rewrite(file, found, rules, top=top) else StepKind.UPGRADE, (file,))]
+    return [Step(StepKind.MERGE if _must_rewrite(file, pick, rules, top=top) else StepKind.UPGRADE, (file,))]
 
 
-def _must_rewrite(file: PaimonDataFile, found: CompactionPick, rules: CompactionRules, *, top: int) -> bool:
+def _must_rewrite(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *, top: int) -> bool:
     if file.level != 0:
         return False
-    formats = rules.formats + rules.formats[-1:] * (found.output_level + 1 - len(rules.formats))
-    if formats[0] != formats[found.output_level] or file.deletes_unknown_or_some:
+    formats = rules.formats + rules.formats[-1:] * (pick.output_level + 1 - len(rules.formats))
+    if formats[0] != formats[pick.output_level] or file.deletes_unknown_or_some:
         return True
     # With a sequence field an older row may win, and is then written here.
-    return found.output_level != top and rules.sequence_fields
+    return pick.output_level != top and rules.sequence_fields
 
 
 def sections(

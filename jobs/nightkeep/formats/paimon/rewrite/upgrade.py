@@ -53,21 +53,21 @@ def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
     return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
 
 
-def _reason(found: CompactionPick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
+def _reason(pick: CompactionPick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
     merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
     kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
     how = "full rows of replaced keys (sequence.field)" if values_needed else "key-only lookup"
-    return f"{found.reason}; to level {found.output_level}: {merged} files merged, {kept} upgraded in place; {how}"
+    return f"{pick.reason}; to level {pick.output_level}: {merged} files merged, {kept} upgraded in place; {how}"
 
 
-def _estimate(bucket: Bucket, found: CompactionPick, todo: tuple[Step, ...]) -> Estimate:
+def _estimate(bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...]) -> Estimate:
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
     upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
-    deeper = sum(file.bytes for file in bucket.files if file.level > found.output_level)
-    level0 = sum(file.level == 0 for file in found.files)
-    hidden = sum(file.rows for file in found.files if file.level == 0)
+    deeper = sum(file.bytes for file in bucket.files if file.level > pick.output_level)
+    level0 = sum(file.level == 0 for file in pick.files)
+    hidden = sum(file.rows for file in pick.files if file.level == 0)
     return Estimate(
-        read_bytes=sum(file.bytes for file in found.files) + deeper,
+        read_bytes=sum(file.bytes for file in pick.files) + deeper,
         written_bytes=sum(file.bytes for file in merged),
         files_after=len(bucket.files) - len(merged) + bool(merged) if merged else len(bucket.files),
         benefit=f"{hidden:,} rows of {level0} level-0 files become visible to batch readers"

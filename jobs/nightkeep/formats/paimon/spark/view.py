@@ -114,7 +114,7 @@ class PaimonView:
             changes_rows=None if kind == "COMPACT" else f"its commit is of kind {kind}",
             units={unit.key: self._state(unit) for unit in snapshot.units},
             touched=frozenset(u.key for u in snapshot.units if (u.partition_bytes, u.key.bucket) in named),
-            rows_told=int(str(snapshot.raw["totalRecordCount"])),
+            rows_stated=int(str(snapshot.raw["totalRecordCount"])),
             rows_listed=sum(file.rows for unit in snapshot.units for file in unit.files),
             identity=snapshot.identity,
         )
