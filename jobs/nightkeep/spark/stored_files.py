@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ BROADCAST_POSITIONS: Final = 1 << 22
 """Up to this many positions are sent to every executor (16 bytes each, 64 MiB). With more, the rows are shuffled."""
 
 F_co = TypeVar("F_co", covariant=True)
+Source = TypeVar("Source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Col
 
 
 def decoded_positions(
-    spark: SparkSession, sources: Sequence[object], decode: Callable[[Any], Iterable[tuple[int, BitMap | BitMap64]]]
+    spark: SparkSession, sources: Sequence[Source], decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]]
 ) -> DataFrame:
     """The `position` of each row that deletion vectors delete, decoded in tasks. `sources` and `decode` must pickle.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import pyarrow as pa
@@ -125,7 +125,7 @@ def values_array(values: Sequence[object], kind: IcebergType) -> Array:
     return pa.array(plain, _CARRIED.get(type(kind), pa.int64()))
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """A value in the form of manifests: pyiceberg has defaults of dates and times as Python objects, not numbers."""
     match value:
         case UUID():

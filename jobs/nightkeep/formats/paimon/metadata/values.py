@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from nightkeep.formats.paimon.metadata.types import PaimonType
-from nightkeep.model.arrow_types import Scalar
+from nightkeep.model.arrow_types import Datum, Scalar
 
 Present: TypeAlias = bool | int | float | Decimal | str | bytes
 Value: TypeAlias = Present | None
@@ -42,9 +42,9 @@ def canonical(scalar: Scalar, kind: PaimonType) -> Value:
     return value
 
 
-def _ticks(scalar: Scalar) -> int:
+def _ticks(scalar: Datum) -> int:
     """The stored integer of a date or time scalar; as_py() would round nanoseconds."""
-    return int(cast("Any", scalar).value)
+    return int(scalar.value)
 
 
 _UNIT_NANOS: Final[Mapping[str, int]] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
