@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import great_expectations as gx
 import pyarrow as pa
@@ -101,7 +101,7 @@ KEPT: Final = (
 
 
 @cache
-def _facts_of_any_table() -> BatchDefinition[Any]:
+def _facts_of_any_table() -> BatchDefinition[None]:
     """The batch definition for the facts of any table. Made once per process: it costs more than a validation."""
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
@@ -152,6 +152,6 @@ def _detail(row: Mapping[str, object]) -> str:
 
 def _error(outcome: ExpectationValidationResult) -> str | None:
     """The message of the error that prevented the evaluation, or None. GX nests it by metric in some cases."""
-    info: Mapping[str, Any] = outcome.exception_info
+    info = outcome.exception_info
     infos = [info] if "raised_exception" in info else list(info.values())
     return next((str(e["exception_message"]) for e in infos if e["raised_exception"]), None)

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from nightkeep.errors import ReaderEnded, failure_text
 from nightkeep.limits import READING, confine_memory, out_of_memory
@@ -58,7 +58,7 @@ class ChildProcess:
             if not child.pipe.poll(READING.value):
                 expected = f"its metadata to be read within {READING.value} seconds ({READING.variable})"
                 raise ReaderEnded(subject, expected, "no end of it; the process that read it was ended")
-            answer: _Answer = child.pipe.recv()
+            answer: _Answer[T] = child.pipe.recv()
             answered = True
         except (EOFError, OSError) as failure:
             expected = "its metadata to be read"
@@ -70,8 +70,7 @@ class ChildProcess:
         remember(answer.secrets)
         if answer.failure is not None:
             raise answer.failure from _Elsewhere(answer.trace)
-        value: T = answer.value
-        return value
+        return answer.value
 
     def _end(self) -> None:
         child, self._child = self._child, None
@@ -89,10 +88,10 @@ class _Child:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Generic[T]):
     """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings."""
 
-    value: Any
+    value: T
     failure: Exception | None
     trace: str
     secrets: frozenset[str]

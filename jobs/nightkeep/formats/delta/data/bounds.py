@@ -146,11 +146,11 @@ def _typed(values: Values, leaf: DeltaLeaf) -> Array:
     return _finite(typed) if pa.types.is_floating(leaf.type) else typed
 
 
-def _alone(value: object, convert: Convert, kind: Any) -> Array:
+def _alone(value: object, convert: Convert, kind: pa.DataType) -> Array:
     try:
         return convert([value])
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return cast(Array, pa.nulls(1, kind))
+        return pa.array([None], kind)
 
 
 def _converter(kind: pa.DataType) -> Convert:

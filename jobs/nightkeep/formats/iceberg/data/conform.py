@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import pyarrow as pa
@@ -57,10 +57,10 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
     """An array of `rows` times `value`, in metadata's form: dates and times as numbers, uuid and fixed as bytes."""
     if isinstance(value, UUID):
         value = value.bytes
-    stored: Any = kind
+    stored = kind
     if type(value) is int and pa.types.is_temporal(kind):
         stored = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    one: Datum = pa.scalar(value) if isinstance(value, Decimal) else pa.scalar(cast(Any, value), stored)
+    one: Datum = pa.scalar(value) if isinstance(value, Decimal) else pa.scalar(value, stored)
     return cast(Array, pa.repeat(one.cast(kind), rows))
 
 
@@ -120,8 +120,8 @@ def _leaf(array: Array, wanted: pa.DataType) -> Array:
     return cast(Array, array.cast(wanted))
 
 
-def _from_int96(array: Array, wanted: Any) -> Array:
-    if wanted.unit != "ns":
+def _from_int96(array: Array, wanted: pa.DataType) -> Array:
+    if not isinstance(wanted, pa.TimestampType) or wanted.unit != "ns":
         return micros(array)
     instants = times(pa.chunked_array([array]))
     if instants is None:

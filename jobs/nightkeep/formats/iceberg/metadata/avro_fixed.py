@@ -7,7 +7,7 @@ Avro stores a fixed value without a length. Iceberg Java writes a length before 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from nightkeep.encodings.avro_schemas import AvroType
 
@@ -28,14 +28,16 @@ def with_lengths(schema: AvroType, names: Collection[str]) -> AvroType:
     return {key: with_lengths(value, names) if key in _WITHIN else value for key, value in schema.items()}
 
 
-def fits(schema: AvroType, value: Any, sizes: Mapping[str, int]) -> bool:
+def fits(schema: AvroType, value: object, sizes: Mapping[str, int]) -> bool:
     """Whether every value of the types in `sizes` has the size of its type. Values were decoded as bytes."""
     if isinstance(schema, list):
         return value is None or all(fits(each, value, sizes) for each in schema if each != "null")
-    if isinstance(schema, dict) and schema["type"] == "record":
+    if isinstance(schema, dict) and schema["type"] == "record" and isinstance(value, dict):
         return all(fits(field["type"], value[field["name"]], sizes) for field in schema["fields"])
     name = schema["name"] if isinstance(schema, dict) and schema["type"] == "fixed" else schema
-    return not isinstance(name, str) or name not in sizes or len(value) == sizes[name]
+    if not isinstance(name, str) or name not in sizes:
+        return True
+    return isinstance(value, bytes) and len(value) == sizes[name]
 
 
 _WITHIN: Final = frozenset({"type", "fields", "items", "values"})
