@@ -90,8 +90,8 @@ def sql(
     )  # fmt: skip
     chosen = _as_stated(place.effective(parsed.table, overrides), parsed)
     stated = {"where": parsed.where, "zorder": ",".join(parsed.columns), "full": parsed.full}
-    wanted = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
-    how = _How(master, run_id, spark, no_check=no_check, asked=wanted)
+    arguments = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
+    how = _How(master, run_id, spark, no_check=no_check, asked=arguments)
     (document,) = _run(place, chosen, (Operation.OPTIMIZE,), how)
     return document
 

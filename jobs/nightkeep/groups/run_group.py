@@ -131,11 +131,11 @@ def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
             if isinstance(policy, Unusable):
                 yield _stored(_unusable(group, table, policy.why, (Operation.SWEEP,)), group.reports)
                 continue
-            wanted = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
+            upkeep = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
             if table in group.died:
-                yield from _swept_at_death(group, policy, wanted)
+                yield from _swept_at_death(group, policy, upkeep)
                 continue
-            for operation in wanted:
+            for operation in upkeep:
                 order = _upkeep_order(group, policy, operation)
                 yield _upkept(
                     policy, order, engine, partial(_away, apart, policy, partial(read_metadata, policy, order))

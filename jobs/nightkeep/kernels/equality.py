@@ -157,9 +157,9 @@ def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _require_types(keys: pa.Table, wanted: pa.Schema) -> None:
-    if len(keys.schema) != len(wanted):
-        raise ValueError(f"keys of {len(keys.schema)} columns, expected {len(wanted)}")
-    for field, other in zip(keys.schema, wanted, strict=True):
+def _require_types(keys: pa.Table, schema: pa.Schema) -> None:
+    if len(keys.schema) != len(schema):
+        raise ValueError(f"keys of {len(keys.schema)} columns, expected {len(schema)}")
+    for field, other in zip(keys.schema, schema, strict=True):
         if field.type != other.type:
             raise ValueError(f"key column {field.name!r}: type {field.type}, expected {other.type}")

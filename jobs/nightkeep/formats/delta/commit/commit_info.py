@@ -51,8 +51,8 @@ def _parameters(intent: Intent) -> dict[str, object]:
     predicate = {"predicate": json.dumps([] if intent.where is None else [intent.where], ensure_ascii=False)}
     if intent.operation is not Operation.OPTIMIZE:
         return dict(predicate)
-    wanted = intent.clustering
-    columns = {curve: list(wanted.columns) if wanted and wanted.curve is curve else [] for curve in Curve}
+    clustering = intent.clustering
+    columns = {curve: list(clustering.columns) if clustering and clustering.curve is curve else [] for curve in Curve}
     zorder, hilbert = (
         json.dumps(columns[curve], separators=(",", ":"), ensure_ascii=False) for curve in (Curve.Z, Curve.HILBERT)
     )

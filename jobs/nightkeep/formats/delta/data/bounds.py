@@ -60,19 +60,19 @@ def every_bounds(
 
     Raises CorruptMetadata naming a file whose statistics are not a JSON object.
     """
-    wanted = [leaf for leaf in leaves(schema) if columns is None or leaf.path in columns]
+    chosen = [leaf for leaf in leaves(schema) if columns is None or leaf.path in columns]
     # Decimals stay text: a double would lose digits.
-    exact = str if any(pa.types.is_decimal(leaf.type) for leaf in wanted) else None
+    exact = str if any(pa.types.is_decimal(leaf.type) for leaf in chosen) else None
     slices = [files[at : at + FILES_AT_ONCE] for at in range(0, max(len(files), 1), FILES_AT_ONCE)]
-    parts = [_part(some, wanted, exact) for some in slices]
-    return {leaf.path: _joined([part[leaf.path] for part in parts]) for leaf in wanted}
+    parts = [_part(some, chosen, exact) for some in slices]
+    return {leaf.path: _joined([part[leaf.path] for part in parts]) for leaf in chosen}
 
 
 def _part(
-    files: Sequence[DeltaDataFile], wanted: Sequence[DeltaLeaf], exact: type[str] | None
+    files: Sequence[DeltaDataFile], chosen: Sequence[DeltaLeaf], exact: type[str] | None
 ) -> dict[Path, ColumnBounds]:
     parsed = _Parsed.of([_parsed(file, exact) for file in files])
-    return {leaf.path: _leaf_bounds(leaf, parsed) for leaf in wanted}
+    return {leaf.path: _leaf_bounds(leaf, parsed) for leaf in chosen}
 
 
 def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:

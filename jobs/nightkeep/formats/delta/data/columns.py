@@ -146,15 +146,15 @@ class DeltaFileReader:
             advice = "rewrite the table with the engine that wrote this file"
             raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
         metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
-        wanted = pa.field(field.physical, field.stored, metadata=metadata)
-        return self._index(self._find, field.name, wanted)
+        named = pa.field(field.physical, field.stored, metadata=metadata)
+        return self._index(self._find, field.name, named)
 
-    def _index(self, find: Find, name: str, wanted: ArrowField) -> int | None:
+    def _index(self, find: Find, name: str, named: ArrowField) -> int | None:
         try:
-            return find(self._parquet.fields, wanted, 0)
+            return find(self._parquet.fields, named, 0)
         except ValueError as failure:
             raise CorruptMetadata(
-                f"{self.subject} column {name}", f"one field {wanted.name}", reason_of(failure)
+                f"{self.subject} column {name}", f"one field {named.name}", reason_of(failure)
             ) from failure
 
 

@@ -30,15 +30,15 @@ FIELD_ID: Final = b"PARQUET:field_id"
 _INT_BITS_IN_DOUBLE: Final = 32
 
 
-def conform(column: ChunkedArray, wanted: pa.DataType, stored: pa.DataType, find: Find) -> ChunkedArray:
-    """The column as type `wanted`. `stored` is the same type with the names and ids that `find` compares.
+def conform(column: ChunkedArray, target: pa.DataType, stored: pa.DataType, find: Find) -> ChunkedArray:
+    """The column as type `target`. `stored` is the same type with the names and ids that `find` compares.
 
     Raises ValueError, naming both types, for a type that does not widen to the wanted one, and ArrowInvalid, a
     ValueError too, for a value that does not fit.
     """
-    if column.type == wanted and not nested(wanted):
+    if column.type == target and not nested(target):
         return column
-    return chunked([_conform(chunk, wanted, stored, find) for chunk in column.chunks], wanted)
+    return chunked([_conform(chunk, target, stored, find) for chunk in column.chunks], target)
 
 
 def chunked(chunks: Sequence[Array], kind: Any) -> ChunkedArray:
@@ -51,33 +51,33 @@ def finder(mapping: ColumnMapping) -> Find:
     return by_id if mapping is ColumnMapping.ID else by_name
 
 
-def by_name(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
+def by_name(fields: list[ArrowField], target: ArrowField, place: int) -> int | None:
     """The index of the field of this name. Raises if a field differs by case alone.
 
     An engine reads such a field or nulls, depending on how its session compares names.
     """
     del place
-    places = [at for at, field in enumerate(fields) if field.name == wanted.name]
+    places = [at for at, field in enumerate(fields) if field.name == target.name]
     if len(places) > 1:
-        raise ValueError(f"{len(places)} fields {wanted.name}")
+        raise ValueError(f"{len(places)} fields {target.name}")
     if not places:
-        near = [field.name for field in fields if field.name.lower() == wanted.name.lower()]
+        near = [field.name for field in fields if field.name.lower() == target.name.lower()]
         if near:
-            raise ValueError(f"no field {wanted.name}, but {', '.join(near)}, which differs by case")
+            raise ValueError(f"no field {target.name}, but {', '.join(near)}, which differs by case")
     return places[0] if places else None
 
 
-def by_id(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
+def by_id(fields: list[ArrowField], target: ArrowField, place: int) -> int | None:
     """The index of the field with this id."""
-    number = field_id(wanted)
+    number = field_id(target)
     places = [at for at, field in enumerate(fields) if number is not None and field_id(field) == number]
     if len(places) > 1:
         raise ValueError(f"{len(places)} fields with id {number}")
     return places[0] if places else None
 
 
-def by_place(fields: list[ArrowField], wanted: ArrowField, place: int) -> int | None:
-    """The field at the same index: we wrote both types. `wanted` is of a type `without_void`."""
+def by_place(fields: list[ArrowField], target: ArrowField, place: int) -> int | None:
+    """The field at the same index: we wrote both types. `target` is of a type `without_void`."""
     held = [at for at, field in enumerate(fields) if not pa.types.is_null(field.type)]
     return held[place] if held else place
 
@@ -108,94 +108,94 @@ def nested(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.StructType | pa.ListType | pa.MapType)
 
 
-def _conform(array: Array, wanted: pa.DataType, stored: pa.DataType, find: Find) -> Array:
+def _conform(array: Array, target: pa.DataType, stored: pa.DataType, find: Find) -> Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if isinstance(wanted, pa.StructType) and isinstance(array, pa.StructArray):
-        return _struct(array, wanted, cast(pa.StructType, stored), find)
-    if isinstance(wanted, pa.MapType) and isinstance(array, pa.MapArray):
-        return _map(array, wanted, cast(ArrowMapType, stored), find)
-    if isinstance(wanted, pa.ListType) and _is_list(array.type):
-        return _list(array, wanted, cast(ArrowListType, stored), find)
-    return _leaf(array, wanted)
+    if isinstance(target, pa.StructType) and isinstance(array, pa.StructArray):
+        return _struct(array, target, cast(pa.StructType, stored), find)
+    if isinstance(target, pa.MapType) and isinstance(array, pa.MapArray):
+        return _map(array, target, cast(ArrowMapType, stored), find)
+    if isinstance(target, pa.ListType) and _is_list(array.type):
+        return _list(array, target, cast(ArrowListType, stored), find)
+    return _leaf(array, target)
 
 
-def _struct(array: pa.StructArray, wanted: pa.StructType, stored: pa.StructType, find: Find) -> Array:
+def _struct(array: pa.StructArray, target: pa.StructType, stored: pa.StructType, find: Find) -> Array:
     there = list(array.type)
-    _refuse_shredded(there, wanted)
+    _refuse_shredded(there, target)
     children = []
-    for place, field in enumerate(wanted):
+    for place, field in enumerate(target):
         at = find(there, stored.field(place), place)
         if at is None:
             children.append(pa.nulls(len(array), field.type))
         else:
             children.append(_conform(array.field(at), field.type, stored.field(place).type, find))
     mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
 
-def _refuse_shredded(there: list[ArrowField], wanted: pa.StructType) -> None:
+def _refuse_shredded(there: list[ArrowField], target: pa.StructType) -> None:
     """Raises for a shredded variant: its typed_value holds data that its value does not, and it would be lost."""
     names = {field.name for field in there}
-    if {"metadata", "typed_value"} <= names and wanted.get_field_index("typed_value") < 0:
+    if {"metadata", "typed_value"} <= names and target.get_field_index("typed_value") < 0:
         raise ValueError("a shredded variant, whose typed_value is not read")
 
 
-def _list(array: Array, wanted: ArrowListType, stored: ArrowListType, find: Find) -> Array:
+def _list(array: Array, target: ArrowListType, stored: ArrowListType, find: Find) -> Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     plain = cast(ListArray, array)
-    values = _conform(plain.values, wanted.value_type, stored.value_type, find)
-    return _rebuilt(array, wanted, values)
+    values = _conform(plain.values, target.value_type, stored.value_type, find)
+    return _rebuilt(array, target, values)
 
 
-def _map(array: MapArray, wanted: ArrowMapType, stored: ArrowMapType, find: Find) -> Array:
-    keys = _conform(array.keys, wanted.key_type, stored.key_type, find)
-    items = _conform(array.items, wanted.item_type, stored.item_type, find)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
-    return _rebuilt(array, wanted, entries)
+def _map(array: MapArray, target: ArrowMapType, stored: ArrowMapType, find: Find) -> Array:
+    keys = _conform(array.keys, target.key_type, stored.key_type, find)
+    items = _conform(array.items, target.item_type, stored.item_type, find)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    return _rebuilt(array, target, entries)
 
 
-def _rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
+def _rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
     """The same lists or maps with other values. A slice stays a slice."""
     validity, offsets = array.buffers()[:2]
-    rebuilt = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
+    rebuilt = pa.Array.from_buffers(target, len(array), [validity, offsets], -1, array.offset, [values])
     return cast(Array, rebuilt)
 
 
-def _leaf(array: Array, wanted: pa.DataType) -> Array:
+def _leaf(array: Array, target: pa.DataType) -> Array:
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(wanted):
+    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(target):
         array = micros(array)
-    if array.type == wanted:
+    if array.type == target:
         return array
-    if not _widens(array.type, wanted):
-        raise ValueError(f"{array.type}, which is not read as {wanted}")
-    return cast(Array, array.cast(wanted))
+    if not _widens(array.type, target):
+        raise ValueError(f"{array.type}, which is not read as {target}")
+    return cast(Array, array.cast(target))
 
 
-def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
+def _widens(held: pa.DataType, target: pa.DataType) -> bool:
     """Whether a cast keeps every value that it accepts. Arrow's casts refuse values that do not fit."""
     if pa.types.is_integer(held):
-        return _widens_integer(held, wanted)
-    if pa.types.is_decimal(held) and pa.types.is_decimal(wanted):
-        whole = wanted.precision - wanted.scale >= held.precision - held.scale
-        return bool(whole and wanted.scale >= held.scale)
-    if pa.types.is_timestamp(wanted):
-        return pa.types.is_timestamp(held) or (pa.types.is_date(held) and wanted.tz is None)
-    if pa.types.is_floating(wanted):
-        return pa.types.is_floating(held) and held.bit_width <= wanted.bit_width
-    return (_is_bytes(held) and _is_bytes(wanted)) or pa.types.is_null(held)
+        return _widens_integer(held, target)
+    if pa.types.is_decimal(held) and pa.types.is_decimal(target):
+        whole = target.precision - target.scale >= held.precision - held.scale
+        return bool(whole and target.scale >= held.scale)
+    if pa.types.is_timestamp(target):
+        return pa.types.is_timestamp(held) or (pa.types.is_date(held) and target.tz is None)
+    if pa.types.is_floating(target):
+        return pa.types.is_floating(held) and held.bit_width <= target.bit_width
+    return (_is_bytes(held) and _is_bytes(target)) or pa.types.is_null(held)
 
 
-def _widens_integer(held: pa.DataType, wanted: pa.DataType) -> bool:
+def _widens_integer(held: pa.DataType, target: pa.DataType) -> bool:
     # Some writers store a byte or a short as 32 bits without saying so. Arrow's cast checks the range.
-    if pa.types.is_integer(wanted):
-        return held.bit_width <= max(wanted.bit_width, 32)
-    if pa.types.is_decimal(wanted):
+    if pa.types.is_integer(target):
+        return held.bit_width <= max(target.bit_width, 32)
+    if pa.types.is_decimal(target):
         return True
-    return bool(wanted == pa.float64() and held.bit_width <= _INT_BITS_IN_DOUBLE)
+    return bool(target == pa.float64() and held.bit_width <= _INT_BITS_IN_DOUBLE)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -43,28 +43,28 @@ def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:
     """Faults of columns, matched by name, or by id with column mapping. Readers take a missing column for null."""
     tracked = schema.row_tracking
     # Data files do not hold columns of type void.
-    wanted = {field.physical: field for field in schema.data_fields if not pa.types.is_null(field.type)}
+    declared = {field.physical: field for field in schema.data_fields if not pa.types.is_null(field.type)}
     extra = {tracked.row_id, tracked.commit_version} if tracked else set()
     # Partition columns may be in the file too: delta-spark writes them, and readers ignore them.
     extra |= {field.physical for field in schema.fields if field.name in schema.partition_columns}
-    unknown = [name for name in stored.names if name not in wanted and name not in extra]
-    missing = [name for name in wanted if name not in stored.names]
+    unknown = [name for name in stored.names if name not in declared and name not in extra]
+    missing = [name for name in declared if name not in stored.names]
     if unknown or missing or len(set(stored.names)) < len(stored.names):
         yield f"columns {', '.join(stored.names)}; missing {missing}, not of the schema {unknown}"
     if schema.mapping is ColumnMapping.NONE:
         return
-    for name in wanted.keys() & set(stored.names):
-        number, expected = field_id(stored.field(name)), wanted[name].id
+    for name in declared.keys() & set(stored.names):
+        number, expected = field_id(stored.field(name)), declared[name].id
         if number != expected:
             yield f"column {name}: field id {number}, the schema has {expected}"
-        yield from _nested_id_faults(name, stored.field(name).type, wanted[name].stored)
+        yield from _nested_id_faults(name, stored.field(name).type, declared[name].stored)
 
 
-def _nested_id_faults(name: str, stored: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
+def _nested_id_faults(name: str, stored: pa.DataType, declared: pa.DataType) -> Iterator[str]:
     """Wrong field ids of nested struct fields. Fields without an id in the schema may have any."""
-    for place in range(wanted.num_fields if stored.num_fields == wanted.num_fields else 0):
-        child, expected = stored.field(place), wanted.field(place)
-        if isinstance(wanted, pa.StructType) and child.name != expected.name:
+    for place in range(declared.num_fields if stored.num_fields == declared.num_fields else 0):
+        child, expected = stored.field(place), declared.field(place)
+        if isinstance(declared, pa.StructType) and child.name != expected.name:
             yield f"column {name}: field {child.name}, the schema has {expected.name}"
         if field_id(expected) is not None and field_id(child) != field_id(expected):
             yield f"column {name}.{expected.name}: field id {field_id(child)}, the schema has {field_id(expected)}"

@@ -36,9 +36,9 @@ def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa
     """The rows at `positions`, file by file, in one Arrow schema: every column, and those of row tracking."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
-            wanted = positions.get(file.name)
-            if wanted:
-                for piece in DeltaFileReader(storage, unit, file).taken(None, wanted):
+            rows_of_file = positions.get(file.name)
+            if rows_of_file:
+                for piece in DeltaFileReader(storage, unit, file).taken(None, rows_of_file):
                     yield from piece.combine_chunks().to_batches()
 
 

@@ -51,14 +51,14 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
     subject = f"{storage.root}/{LOG}"
     if not versions:
         raise MissingFile(subject, "commits or checkpoints of a Delta table", "none")
-    wanted = versions[-1] if version is None else version
-    if not versions[0] <= wanted <= versions[-1]:
-        raise MissingFile(subject, f"version {wanted}", f"versions {versions[0]} to {versions[-1]}")
-    checkpoint = max((c for c in checkpoints if c.version <= wanted), key=_preference, default=None)
+    target = versions[-1] if version is None else version
+    if not versions[0] <= target <= versions[-1]:
+        raise MissingFile(subject, f"version {target}", f"versions {versions[0]} to {versions[-1]}")
+    checkpoint = max((c for c in checkpoints if c.version <= target), key=_preference, default=None)
     start = checkpoint.version + 1 if checkpoint else 0
-    chosen = [number for number in sorted(commits) if start <= number <= wanted]
-    _require_all(subject, chosen, start=start, end=wanted)
-    return Segment(wanted, checkpoint, tuple((n, commits[n]) for n in chosen), commits.get(wanted))
+    chosen = [number for number in sorted(commits) if start <= number <= target]
+    _require_all(subject, chosen, start=start, end=target)
+    return Segment(target, checkpoint, tuple((n, commits[n]) for n in chosen), commits.get(target))
 
 
 @dataclass(frozen=True, slots=True)

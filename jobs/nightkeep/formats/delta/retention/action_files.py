@@ -139,10 +139,10 @@ def _lines(name: str, source: pa.NativeFile) -> Iterator[bytes]:
 
 def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
     schema = file.schema_arrow
-    for kind, wanted in _COLUMNS.items():
+    for kind, names in _COLUMNS.items():
         if kind not in schema.names:
             continue
-        present = [field.name for field in struct_fields(schema.field(kind)) if field.name in wanted]
+        present = [field.name for field in struct_fields(schema.field(kind)) if field.name in names]
         columns = [f"{kind}.{field}" for field in present]
         for batch in file.iter_batches(BATCH, columns=columns):
             require_memory(name)

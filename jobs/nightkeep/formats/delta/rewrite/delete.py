@@ -187,7 +187,7 @@ def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Flags:
         case Among(columns, keys):
             spans = [_spans(column, unit, files) for column in columns]
             ranges = zip(spans, keys.columns, strict=True)
-            return reduce(and_, (_holds_one(span, wanted) for span, wanted in ranges))
+            return reduce(and_, (_holds_one(span, column_keys) for span, column_keys in ranges))
     return np.ones(len(files), np.bool_)
 
 
@@ -195,12 +195,12 @@ def _holds_one(span: tuple[Array, Array] | None, keys: Column) -> Flags:
     """For each file, whether any of the keys lies within its bounds. Unknown bounds count as a match."""
     if span is None:
         return np.True_
-    lows, highs, wanted = (_numbers(values) for values in (*span, keys))
-    candidates = sorted({key for key in wanted.to_pylist() if key is not None})
+    lows, highs, numbers = (_numbers(values) for values in (*span, keys))
+    candidates = sorted({key for key in numbers.to_pylist() if key is not None})
     places = [None if low is None else bisect_left(candidates, low) for low in lows.to_pylist()]
     nearest = [candidates[at] if at is not None and at < len(candidates) else None for at in places]
     beyond = np.array([at == len(candidates) for at in places], np.bool_)
-    within: Array = pc.less_equal(pa.array(nearest, wanted.type), highs)
+    within: Array = pc.less_equal(pa.array(nearest, numbers.type), highs)
     return ~beyond & _unless_false(within)
 
 

@@ -16,8 +16,8 @@ def file_bounds(
     schema: DeltaSchema, files: Sequence[DeltaDataFile], paths: Iterable[tuple[str, ...]]
 ) -> Mapping[tuple[str, ...], FileBounds]:
     """Bounds by column path. A file without statistics has unknown bounds, and counts as having a row."""
-    wanted = list(paths)
-    return {path: _file_bounds(column) for path, column in every_bounds(schema, files, wanted).items()}
+    chosen = list(paths)
+    return {path: _file_bounds(column) for path, column in every_bounds(schema, files, chosen).items()}
 
 
 def _file_bounds(column: ColumnBounds) -> FileBounds:

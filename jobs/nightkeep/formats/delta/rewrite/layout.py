@@ -29,9 +29,9 @@ def target_bytes(snapshot: DeltaSnapshot, request: Request) -> int:
 
 def layout(snapshot: DeltaSnapshot) -> TableLayout:
     """The bounds of every live file, for each leaf column with statistics, by its dotted path."""
-    wanted = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
+    paths = [leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered]
     units = [unit.files for unit in snapshot.units]
-    return layout_of(units, lambda files: file_bounds(snapshot.schema, files, wanted))
+    return layout_of(units, lambda files: file_bounds(snapshot.schema, files, paths))
 
 
 def sample(

@@ -70,12 +70,12 @@ class DeltaStoredRows:
         is_true = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003
         return self.frame.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
 
-    def compared(self, wanted: Compared) -> list[Column]:
-        """Every column of `wanted` as column(i), whatever its name or type in this version."""
+    def compared(self, basis: Compared) -> list[Column]:
+        """Every column of `basis` as column(i), whatever its name or type in this version."""
         own = {self.columns.physical(field): field for field in self.columns.table.fields}
-        fields = [own.get(wanted.columns.physical(field)) for field in wanted.columns.table.fields]
-        values = [self._cast(field, kind.dataType) for field, kind in zip(fields, wanted.schema.fields, strict=False)]
-        tracked = self._tracked() if wanted.tracks else []
+        fields = [own.get(basis.columns.physical(field)) for field in basis.columns.table.fields]
+        values = [self._cast(field, kind.dataType) for field, kind in zip(fields, basis.schema.fields, strict=False)]
+        tracked = self._tracked() if basis.tracks else []
         return [value.alias(column(i)) for i, value in enumerate([*values, *tracked])]
 
     def _cast(self, field: T.StructField | None, kind: T.DataType) -> Column:

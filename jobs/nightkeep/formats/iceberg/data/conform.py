@@ -23,10 +23,10 @@ Fill = Callable[[NestedField, int], Array]
 """(a field that the file does not have, number of rows) -> its values."""
 
 
-def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) -> Array:
-    """The values as the Arrow type of `wanted`. `held` is the file's type of the values, with field ids.
+def conform(array: Array, held: pa.DataType, target: IcebergType, fill: Fill) -> Array:
+    """The values as the Arrow type of `target`. `held` is the file's type of the values, with field ids.
 
-    Nulls stay nulls. Raises ValueError naming both types if `held` cannot be promoted to `wanted`, and ArrowInvalid (a
+    Nulls stay nulls. Raises ValueError naming both types if `held` cannot be promoted to `target`, and ArrowInvalid (a
     ValueError) for a value that does not fit.
     """
     if isinstance(array, pa.ExtensionArray):
@@ -34,13 +34,13 @@ def conform(array: Array, held: pa.DataType, wanted: IcebergType, fill: Fill) ->
         array, held = storage, storage.type
     if isinstance(array, pa.LargeListArray):
         array = array.cast(pa.list_(array.type.value_field))
-    if isinstance(wanted, StructType) and isinstance(array, pa.StructArray):
-        return _struct(array, held, wanted, fill)
-    if isinstance(wanted, ListType) and isinstance(array, pa.ListArray):
-        return _list(array, cast(ArrowListType, held), wanted, fill)
-    if isinstance(wanted, MapType) and isinstance(array, pa.MapArray):
-        return _map(array, cast(ArrowMapType, held), wanted, fill)
-    return _leaf(array, arrow_type(wanted))
+    if isinstance(target, StructType) and isinstance(array, pa.StructArray):
+        return _struct(array, held, target, fill)
+    if isinstance(target, ListType) and isinstance(array, pa.ListArray):
+        return _list(array, cast(ArrowListType, held), target, fill)
+    if isinstance(target, MapType) and isinstance(array, pa.MapArray):
+        return _map(array, cast(ArrowMapType, held), target, fill)
+    return _leaf(array, arrow_type(target))
 
 
 def places(fields: Iterable[ArrowField]) -> dict[int, int]:
@@ -64,41 +64,41 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
     return cast(Array, pa.repeat(one.cast(kind), rows))
 
 
-def rebuilt(array: Array, wanted: pa.DataType, values: Array) -> Array:
+def rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
     """The same lists or maps with other values. A slice stays a slice."""
     validity, offsets = array.buffers()[:2]
-    result = pa.Array.from_buffers(wanted, len(array), [validity, offsets], -1, array.offset, [values])
+    result = pa.Array.from_buffers(target, len(array), [validity, offsets], -1, array.offset, [values])
     return cast(Array, result)
 
 
-def _struct(array: pa.StructArray, held: pa.DataType, wanted: StructType, fill: Fill) -> Array:
+def _struct(array: pa.StructArray, held: pa.DataType, target: StructType, fill: Fill) -> Array:
     there = [held.field(place) for place in range(held.num_fields)]
     place_of, children = places(there), []
-    for field in wanted.fields:
+    for field in target.fields:
         at = place_of.get(field.field_id)
         if at is None:
             children.append(fill(field, len(array)))
         else:
             children.append(conform(array.field(at), there[at].type, field.field_type, fill))
     mask = array.is_null() if array.null_count else None
-    kind = cast(pa.StructType, arrow_type(wanted))
+    kind = cast(pa.StructType, arrow_type(target))
     if not children:
         return pa.array([{}] * len(array), kind) if mask is None else pc.if_else(mask, None, pa.scalar({}, kind))
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 
 
-def _list(array: ListArray, held: ArrowListType, wanted: ListType, fill: Fill) -> Array:
-    _require_id(held.value_field, wanted.element_id, "element")
-    values = conform(array.values, held.value_type, wanted.element_type, fill)
-    return rebuilt(array, arrow_type(wanted), values)
+def _list(array: ListArray, held: ArrowListType, target: ListType, fill: Fill) -> Array:
+    _require_id(held.value_field, target.element_id, "element")
+    values = conform(array.values, held.value_type, target.element_type, fill)
+    return rebuilt(array, arrow_type(target), values)
 
 
-def _map(array: MapArray, held: ArrowMapType, wanted: MapType, fill: Fill) -> Array:
-    _require_id(held.key_field, wanted.key_id, "key")
-    _require_id(held.item_field, wanted.value_id, "value")
-    keys = conform(array.keys, held.key_type, wanted.key_type, fill)
-    items = conform(array.items, held.item_type, wanted.value_type, fill)
-    kind = cast(ArrowMapType, arrow_type(wanted))
+def _map(array: MapArray, held: ArrowMapType, target: MapType, fill: Fill) -> Array:
+    _require_id(held.key_field, target.key_id, "key")
+    _require_id(held.item_field, target.value_id, "value")
+    keys = conform(array.keys, held.key_type, target.key_type, fill)
+    items = conform(array.items, held.item_type, target.value_type, fill)
+    kind = cast(ArrowMapType, arrow_type(target))
     entries = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
     return rebuilt(array, kind, entries)
 
@@ -108,20 +108,20 @@ def _require_id(held: ArrowField, number: int, what: str) -> None:
         raise ValueError(f"{what}s with id {field_id(held)}, not {number}")
 
 
-def _leaf(array: Array, wanted: pa.DataType) -> Array:
+def _leaf(array: Array, target: pa.DataType) -> Array:
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(wanted):
-        array = _from_int96(array, wanted)
-    if array.type == wanted:
+    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(target):
+        array = _from_int96(array, target)
+    if array.type == target:
         return array
-    if not _promotes(array.type, wanted):
-        raise ValueError(f"{array.type}, which is not read as {wanted}")
-    return cast(Array, array.cast(wanted))
+    if not _promotes(array.type, target):
+        raise ValueError(f"{array.type}, which is not read as {target}")
+    return cast(Array, array.cast(target))
 
 
-def _from_int96(array: Array, wanted: pa.DataType) -> Array:
-    if not isinstance(wanted, pa.TimestampType) or wanted.unit != "ns":
+def _from_int96(array: Array, target: pa.DataType) -> Array:
+    if not isinstance(target, pa.TimestampType) or target.unit != "ns":
         return micros(array)
     instants = times(pa.chunked_array([array]))
     if instants is None:
@@ -129,20 +129,20 @@ def _from_int96(array: Array, wanted: pa.DataType) -> Array:
     return cast(Array, instants.chunk(0))
 
 
-def _promotes(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast from `held` to `wanted` never changes a value: Arrow refuses values that do not fit."""
+def _promotes(held: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a cast from `held` to `target` never changes a value: Arrow refuses values that do not fit."""
     if pa.types.is_integer(held):
         # Migrated files may have 8-bit and 16-bit integers; an unsigned 32-bit integer fits into a long.
-        return bool(pa.types.is_integer(wanted) and held.bit_width <= wanted.bit_width)
-    if pa.types.is_decimal(held) and pa.types.is_decimal(wanted):
-        return bool(wanted.scale == held.scale and wanted.precision >= held.precision)
-    if pa.types.is_timestamp(wanted):
-        return pa.types.is_timestamp(held) or (pa.types.is_date(held) and wanted.tz is None)
-    if pa.types.is_time(wanted):
+        return bool(pa.types.is_integer(target) and held.bit_width <= target.bit_width)
+    if pa.types.is_decimal(held) and pa.types.is_decimal(target):
+        return bool(target.scale == held.scale and target.precision >= held.precision)
+    if pa.types.is_timestamp(target):
+        return pa.types.is_timestamp(held) or (pa.types.is_date(held) and target.tz is None)
+    if pa.types.is_time(target):
         return pa.types.is_time(held)
-    if pa.types.is_floating(wanted):
-        return pa.types.is_floating(held) and held.bit_width <= wanted.bit_width
-    return (_is_bytes(held) and _is_bytes(wanted)) or pa.types.is_null(held)
+    if pa.types.is_floating(target):
+        return pa.types.is_floating(held) and held.bit_width <= target.bit_width
+    return (_is_bytes(held) and _is_bytes(target)) or pa.types.is_null(held)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -79,17 +79,17 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
 
 def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
     """Faults in columns, matched by id. Readers take a missing column as null or as its default."""
-    wanted = {field.field_id: parquet_field(field) for field in schema.current.fields}
+    declared = {field.field_id: parquet_field(field) for field in schema.current.fields}
     by_id = {field_id(field): field for field in stored}
-    unknown = sorted(str(number) for number in by_id.keys() - wanted.keys() - _LINEAGE)
-    missing = [field.name for number, field in wanted.items() if number not in by_id]
+    unknown = sorted(str(number) for number in by_id.keys() - declared.keys() - _LINEAGE)
+    missing = [field.name for number, field in declared.items() if number not in by_id]
     if unknown or missing or len(by_id) < len(stored):
         yield f"columns {', '.join(stored.names)}; missing {missing}, field ids not of the schema {unknown}"
     if schema.has_row_lineage and not by_id.keys() >= _LINEAGE:
         yield "no ids of its rows, expected those that they had"
-    for number in wanted.keys() & by_id.keys():
-        if _ids(by_id[number]) != _ids(wanted[number]):
-            yield f"column {wanted[number].name}: field ids {_ids(by_id[number])}, expected {_ids(wanted[number])}"
+    for number in declared.keys() & by_id.keys():
+        if _ids(by_id[number]) != _ids(declared[number]):
+            yield f"column {declared[number].name}: field ids {_ids(by_id[number])}, expected {_ids(declared[number])}"
 
 
 def _ids(field: ArrowField) -> tuple[object, ...]:

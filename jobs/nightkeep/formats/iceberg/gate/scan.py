@@ -61,9 +61,9 @@ def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[
     """The rows at `positions`, file by file, in one Arrow schema: every column, and row lineage columns if any."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
-            wanted = positions.get(file.name)
-            if wanted:
-                for piece in IcebergFileReader(storage, unit.schema, file).taken(None, wanted):
+            rows_of_file = positions.get(file.name)
+            if rows_of_file:
+                for piece in IcebergFileReader(storage, unit.schema, file).taken(None, rows_of_file):
                     yield from piece.combine_chunks().to_batches()
 
 

@@ -58,8 +58,8 @@ def _place(entry: Entry | NewFile) -> tuple[tuple[bool, object], ...]:
     return tuple((value is not None, value) for value in values)
 
 
-def _number(properties: Mapping[str, str], wanted: tuple[str, int]) -> int:
+def _number(properties: Mapping[str, str], setting: tuple[str, int]) -> int:
     """A property as a number, or its default. Java fails on an invalid number; a merge is optional, so we ignore it."""
-    name, default = wanted
+    name, default = setting
     text = properties.get(name, "").strip()
     return int(text) if text.isdecimal() else default

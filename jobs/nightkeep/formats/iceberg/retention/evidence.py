@@ -54,11 +54,11 @@ def unproven(manifests: Sequence[Manifest], stated: Totals, *, subject: str) -> 
     deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
     totals = (_live(data), _live(deletes), sum(each.added_rows + each.existing_rows for each in data))
     expected = (stated.data_files, stated.delete_files, stated.records)
-    for key, wanted, counted in zip((DATA_FILES, DELETE_FILES, RECORDS), expected, totals, strict=True):
-        if wanted is not None and wanted != counted:
-            what = f"{key} = {wanted}, as the summary of its snapshot says"
+    for key, claim, counted in zip((DATA_FILES, DELETE_FILES, RECORDS), expected, totals, strict=True):
+        if claim is not None and claim != counted:
+            what = f"{key} = {claim}, as the summary of its snapshot says"
             raise CorruptMetadata(subject, what, f"manifests of {counted}")
-    silent = [key for key, wanted in zip((DATA_FILES, DELETE_FILES), expected, strict=False) if wanted is None]
+    silent = [key for key, claim in zip((DATA_FILES, DELETE_FILES), expected, strict=False) if claim is None]
     return (Unproven(subject, f"the summary of its snapshot tells no {' and no '.join(silent)}"),) if silent else ()
 
 

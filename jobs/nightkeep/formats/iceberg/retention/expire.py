@@ -35,8 +35,8 @@ from nightkeep.storage.times import happened_ms
 
 def expiry(table: str, handle: TableHandle, request: ExpireRequest) -> Expiry[SnapshotFiles]:
     """As `plan_expiry`, of the table now. Its `forget` plans again, and commits only if all of it may still expire."""
-    planned, wanted = plan_expiry(table, handle.whole(), request, handle.storage)
-    return replace(planned, forget=partial(forget, table, handle, request, wanted))
+    planned, removed = plan_expiry(table, handle.whole(), request, handle.storage)
+    return replace(planned, forget=partial(forget, table, handle, request, removed))
 
 
 def plan_expiry(
@@ -60,7 +60,7 @@ def plan_expiry(
     return planned, RemovedSnapshots(frozenset(gone), ended, request.now_ms)
 
 
-def forget(table: str, handle: TableHandle, request: ExpireRequest, wanted: RemovedSnapshots, run: Run) -> bool:
+def forget(table: str, handle: TableHandle, request: ExpireRequest, removed: RemovedSnapshots, run: Run) -> bool:
     """Remove snapshots, branches and tags in one commit. Returns True also if they are gone already.
 
     The commit adds no snapshot, so nothing in it names `run`.
@@ -69,16 +69,16 @@ def forget(table: str, handle: TableHandle, request: ExpireRequest, wanted: Remo
     committed first. Raises UnknownOutcome if the outcome of the commit is unknown.
     """
     loaded = handle.whole()
-    if _is_done(loaded, wanted):
+    if _is_done(loaded, removed):
         return True
-    if not _may_still_go(_Rules(*loaded, request, handle.storage), wanted):
+    if not _may_still_go(_Rules(*loaded, request, handle.storage), removed):
         return False
     try:
-        return handle.forget(loaded, wanted)
+        return handle.forget(loaded, removed)
     except OSError as failure:
-        if _is_done(handle.whole(), wanted):
+        if _is_done(handle.whole(), removed):
             return True
-        raise UnknownOutcome(f"{table}: expiry of {len(wanted.snapshots)} snapshots", "an answer", str(failure)) from (
+        raise UnknownOutcome(f"{table}: expiry of {len(removed.snapshots)} snapshots", "an answer", str(failure)) from (
             failure
         )
 
@@ -193,13 +193,13 @@ def _kind(raw: Raw, subject: str, name: str) -> str:
     return text(_every_ref(raw, subject)[name], "type", subject=subject)
 
 
-def _may_still_go(rules: _Rules, wanted: RemovedSnapshots) -> bool:
+def _may_still_go(rules: _Rules, removed: RemovedSnapshots) -> bool:
     kept, ended = _judged(rules)
     there = head(rules.raw, subject=rules.subject).snapshots.keys()
-    return wanted.snapshots <= there - kept.keys() and wanted.refs <= ended
+    return removed.snapshots <= there - kept.keys() and removed.refs <= ended
 
 
-def _is_done(loaded: tuple[Raw, str], wanted: RemovedSnapshots) -> bool:
+def _is_done(loaded: tuple[Raw, str], removed: RemovedSnapshots) -> bool:
     raw, location = loaded
     there = head(raw, subject=location).snapshots.keys()
-    return not wanted.snapshots & there and not {name for name, _ in wanted.refs} & refs(raw, subject=location).keys()
+    return not removed.snapshots & there and not {name for name, _ in removed.refs} & refs(raw, subject=location).keys()

@@ -33,8 +33,8 @@ def _ends(files: Sequence[ContentFile], leaf: IcebergLeaf, name: str) -> Array:
         None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
         for file, data in ((file, file.bound(name, number)) for file in files)
     ]
-    wanted = leaf.type
-    if pa.types.is_temporal(wanted):
+    kind_of_column = leaf.type
+    if pa.types.is_temporal(kind_of_column):
         # These bounds are numbers: days, microseconds, nanoseconds.
-        return pa.array(values, pa.int32() if pa.types.is_date32(wanted) else pa.int64()).cast(wanted)
-    return pa.array(values, pa.binary() if pa.types.is_fixed_size_binary(wanted) else wanted)
+        return pa.array(values, pa.int32() if pa.types.is_date32(kind_of_column) else pa.int64()).cast(kind_of_column)
+    return pa.array(values, pa.binary() if pa.types.is_fixed_size_binary(kind_of_column) else kind_of_column)

@@ -158,10 +158,10 @@ def read_files(
     spark: SparkSession, files: Sequence[ContentFile], fields: Sequence[NestedField], names: Names | None = None
 ) -> tuple[DataFrame, list[str]]:
     """A frame of `file_path`, `row_index` and the fields by stored_name; and the files' paths in its spelling."""
-    wanted = read_schema(fields, names)
+    file_schema = read_schema(fields, names)
     read = (
         spark.read.options(**_READING)
-        .schema(wanted)
+        .schema(file_schema)
         .parquet(*(location(root_of(file.path), file.name) for file in files))
     )
     # Not by name: in a file without ids a column may have the same name.
@@ -171,7 +171,7 @@ def read_files(
         metadata["row_index"].alias("row_index"),
         *(
             read[f"`{stored.name.replace('`', '``')}`"].cast(spark_type(field.field_type)).alias(stored_name(field))
-            for stored, field in zip(wanted.fields, fields, strict=True)
+            for stored, field in zip(file_schema.fields, fields, strict=True)
         ),
     )
     return placed, listed_paths(read, ((root_of(file.path), file.name) for file in files))

@@ -119,8 +119,8 @@ def _parquet(file: Path, columns: pa.Schema) -> pa.Table:
 
 def _json_lines(file: Path, columns: pa.Schema) -> pa.Table:
     """The rows of a JSON Lines file. Types that JSON lacks are strings (spec, "JSON single-value serialization")."""
-    wanted = pa.schema([*(_as_text(file, field) for field in columns), pa.field(KIND, pa.string())])
-    options = json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="infer")
+    schema = pa.schema([*(_as_text(file, field) for field in columns), pa.field(KIND, pa.string())])
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     held = json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES), options)
     _require_columns(file, held.column_names, columns)
     # Arrow also returns columns that no line has, all null. Without a kind every change is an insert.

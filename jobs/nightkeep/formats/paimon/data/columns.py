@@ -186,7 +186,7 @@ class PaimonFileReader:
             )
         return FileColumn(name, prefix + held.name, held.type, wanted.type.arrow)
 
-    def _written_field(self, wanted: PaimonField) -> PaimonField | None:
+    def _written_field(self, field_now: PaimonField) -> PaimonField | None:
         try:
             schema = self._bucket.schemas.by_id[self._file.schema_id]
         except KeyError:
@@ -194,4 +194,4 @@ class PaimonFileReader:
             raise CorruptMetadata(
                 self.subject, f"a schema among {schema_ids}", f"schema {self._file.schema_id}"
             ) from None
-        return next((field for field in schema.fields if field.id == wanted.id), None)
+        return next((field for field in schema.fields if field.id == field_now.id), None)

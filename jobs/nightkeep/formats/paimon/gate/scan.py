@@ -55,9 +55,9 @@ def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.
     with naming(bucket.key, PROMISE):
         columns = value_columns(bucket)
         for file in bucket.files:
-            wanted = positions.get(file.name)
-            if wanted:
-                for piece in PaimonFileReader(storage, bucket, file).taken(columns, ascending(wanted)):
+            rows_of_file = positions.get(file.name)
+            if rows_of_file:
+                for piece in PaimonFileReader(storage, bucket, file).taken(columns, ascending(rows_of_file)):
                     yield from piece.to_batches()
 
 

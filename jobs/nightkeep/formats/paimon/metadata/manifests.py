@@ -60,9 +60,9 @@ def _array_of(kind: AvroType) -> Schema | None:
     return _branch(kind, "array")
 
 
-def _branch(kind: AvroType, wanted: str) -> Schema | None:
+def _branch(kind: AvroType, type_name: str) -> Schema | None:
     branches = kind if isinstance(kind, list) else [kind]
-    return next((b for b in branches if isinstance(b, dict) and b.get("type") == wanted), None)
+    return next((b for b in branches if isinstance(b, dict) and b.get("type") == type_name), None)
 
 
 @dataclass(frozen=True, slots=True)

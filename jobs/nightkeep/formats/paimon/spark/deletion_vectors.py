@@ -50,12 +50,12 @@ def _index_file(storage: Storage, files: Sequence[PaimonStoredFile]) -> _IndexFi
     """The vector file of one bucket, or None if it deletes no row of these files."""
     bucket = files[0].bucket
     numbers = {file.file.name: file.number for file in files}
-    wanted = tuple((numbers[v.data_file], v) for v in bucket.vectors if v.data_file in numbers)
-    if not wanted:
+    numbered = tuple((numbers[v.data_file], v) for v in bucket.vectors if v.data_file in numbers)
+    if not numbered:
         return None
     beside_data = option_bool(bucket.schemas.current, "index-file-in-data-file-dir")
     name = f"{bucket.folder if beside_data else 'index'}/{bucket.index_file}"
-    return _IndexFile(name, storage.read(name), wanted)
+    return _IndexFile(name, storage.read(name), numbered)
 
 
 def _decoded(index: _IndexFile) -> Iterator[tuple[int, BitMap | BitMap64]]:
