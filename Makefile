@@ -80,6 +80,7 @@ weekly: environment  ## the weekly DAG over what is there, after planting what k
 test: environment  ## the whole suite, two files at a time (tests/support/both_ends.py says which)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+test-quick: export NIGHTKEEP_EXAMPLES := 0.2
 test-quick: environment  ## the tests that start no process (no JVM, no Airflow), for after each change
 	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
@@ -102,9 +103,10 @@ lint: environment  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-soak: environment  ## long random histories against the engines, and damaged metadata (NIGHTKEEP_MUTATIONS, _DAMAGES)
+soak: environment  ## long random histories against the engines, damaged metadata (NIGHTKEEP_MUTATIONS, _DAMAGES), properties
 	NIGHTKEEP_HISTORIES=2000 NIGHTKEEP_MUTATIONS=$${NIGHTKEEP_MUTATIONS:-20000} \
 		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
+	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
 bench-paimon: environment  ## the upgrade against Paimon Java, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py

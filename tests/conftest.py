@@ -17,6 +17,7 @@ from tests.drivers.fixtures import (
 from tests.formats.iceberg.recipe_fixtures import golden, made, make
 from tests.support.airflow_home import airflow_database
 from tests.support.both_ends import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.support.examples import examples
 from tests.support.quick import pytest_addoption, pytest_ignore_collect
 from tests.support.spark_fixtures import pytest_configure, spark
 
@@ -45,5 +46,5 @@ __all__ = [
 ]
 
 # The time of an example says nothing about a codec or a kernel.
-settings.register_profile("nightkeep", deadline=None)
+settings.register_profile("nightkeep", deadline=None, max_examples=examples(100))
 settings.load_profile("nightkeep")

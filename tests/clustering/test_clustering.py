@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, wide_task
 from nightkeep.clustering.columns import ClusterColumns
@@ -157,7 +158,7 @@ def exchanged(source: HeldRows, clustering: Clustering, target_bytes: int) -> li
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.integers(1, 400), st.integers(1, 5), st.sets(st.integers(0, 399)), st.integers(0, 50), st.integers(1, 1 << 14)
 )

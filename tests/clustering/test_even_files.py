@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.clustering.even_files import CountingStorage, probed, write_even
 
@@ -38,7 +39,7 @@ def chunks(rows: int, step: int) -> list[pa.Table]:
     return [pa.table({"id": pa.array(range(at, min(rows, at + step)), pa.int64())}) for at in range(0, rows, step)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 200), st.integers(1, 60), st.floats(0.1, 100), st.integers(1, 500),
     st.lists(st.integers(1, 40), min_size=1, max_size=3),

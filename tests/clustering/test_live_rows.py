@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from tests.support.examples import examples
 
 from nightkeep.clustering import live_rows
 from nightkeep.clustering.live_rows import live_batches, sample_share
@@ -46,7 +47,7 @@ class Opened:
         return self.table.slice(0, rows)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 30), st.sets(st.integers(0, 29)), st.integers(1, 8))
 def test_rows_come_in_order_without_hidden_ones(rows: int, hidden: set[int], step: int) -> None:
     gone = BitMap64(at for at in hidden if at < rows)

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.clustering import ranges
 from nightkeep.clustering.ranges import Ranges, buckets_of, in_order, splitters
@@ -18,7 +19,7 @@ def words(values: list[int]) -> "np.ndarray":
     return np.array(values, np.uint64)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(VALUES)
 def test_one_column_is_ordered_by_value_with_nulls_first(values: list[int | None]) -> None:
     rows = pa.table({"a": pa.array(values, pa.int64())})
@@ -31,7 +32,7 @@ def test_one_column_is_ordered_by_value_with_nulls_first(values: list[int | None
     assert [value is None for value in by_place] == sorted((value is None for value in values), reverse=True)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(VALUES, st.integers(1, 7))
 def test_a_row_has_one_place_in_whatever_batch_it_comes(values: list[int | None], step: int) -> None:
     rows = pa.table({"a": pa.array(values, pa.int64()), "b": pa.array(values[::-1], pa.int64())})
@@ -50,7 +51,7 @@ def test_noise_spreads_rows_of_one_place_by_their_number() -> None:
     assert cut.keys(rows.slice(10), 10).tolist() == keys[10:].tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=60), st.integers(1, 6), st.integers(0, 9))
 def test_buckets_ascend_with_places_and_take_their_share(keys: list[int], count: int, first_row: int) -> None:
     between = splitters(words(keys), count)

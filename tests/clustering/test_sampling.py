@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from tests.support.examples import examples
 
 from nightkeep.clustering.sampling import SAMPLED_FILES, leaf_at, live_sample, spread, top_of
 
@@ -39,7 +40,7 @@ class Opened:
         return self.table.select(list(names or self.table.column_names)).slice(0, rows)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=40), max_size=5), st.integers(0, 300))
 def test_units_give_rows_by_their_bytes(sizes: list[list[int]], rows: int) -> None:
     units = [[Sized(f"{n}.{at}", size) for at, size in enumerate(unit)] for n, unit in enumerate(sizes)]
@@ -53,7 +54,7 @@ def test_units_give_rows_by_their_bytes(sizes: list[list[int]], rows: int) -> No
         assert len(units[place]) > SAMPLED_FILES or list(files) == units[place]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 30), st.sets(st.integers(0, 29)), st.integers(0, 40))
 def test_a_sample_has_live_rows_once(rows: int, hidden: set[int], wanted: int) -> None:
     gone = BitMap64(at for at in hidden if at < rows)

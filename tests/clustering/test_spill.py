@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.clustering.spill import by_bucket, spilled
 
@@ -19,7 +20,7 @@ def table(first: int, count: int) -> pa.Table:
     return pa.table({"id": pa.array(range(first, first + count), pa.int64())})
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(ADDED)
 def test_a_bucket_gives_back_its_rows_as_they_came(added: list[list[int]]) -> None:
     twin, first = defaultdict[int, list[int]](list), 0
@@ -36,7 +37,7 @@ def test_a_bucket_gives_back_its_rows_as_they_came(added: list[list[int]]) -> No
         assert buckets.bytes == [8 * len(twin[n]) for n in range(4)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 5), max_size=12))
 def test_rows_of_a_bucket_keep_their_order(places: list[int]) -> None:
     found = [(n, part.column("id").to_pylist()) for n, part in by_bucket(table(0, len(places)), np.array(places, int))]

@@ -37,7 +37,7 @@ def iceberg_rest() -> Iterator[IcebergRest]:
 
 @pytest.fixture(scope="session")
 def iceberg_spark() -> Iterator[IcebergSpark]:
-    with IcebergSpark() as engine:
+    with IcebergSpark(conf=FEW_ROWS) as engine:
         yield engine
 
 

@@ -5,20 +5,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.kernels.arrow_buffers import byte_spans, is_bytes, one_array, words_at
 
 CHUNKS = st.lists(st.lists(st.none() | st.binary(max_size=12), max_size=4), max_size=3)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.binary(min_size=8, max_size=40), st.lists(st.integers(0, 60), max_size=8))
 def test_a_word_is_eight_bytes_and_zeros_beyond_the_data(data: bytes, starts: list[int]) -> None:
     found = words_at(np.frombuffer(data, np.uint8), np.array(starts, np.int64))
     assert found.tolist() == [int.from_bytes(data[start : start + 8].ljust(8, b"\0"), "little") for start in starts]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(CHUNKS, st.sampled_from([pa.binary(), pa.large_binary(), pa.binary_view()]), st.integers(0, 2))
 def test_spans_are_the_bytes_of_each_row(chunks: list[list[bytes | None]], kind: pa.DataType, skipped: int) -> None:
     padding = [b"not of the column"] * skipped

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.kernels.axis import even_axis, exact_axis
 
@@ -15,7 +16,7 @@ BYTES = st.one_of(
 LISTS = st.lists(BYTES, min_size=1, max_size=40)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(LISTS, LISTS)
 def test_places_never_descend(bounds: list[bytes], values: list[bytes]) -> None:
     ends, ascending = pa.array(bounds), pa.array(sorted(values + bounds))

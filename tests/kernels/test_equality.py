@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.kernels import equality
 from nightkeep.kernels.equality import EqualityIndex
@@ -64,7 +65,7 @@ def index(kinds: list[pa.DataType], deletes: list[tuple[Rows, int]], chunk: int 
     return EqualityIndex.of((table(kinds, keys, chunk), sequence) for keys, sequence in deletes)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(histories(), st.integers(0, 7), st.sampled_from([None, 1, 3]))
 def test_agrees_with_a_dict_of_keys(history: tuple, sequence: int, chunk: int | None) -> None:
     kinds, deletes, rows = history
@@ -73,7 +74,7 @@ def test_agrees_with_a_dict_of_keys(history: tuple, sequence: int, chunk: int | 
     assert found.tolist() == twin(deletes, rows, sequence)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(histories(), st.integers(0, 7), st.integers(1, 3))
 def test_a_hash_alone_decides_nothing(history: tuple, sequence: int, keep: int) -> None:
     kinds, deletes, rows = history

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES
+from tests.support.examples import examples
 
 from nightkeep.kernels.fingerprint import NOTHING, Fingerprint, fingerprint, row_hashes
 
@@ -68,7 +69,7 @@ def rows_of(draw: st.DrawFn) -> tuple[list[pa.DataType], list[tuple], list[tuple
     return kinds, ours, theirs
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(rows_of())
 def test_equal_exactly_when_the_multisets_are(case: tuple) -> None:
     kinds, ours, theirs = case
@@ -76,7 +77,7 @@ def test_equal_exactly_when_the_multisets_are(case: tuple) -> None:
     assert same == (twin(ours) == twin(theirs))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(rows_of(), st.integers(0, 8), st.sampled_from([1, 2, 3]))
 def test_batches_and_slices_do_not_show(case: tuple, cut: int, size: int) -> None:
     kinds, rows, _ = case
@@ -91,7 +92,7 @@ def test_batches_and_slices_do_not_show(case: tuple, cut: int, size: int) -> Non
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_every_type_tells_its_values_and_null_apart(kind: pa.DataType) -> None:
-    @settings(max_examples=30)
+    @settings(max_examples=examples(30))
     @given(st.lists(st.one_of(st.none(), TYPES[kind]), min_size=2, max_size=8))
     def check(values: list) -> None:
         a, b = row_hashes(batch([kind], [(value,) for value in values]))

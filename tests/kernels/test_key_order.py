@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES, order_key
+from tests.support.examples import examples
 
 from nightkeep.kernels import key_order
 from nightkeep.kernels.key_order import EncodedKeys, encode, require_ascending
@@ -32,7 +33,7 @@ def two_tables(draw: st.DrawFn) -> tuple[list[pa.DataType], list[Key], list[Key]
     return kinds, shared + left, right + shared
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(two_tables())
 def test_words_order_rows_of_all_tables_as_their_keys_do(sets: tuple[list[pa.DataType], list[Key], list[Key]]) -> None:
     kinds, left, right = sets
@@ -44,7 +45,7 @@ def test_words_order_rows_of_all_tables_as_their_keys_do(sets: tuple[list[pa.Dat
             assert (one < other, one == other) == (its_words < other_words, its_words == other_words)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(two_tables(), st.booleans())
 def test_ascending_is_strict(sets: tuple[list[pa.DataType], list[Key], list[Key]], in_order: bool) -> None:
     kinds, keys, _ = sets

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES, order_key
+from tests.support.examples import examples
 
 from nightkeep.kernels.lookup import find_keys
 
@@ -40,7 +41,7 @@ def key_sets(draw: st.DrawFn) -> tuple[list[pa.DataType], list[tuple], list[tupl
     return kinds, sorted_keys(shared + wanted), sorted_keys(shared + held)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(key_sets(), st.sampled_from([None, 1, 3]))
 def test_agrees_with_a_dict_of_keys(sets: tuple, chunk: int | None) -> None:
     kinds, wanted, held = sets
@@ -58,7 +59,7 @@ def test_slices_are_read_from_their_own_first_row(sets: tuple, skip_wanted: int,
 
 @pytest.mark.parametrize("kind", KEY_TYPES, ids=str)
 def test_every_type_orders_like_the_twin(kind: pa.DataType) -> None:
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(st.lists(st.tuples(KEY_TYPES[kind]), min_size=2, max_size=8))
     def check(keys: list[tuple]) -> None:
         ordered = sorted_keys(keys)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES, order_key
+from tests.support.examples import examples
 
 from nightkeep.kernels.merge import Direction, OrderBy, ambiguous_keys, keep_latest
 
@@ -76,7 +77,7 @@ def chunked(rows: pa.Table, size: int | None) -> pa.Table:
     return pa.concat_tables([rows.slice(at, size) for at in range(0, rows.num_rows, size)])
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(merges(), st.sampled_from([None, 1, 4]))
 def test_agrees_with_a_dict_of_rows(merge: tuple, size: int | None) -> None:
     rows, keys, order, winners, ambiguous = merge

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.kernels.parquet_footer import (
     BINARY,
@@ -57,7 +58,7 @@ def structs_of(member: st.SearchStrategy[tuple[int, Any]]) -> st.SearchStrategy[
 FOOTERS = structs_of(kinds_of(structs_of(kinds_of(st.just({})))))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(FOOTERS)
 def test_fields_come_back_as_they_were(fields: Fields) -> None:
     assert read_footer(pa.BufferReader(b"data" + footer_bytes(fields))) == fields

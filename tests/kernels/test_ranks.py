@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES
+from tests.support.examples import examples
 
 from nightkeep.kernels.ranks import RangeBounds, Sample, bounds_of, noise, rank_ids
 
@@ -67,7 +68,7 @@ def cut(values: list, range_ids: int) -> list[list[tuple]]:
     return list(ranges.values())
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(samples, st.integers(2, 40), st.sampled_from([1, 4]))
 def test_ranges_are_those_of_counting(column: pa.ChunkedArray, range_ids: int, times: int) -> None:
     values = plain(column)
@@ -80,7 +81,7 @@ def test_ranges_are_those_of_counting(column: pa.ChunkedArray, range_ids: int, t
     assert (None in values) <= bounds.ids[0] and bounds.ids[-1] < 2**bounds.bits
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pairs, st.integers(2, 40))
 def test_an_id_tells_the_range_of_a_row(pair: tuple[pa.ChunkedArray, pa.ChunkedArray], range_ids: int) -> None:
     bounds = bounds_of([Sample(pair[0], len(pair[0]))], range_ids)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.kernels import row_hash
 from nightkeep.kernels.row_hash import hash_blocks
@@ -53,7 +54,7 @@ NUMBERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 ROWS = st.lists(st.tuples(NUMBERS, st.none() | st.binary(max_size=20), st.none() | st.integers(0, 255)), max_size=6)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(ROWS, st.integers(0, 2), st.sampled_from([1, 2, 1 << 15]))
 def test_a_row_is_mixed_column_by_column(rows: list[tuple[object, ...]], skipped: int, block: int) -> None:
     kinds = (pa.int64(), pa.binary(), pa.uint8())

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.kernels.skipping import (
     FileBounds,
@@ -61,7 +62,7 @@ def opens(files: FileBounds, low: object, high: object) -> int:
     return count
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(list(KINDS)).flatmap(lambda kind: st.tuples(bounds(kind), bounds(kind))))
 def test_a_query_opens_the_files_that_may_have_its_rows(pair: tuple[FileBounds, FileBounds]) -> None:
     files, other = pair
@@ -81,7 +82,7 @@ def boxes(kind: pa.DataType) -> st.SearchStrategy:
     return st.tuples(bounds(kind), st.lists(st.tuples(end, end), max_size=8))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(list(KINDS)).flatmap(boxes))
 def test_the_files_a_query_opens_make_its_share(case: tuple[FileBounds, list[tuple]]) -> None:
     files, ends = case
@@ -118,7 +119,7 @@ def exact_mass(files: FileBounds, low: float, high: float) -> float:
     return mass / files.rows[files.bounded].sum()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(bounds(pa.float64()), st.sampled_from([0.01, 0.1, 0.5]))
 def test_queries_cover_their_share_of_the_rows(files: FileBounds, share: float) -> None:
     queries = queries_of(files, share=share, count=20)
@@ -134,7 +135,7 @@ def test_queries_cover_their_share_of_the_rows(files: FileBounds, share: float) 
             assert exact_mass(files, low, high) <= share + 2 / parts
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(list(KINDS)).flatmap(bounds))
 def test_queries_find_files_and_points_overlap_at_least_one(files: FileBounds) -> None:
     covered = overlap(files)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES, order_key
+from tests.support.examples import examples
 
 from nightkeep.kernels.stats import (
     DEFAULT_MODE,
@@ -45,7 +46,7 @@ def plain(value: object) -> object:
     return value.value if isinstance(value, pa.TimestampScalar | pa.Time32Scalar) else value.as_py()
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(columns(), st.sampled_from([FULL, truncate(1), truncate(3), DEFAULT_MODE]))
 def test_every_value_lies_within_the_bounds(column: pa.ChunkedArray, mode: StatsMode) -> None:
     stats = column_stats(column, mode)
@@ -73,7 +74,7 @@ def test_full_bounds_are_the_extremes(column: pa.ChunkedArray) -> None:
 PAIRS = st.sampled_from(list(TYPES)).flatmap(lambda kind: st.tuples(columns(kind), columns(kind)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(PAIRS, st.sampled_from([FULL, truncate(2)]))
 def test_statistics_of_other_values_are_refused(pair: tuple, mode: StatsMode) -> None:
     column, other = pair

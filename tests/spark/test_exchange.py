@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, NightkeepError
 from nightkeep.spark.exchange import SparkExchange
@@ -53,7 +54,7 @@ def test_inline_gives_each_part_its_pieces_by_place(sources: list[tuple[Row, ...
     assert unordered_ties(found) == twin(sources, 4)
 
 
-@settings(max_examples=2, deadline=None, phases=[Phase.generate])
+@settings(max_examples=examples(2), deadline=None, phases=[Phase.generate])
 @given(st.lists(rows_of, min_size=1, max_size=3))
 def test_spark_gives_each_part_its_pieces_by_place(spark: SparkSession, sources: list[tuple[Row, ...]]) -> None:
     found = SparkExchange(spark)(scattered, gathered, sources, parts=4, label="move")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.drivers.s3_server import Bucket
+from tests.support.examples import examples
 from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
@@ -185,7 +186,7 @@ def test_bytes_of_any_number_come_back(store: Storage, size: int) -> None:
     assert (names(store), store.read("bigger") == data) == (["bigger"], True)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 1_100_000), st.integers(0, 600_000), st.booleans()), max_size=8))
 def test_reads_in_any_order_are_slices(store: Storage, reads: list[tuple[int, int, bool]]) -> None:
     data = bytes(range(256)) * 4000
@@ -201,7 +202,7 @@ def test_reads_in_any_order_are_slices(store: Storage, reads: list[tuple[int, in
             assert found == data[offset : offset + length]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEP, max_size=12))
 def test_a_store_is_a_dict_of_bytes(store: Storage, steps: list[Step]) -> None:
     store.delete_all(names(store))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.drivers.fault_proxy import Fault, Way
 from tests.drivers.s3_faults import S3Faults, put_folder
 from tests.drivers.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
+from tests.support.examples import examples
 from tests.support.processes import child
 from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
@@ -493,7 +494,7 @@ TROUBLE = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(STEP, TROUBLE), max_size=8))
 def test_whatever_fails_a_name_has_its_old_bytes_or_its_new_ones(
     store: ObjectStorage, faults: S3Faults, steps: list[tuple[Step, tuple[Way, int, int, str] | None]]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from nightkeep.errors import UsageError
 from nightkeep.sql_text.rows.arrow_condition import is_true
@@ -37,7 +38,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_rows_that_equal_a_key_are_told_from_the_others(tmp_path: Path, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3, unique=True))

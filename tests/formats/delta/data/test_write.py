@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lake_rows import rows_of
 from tests.drivers.lakes_oracle import Lakes
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader
@@ -94,7 +95,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ROWS)
 def test_rows_of_every_type_are_read_as_they_were_written(rows: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -233,7 +234,7 @@ def order(writing: Writing, files: list[WrittenDeltaFile]) -> list[int]:
     return [n for file in files for n in writing.read(file).column("n").to_pylist()]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=6), st.integers(1, 30), st.integers(1, 20))
 def test_files_are_cut_to_the_row(sizes: list[int], rows_per_file: int, group: int) -> None:
     numbers = iter(range(10**6))

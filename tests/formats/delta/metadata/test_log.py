@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.drivers.lakes_oracle import Lakes
 from tests.formats.delta.hand_log import Action, HandLog, add, live, remove, vector
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.metadata.actions import line, parse_lines
@@ -402,7 +403,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(events=EVENTS, checkpoints=st.lists(st.tuples(st.integers(0, 8), st.sampled_from(sorted(KINDS))), max_size=3))
 def test_replay_is_that_of_a_dictionary(
     tmp_path_factory: pytest.TempPathFactory, events: list[list[tuple[str, str]]], checkpoints: list[tuple[int, str]]

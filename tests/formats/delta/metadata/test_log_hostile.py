@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.delta.hand_log import HandLog, add, vector
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.delta.metadata.actions import parse_lines
@@ -157,7 +158,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(kind=st.sampled_from(["add", "remove", "metaData", "protocol", "txn", "domainMetadata", "cdc"]), body=JSON)
 def test_any_action_reads_or_is_evidence(tmp_path_factory: pytest.TempPathFactory, kind: str, body: object) -> None:
     log = HandLog(tmp_path_factory.mktemp("log"))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.delta.lake import ROW_TRACKING, Lake, request
+from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, spill, tuning
 from nightkeep.errors import UsageError
@@ -187,7 +188,7 @@ def test_a_bucket_that_turns_out_too_large_is_sorted_in_parts(tmp_path: Path, mo
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(st.integers(1 << 12, 1 << 21), st.integers(1, 3_000), st.integers(1, 6), st.sampled_from(Curve), st.booleans())
 def test_any_budget_gives_the_same_rows_and_the_same_order(
     tmp_path_factory: pytest.TempPathFactory,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.delta.lake import ROW_TRACKING, Lake, request
+from tests.support.examples import examples
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.rewrite.layout_tags import PACKED
@@ -94,7 +95,7 @@ def test_a_clustered_table_is_refused(tmp_path: Path) -> None:
         found.plan(request())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=8), st.floats(0.3, 8), st.floats(0, 0.4), st.data())
 def test_any_layout_keeps_its_rows_and_is_then_left(
     tmp_path_factory: pytest.TempPathFactory, files: list[int], share: float, ratio: float, data: st.DataObject

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.formats.delta.lake import ROW_TRACKING, Lake, request
+from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, wide_task
 from nightkeep.errors import CorruptMetadata
@@ -81,7 +82,7 @@ def test_through_spark_as_in_one_task(tmp_path: Path, spark: SparkSession, monke
     assert min(results[0]) > 0.4
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.integers(1, 2_000), st.integers(1, 5), st.integers(1, 12), st.integers(1 << 12, 1 << 18), st.integers(1, 1 << 16)
 )

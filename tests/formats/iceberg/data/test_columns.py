@@ -34,6 +34,7 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping, schema, struct
 from tests.formats.iceberg.shown import canonical_rows, shown, snapshot_of
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
@@ -359,7 +360,7 @@ NUMBERS = (NestedField(1, "n", LongType()), NestedField(2, "t", StringType()))
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 50), st.integers(1, 12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_positions_are_ordinals_of_rows(positions: set[int], count: int, group: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         reader = Written(Path(folder), numbered(count), *NUMBERS, row_group_size=group).reader

@@ -28,6 +28,7 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping
 from tests.drivers.iceberg_tables import struct as structs
 from tests.formats.iceberg.shown import STORAGE, only_unit, snapshot_of
+from tests.support.examples import examples
 
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.file_statistics import IcebergFileStats
@@ -195,7 +196,7 @@ def metrics(kind: IcebergType, *chunks: pa.Array, **properties: str) -> dict[str
 
 
 @given(st.lists(st.lists(st.text() | st.none())), st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_bounds_of_texts_hold_and_are_short(chunks: list[list[str | None]], length: int) -> None:
     arrays = [pa.array(chunk, pa.string()) for chunk in chunks]
     mode = {"write.metadata.metrics.default": f"truncate({length})"}
@@ -215,7 +216,7 @@ def test_bounds_of_texts_hold_and_are_short(chunks: list[list[str | None]], leng
 
 
 @given(st.lists(st.binary(max_size=6), min_size=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_bounds_of_bytes_hold_and_are_short(values: list[bytes]) -> None:
     found = metrics(BinaryType(), pa.array(values), **{"write.metadata.metrics.default": "truncate(2)"})
 
@@ -226,7 +227,7 @@ def test_bounds_of_bytes_hold_and_are_short(values: list[bytes]) -> None:
 
 
 @given(st.lists(st.lists(st.floats() | st.none() | st.just(-0.0))))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_bounds_of_floats_hold_for_every_order_of_nan_and_zeros(chunks: list[list[float | None]]) -> None:
     found = metrics(DoubleType(), *[pa.array(chunk, pa.float64()) for chunk in chunks])
     values = [value for chunk in chunks for value in chunk if value is not None]

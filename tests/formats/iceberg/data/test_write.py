@@ -36,6 +36,7 @@ from tests.drivers.iceberg_python import pyiceberg_catalog
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping, struct
 from tests.formats.iceberg.shown import STORAGE, canonical_rows, only_unit, shown
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.data.columns import LAST_UPDATED, ROW_ID, IcebergFileReader
@@ -174,7 +175,7 @@ def read(schema: IcebergSchema, files: Sequence[WrittenIcebergFile], names: Sequ
 NUMBER = NestedField(1, "n", LongType())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=6), st.integers(1, 30), st.integers(1, 20))
 def test_files_are_cut_to_the_row(sizes: list[int], rows_per_file: int, group: int) -> None:
     numbers = iter(range(10**6))

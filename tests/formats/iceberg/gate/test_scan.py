@@ -24,6 +24,7 @@ from tests.drivers.lake_rows import Rows
 from tests.formats.iceberg.counted_reads import CountedReads
 from tests.formats.iceberg.golden_tables import GOLDEN, KEPT
 from tests.formats.iceberg.shown import canonical_rows, shown, snapshot_of
+from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
@@ -155,7 +156,7 @@ ids = st.sampled_from([(1,), (2,), (4,), (1, 2), (2, 1), (4, 1, 2)])
     st.lists(st.builds(Deletes, sequences, ids, keys, st.booleans()), max_size=5),
     st.sampled_from([1, 100, 1 << 20]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_equality_deletes_hide_what_comparing_every_row_hides(
     data: list[Data], deletes: list[Deletes], key_bytes: int
 ) -> None:

@@ -14,6 +14,7 @@ from tests.drivers.iceberg_tables import Warehouse
 from tests.formats.iceberg import runs
 from tests.formats.iceberg.laid_anew import a_run
 from tests.formats.iceberg.optimized_lake import LINEAGE, OptimizedLake, by
+from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, wide_task
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
@@ -53,7 +54,7 @@ def planned(lake: OptimizedLake, parts: int, **asked: Any) -> Plan:
     return found
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(1, 12), st.integers(1 << 12, 1 << 18), st.integers(1, 1 << 16))
 def test_any_sizes_give_the_same_rows(lake: OptimizedLake, parts: int, least: int, source: int) -> None:
     expected = lake.shown()

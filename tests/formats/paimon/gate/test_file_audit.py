@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from tests.formats.paimon.made_bucket import INT, TEXT, MadeBucket, Row, buckets
+from tests.support.examples import examples
 
 from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
@@ -29,7 +30,7 @@ def statistics(lows: list[Any], highs: list[Any], nulls: list[int] | None) -> di
     return {"_MIN_VALUES": encode_row(lows, kinds), "_MAX_VALUES": encode_row(highs, kinds), "_NULL_COUNTS": nulls}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(buckets())
 def test_a_right_record_has_no_fault(made: MadeBucket) -> None:
     bucket = made.bucket()

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from tests.formats.paimon.made_bucket import MadeBucket, Row, buckets
+from tests.support.examples import examples
 
 from nightkeep.formats.paimon.gate.scan import rows, survivors, tied_keys
 from nightkeep.model import View
@@ -14,26 +15,26 @@ def places(made: MadeBucket, view: View) -> set[tuple[str, int]]:
     return {(name, at) for name, positions in found.items() for at in positions}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(buckets())
 def test_merged_shows_the_newest_row_of_each_key(made: MadeBucket) -> None:
     assert places(made, View.MERGED) == set(made.merged().values())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(buckets(options=BY_VALUE))
 def test_a_sequence_field_goes_before_sequence_numbers(made: MadeBucket) -> None:
     assert places(made, View.MERGED) == set(made.merged(by_value=True).values())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(buckets())
 def test_raw_shows_what_vectors_leave_above_level_0(made: MadeBucket) -> None:
     upper = [file.name for file in made.files if file.level > 0]
     assert places(made, View.RAW) == {(name, at) for name in upper for at, _ in made.live(name)}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(buckets())
 def test_rows_are_those_at_the_positions(made: MadeBucket) -> None:
     bucket = made.bucket()

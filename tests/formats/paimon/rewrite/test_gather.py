@@ -5,12 +5,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.paimon.made_bucket import MadeBucket, Row
+from tests.support.examples import examples
 
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 2), max_size=12), st.integers(1, 5))
 def test_rows_come_from_their_sources_in_order(of_row: list[int], chunk_rows: int) -> None:
     made = MadeBucket()

@@ -4,6 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.paimon.made_bucket import MadeBucket, Row, buckets
+from tests.support.examples import examples
 
 from nightkeep.formats.paimon.rewrite.lookup import find_replaced
 
@@ -33,7 +34,7 @@ def twin(made: MadeBucket, keys: list[int], below: int) -> set[tuple[int, str, i
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(buckets(), st.sets(st.integers(-1, 10)), st.sampled_from([0, 3, 4]))
 def test_the_first_level_that_shows_a_key_gives_it_up(made: MadeBucket, keys: set[int], below: int) -> None:
     assert replaced(made, sorted(keys), below) == twin(made, sorted(keys), below)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from pyroaring import BitMap64
 from tests.formats.paimon.made_bucket import INT, RUN, MadeBucket, Row, buckets
+from tests.support.examples import examples
 
 from nightkeep.formats.paimon.data import write
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
@@ -79,7 +80,7 @@ def require_same(made: MadeBucket, task: UpgradeTask) -> Rewrite:
     return done
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(buckets())
 def test_a_full_compaction_shows_what_a_merge_did(made: MadeBucket) -> None:
     task = full_task(made)
@@ -87,7 +88,7 @@ def test_a_full_compaction_shows_what_a_merge_did(made: MadeBucket) -> None:
     require_same(made, task)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(buckets())
 def test_lifted_rows_hide_what_they_replace(made: MadeBucket) -> None:
     done = require_same(made, lifting(made, 3))
@@ -96,7 +97,7 @@ def test_lifted_rows_hide_what_they_replace(made: MadeBucket) -> None:
     assert done.rows_marked == sum(row.key in fresh for rows in upper for _, row in rows)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(buckets(options=BY_VALUE))
 def test_with_a_sequence_field_an_older_row_may_stay(made: MadeBucket) -> None:
     require_same(made, lifting(made, 3))
