@@ -77,8 +77,8 @@ weekly: environment  ## the weekly DAG over what is there, after planting what k
 
 # --- proof ---------------------------------------------------------------------------------------------------
 
-test: environment  ## the whole suite, two files at a time (tests/support/both_ends.py says which)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: environment  ## the whole suite, three files at a time (tests/support/workers.py says which)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-quick: export NIGHTKEEP_EXAMPLES := 0.2
 test-quick: environment  ## the tests that start no process (no JVM, no Airflow), for after each change
@@ -90,7 +90,7 @@ coverage: environment  ## the suite with the library's lines and branches counte
 	@rm -rf .coverage && mkdir .coverage
 	@# A Python worker of Spark that is kept is killed with what it has counted.
 	@echo "spark.python.worker.reuse false" > .coverage/spark-defaults.conf
-	-$(BIN)/coverage run -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+	-$(BIN)/coverage run -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage html -q -d .coverage/html
 	$(BIN)/coverage report

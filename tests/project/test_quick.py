@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.drivers import fixtures
-from tests.support import both_ends, quick
+from tests.support import quick, workers
 from tests.support.quick import LEFT_OUT, Guard
 
 TESTS = Path(__file__).parents[1]
@@ -44,7 +44,7 @@ def test_fixtures_of_engines_are_known() -> None:
     source = Path(fixtures.__file__).read_text()
     started = set(re.findall(r'@pytest.fixture\(scope="session"\)\ndef (\w+)', source))
     assert started | {"airflow_database", "cluster", "spark"} == quick.PROCESSES
-    assert both_ends.ORDER.keys() <= quick.PROCESSES
+    assert workers.NEEDED.keys() - {"slow"} <= quick.PROCESSES
 
 
 def test_what_is_left_out_is_there() -> None:
