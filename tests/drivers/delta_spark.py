@@ -88,6 +88,15 @@ class DeltaSpark(Engine):
         fields = _loading(table, version, where, options)
         return Rows.of(self._lines.request("read", {**fields, "columns": list(columns)})).ordered()
 
+    def find(self, table: Path | str, conditions: Sequence[str]) -> list[Rows]:
+        """What `read` returns for each condition, by one job."""
+        fields = _loading(table, None, None, None)
+        found = Rows.of(self._lines.request("find", {**fields, "conditions": list(conditions)}))
+        head = (found.columns[1:], found.types[1:])
+        return [
+            Rows(*head, tuple(row[1:] for row in found.rows if row[0] == n)).ordered() for n in range(len(conditions))
+        ]
+
     def files(self, table: Path | str, *, version: int | None = None, where: str | None = None) -> tuple[str, ...]:
         """The files a filtered read opens after partition pruning and file skipping, by their names inside the
         table's folder: decoded, unlike paths in the log."""

@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +62,13 @@ def read(spark: SparkSession, request: Request) -> dict[str, Any]:
     return rows_in(_load(spark, request).selectExpr(*request["columns"]))
 
 
+def find(spark: SparkSession, request: Request) -> dict[str, Any]:
+    """The rows of each condition after its place among them, by one job: each is a scan of its own."""
+    whole = _load(spark, request)
+    found = [whole.where(each).selectExpr(f"{n} AS found_by", "*") for n, each in enumerate(request["conditions"])]
+    return rows_in(reduce(DataFrame.unionAll, found))
+
+
 def files(spark: SparkSession, request: Request) -> list[str]:
     """Spark answers file:/folder/p=a b%2F0/part-0.parquet: names on disk, not the encoded paths of the log."""
     start = f"file:{request['path']}/"
@@ -103,6 +111,7 @@ def forget(spark: SparkSession, request: Request) -> None:
 VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {
     "checkpoint": checkpoint,
     "files": files,
+    "find": find,
     "forget": forget,
     "read": read,
     "set": set_conf,

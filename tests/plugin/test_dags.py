@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import psutil
@@ -54,8 +57,22 @@ def airflow(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return with_database(airflow_home(home, [f"t.{name}" for name in TABLES]), airflow_database)
 
 
+Hung = tuple[Airflow, Future[subprocess.CompletedProcess[str]]]
+
+
 @pytest.fixture(scope="module")
-def night(airflow: Airflow) -> DagRun:
+def hung(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hung]:
+    """A run whose job hangs until its time is up, while the other tests of this file run."""
+    home = tmp_path_factory.mktemp("hung")
+    airflow = with_database(airflow_home(home, ["t.verified"]), airflow_database)
+    airflow.script(care={"t.verified": ["hang"]})
+    command = ("airflow", "dags", "test", "on_demand", "--conf", json.dumps({"table": "t.verified", "dry_run": False}))
+    with airflow.started(*command, NIGHTKEEP_TASK_TIMEOUT_MINUTES="1") as done:
+        yield airflow, done
+
+
+@pytest.fixture(scope="module")
+def night(hung: Hung, airflow: Airflow) -> DagRun:
     """One nightly run over every outcome there is."""
     airflow.script(
         care={f"t.{name}": outcomes for name, outcomes in TABLES.items()},
@@ -238,7 +255,7 @@ def test_the_page_of_a_sweep_has_every_table_and_operation(week: tuple[Airflow, 
 
 
 def on_demand(airflow: Airflow, **form: object) -> DagRun:
-    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
+    done = without_jvm(airflow).call("airflow", "dags", "test", "on_demand", "--conf", json.dumps(form))
     run = finished(airflow, "on_demand", done.stdout)
     assert (done.returncode, run.state) == (0, "success"), done.stdout
     return run
@@ -271,10 +288,8 @@ def test_a_parameter_that_the_form_does_not_know_is_refused_by_name(airflow: Air
     assert not (airflow.home / "jobs/calls.jsonl").exists()
 
 
-def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_checked(airflow: Airflow) -> None:
-    airflow.script(care={"t.verified": ["hang"]})
-    form = json.dumps({"table": "t.verified", "dry_run": False})
-    done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", form, NIGHTKEEP_TASK_TIMEOUT_MINUTES="1")
+def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_checked(hung: Hung) -> None:
+    airflow, done = hung[0], hung[1].result()
     pids = [int(line) for line in (airflow.home / "jobs/pids").read_text().split()]
     assert len(pids) == 2
     assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]

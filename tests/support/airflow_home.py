@@ -8,7 +8,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,12 @@ class Airflow:
 
     home: Path
     environ: Mapping[str, str] = field(repr=False)
+
+    @contextmanager
+    def started(self, *command: str, **variables: str) -> Iterator[Future[subprocess.CompletedProcess[str]]]:
+        """A command that runs beside the tests; what `call` returns is there when it has ended."""
+        with ThreadPoolExecutor(1) as thread:
+            yield thread.submit(self.call, *command, **variables)
 
     def call(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the environment; its exit status is the caller's to look at."""
@@ -216,7 +224,7 @@ def without_jvm(airflow: Airflow) -> Airflow:
     """The same, whose connection names a program that runs the job's script without the JVM, which scripted jobs never
     use. It is one of the three names that the provider allows, and no other program here has it."""
     folder = airflow.home / "bin"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "spark3-submit").write_text(SUBMIT.format(python=sys.executable))
     (folder / "spark3-submit").chmod(0o755)
     connection = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark3-submit"}}

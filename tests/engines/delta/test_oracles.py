@@ -97,8 +97,9 @@ def test_random_filters_find_the_same_rows(
     document = optimize(table, full=True, target_size="16KB", min_file_size="1KB", **settings)
     assert document.outcome is Outcome.VERIFIED, document.reason
     every, skips = len(delta_spark.files(table)), False
-    for where, rows in before.items():
-        for read in (delta_spark.read, lakes.delta_rs_read, lakes.duckdb_read):
+    for (where, rows), by_spark in zip(before.items(), delta_spark.find(table, list(before)), strict=True):
+        assert by_spark == rows, where
+        for read in (lakes.delta_rs_read, lakes.duckdb_read):
             assert read(table, where=where) == rows, (where, read)
         skips = skips or len(delta_spark.files(table, where=where)) < every
     assert skips
