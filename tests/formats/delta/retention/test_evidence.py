@@ -150,8 +150,10 @@ def test_a_remove_of_a_file_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
     table = golden_copy("checkpoint_v2_parquet", tmp_path)
     leave(table)
     log = table / "_delta_log"
-    sidecars = [pq.read_table(path, columns=["add"]) for path in (log / "_sidecars").glob("*.parquet")]
-    path = next(row["add"]["path"] for sidecar in sidecars for row in sidecar.to_pylist() if row["add"] is not None)
+    live = {file.name for unit in opened(table).snapshot().units for file in unit.files}
+    sidecars = [pq.read_table(path, columns=["add"]) for path in sorted((log / "_sidecars").glob("*.parquet"))]
+    added = [row["add"]["path"] for sidecar in sidecars for row in sidecar.to_pylist() if row["add"] is not None]
+    path = next(each for each in added if each in live)
     for number in (5, 6):
         told = {"operation": "DELETE", "readVersion": number - 1, "operationMetrics": {"numAddedFiles": "0"}}
         gone = {"path": path, "dataChange": True, "deletionTimestamp": later_ms()}
