@@ -119,6 +119,12 @@ class Place:
         return {str(path.relative_to(self.folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
 
     @property
+    def live(self) -> str:
+        """A data file that readers open."""
+        ours = (OLD[self.kind], YOUNG[self.kind])
+        return min(name for name in self.data if name not in ours and not name.startswith("_delta_log"))
+
+    @property
     def history(self) -> set[str]:
         """Names of commits and snapshots: a removal is one of Delta's."""
         found = [*self.folder.glob("_delta_log/*.json"), *self.folder.glob("snapshot/*")]
@@ -186,7 +192,7 @@ class TestDryRun:
         assert place.swept(of_run="night:table").outcome is Outcome.UNCHANGED
 
     def test_of_a_broken_table_fails(self, place: Place) -> None:
-        live = next(name for name in place.data if name not in (OLD[place.kind], YOUNG[place.kind]))
+        live = place.live
         (place.folder / live).unlink()
         found = place.swept()
         assert (found.outcome, found.extra["orphans_total"]) == (Outcome.FAILED, 0)
@@ -288,7 +294,7 @@ class TestAfterwards:
         assert (placed.run_id, placed.operation) == ("run/1", Operation.SWEEP)
 
     def test_a_missing_file_holds_the_table_and_says_how_to_bring_it_back(self, place: Place) -> None:
-        live = next(name for name in place.data if name not in (OLD[place.kind], YOUNG[place.kind]))
+        live = place.live
 
         class Losing(Looking):
             """Something else takes a live file while files are put aside."""
