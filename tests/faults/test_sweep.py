@@ -98,7 +98,7 @@ def _goes_on(table: Path, what: str, all_files: Files, point: str) -> None:
     toy = Toy(LocalStorage(str(table)))
     _nothing_lost(toy, what, all_files, point)
     if what == "restore":
-        assert restore(toy.territory(), "run-1", now_ms=NOW).outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), point
+        assert restore(toy.table_files(), "run-1", now_ms=NOW).outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), point
         _one_place_each(toy, all_files, point)
         assert toy.files() == all_files, point
     else:
@@ -131,10 +131,10 @@ def _one_place_each(toy: Toy, all_files: Files, point: str) -> None:
 def _all_back(toy: Toy) -> None:
     for run_id in ("run-1", "run-2"):
         try:
-            restore(toy.territory(), run_id, now_ms=NOW)
+            restore(toy.table_files(), run_id, now_ms=NOW)
         except UsageError:
             # The run broke before its first list was written.
-            assert len(quarantines(toy.territory())) <= 2
+            assert len(quarantines(toy.table_files())) <= 2
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def test_the_process_dies_at_every_write_of_a_copy_to_another_mount(
             assert process.end() == -signal.SIGKILL
         toy = Toy(LocalStorage(str(table)))
         assert all_files.items() <= {**dict(zip(OLD, _originals(toy), strict=True)), **toy.files()}.items(), at
-        assert restore(toy.territory(), "run-1", now_ms=NOW).conflicts == ()
+        assert restore(toy.table_files(), "run-1", now_ms=NOW).conflicts == ()
         left = {name: file for name, file in toy.files().items() if ".nightkeep-moving-" not in name}
         assert left == all_files, at
         shutil.rmtree(tmp_path / str(at))
@@ -187,7 +187,7 @@ def test_a_restore_finishes_what_a_killed_quarantine_began(
             assert toy.swept(SweepMode.QUARANTINE, "run-2").closed == ("run-1",)
             _all_back(toy)
         else:
-            assert restore(toy.territory(), "run-1", now_ms=NOW).conflicts == ()
+            assert restore(toy.table_files(), "run-1", now_ms=NOW).conflicts == ()
         assert toy.files() == all_files and toy.aside() == []
 
 
@@ -204,11 +204,11 @@ def test_a_sweep_at_work_is_not_meddled_with(templates: dict[str, Path], all_fil
             with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
                 toy.swept(SweepMode.DELETE, "run-2")
             with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
-                restore(toy.territory(), "run-1", now_ms=NOW)
+                restore(toy.table_files(), "run-1", now_ms=NOW)
             process.say("go")
             assert process.hear() == len(OLD)
         _one_place_each(toy, all_files, str(at))
-        assert restore(toy.territory(), "run-1", now_ms=NOW).files == len(OLD)
+        assert restore(toy.table_files(), "run-1", now_ms=NOW).files == len(OLD)
     assert len(moves) == 4 * len(OLD)
 
 

@@ -13,7 +13,7 @@ from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.format import table_of
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, decode
-from nightkeep.formats.iceberg.retention.table_files import territory
+from nightkeep.formats.iceberg.retention.table_files import find_table_files
 from nightkeep.model import Address, Request, View
 from nightkeep.protocol.table_files import ExpireRequest, Retention, TableFiles
 from nightkeep.stages.plan import plan
@@ -78,9 +78,9 @@ def opened(format: str, folder: Path) -> Any:
 
     def folders() -> TableFiles:
         """Without asking a catalog for its other tables."""
-        return territory(table.address, handle.storage, handle.whole())
+        return find_table_files(table.address, handle.storage, handle.whole())
 
-    return replace(table, retention=replace(table.retention, territory=folders))
+    return replace(table, retention=replace(table.retention, table_files=folders))
 
 
 def metadata_files(format: str, folder: Path) -> list[Path]:
@@ -115,7 +115,7 @@ def _steps(format: str, folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _plans(found)
     yield lambda: _reached(found)
     yield lambda: found.retention.expiry(ExpireRequest(NOW_MS))
-    yield found.retention.territory
+    yield found.retention.table_files
 
 
 def _plans(table: Any) -> None:

@@ -53,7 +53,7 @@ class InStore:
 
     def plant(self, *names: str, days: float = OLD_DAYS) -> set[str]:
         """Objects below the table that nobody names, so old."""
-        storage = self.opened.territory().storage
+        storage = self.opened.table_files().storage
         found = {f"{self.home}/{name}".removeprefix("/") for name in names}
         for name in found:
             storage.put(name, f"left: {name}".encode())
@@ -91,7 +91,7 @@ class InStore:
             return told, {name for batch in sets.orphans() for name in batch["name"].to_pylist()}
 
     def restored(self, run_id: str = "weekly") -> RestoreResult:
-        return restore(self.opened.territory(), run_id, now_ms=_now_ms())
+        return restore(self.opened.table_files(), run_id, now_ms=_now_ms())
 
     def expired(self, *, days: int = 30) -> ExpiryResult:
         """Of all versions but the last, as if it were so many days later."""

@@ -18,7 +18,7 @@ LATER = NOW + 31 * DAY_MS
 def act(toy: Toy, what: str, run_id: str, attempt: str) -> None:
     match what:
         case "restore":
-            restore(toy.territory(), run_id, now_ms=NOW)
+            restore(toy.table_files(), run_id, now_ms=NOW)
         case "purge":
             toy.swept(SweepMode.QUARANTINE, run_id, attempt=attempt, now_ms=LATER)
         case _:

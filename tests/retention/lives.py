@@ -213,7 +213,7 @@ class Life(ABC):
         back = 0
         for run_id in aside.runs:
             try:
-                found = restore(self.opened().territory(), run_id, now_ms=wall_ms())
+                found = restore(self.opened().table_files(), run_id, now_ms=wall_ms())
             except NightkeepError as failure:
                 # The one that died had put nothing aside.
                 assert len(aside.runs) == 2, failure
@@ -226,7 +226,7 @@ class Life(ABC):
 
     def purge(self) -> None:
         before = self.files()
-        purge(self.opened().territory(), now_ms=wall_ms() + 100 * DAY_MS, older_than_ms=0)
+        purge(self.opened().table_files(), now_ms=wall_ms() + 100 * DAY_MS, older_than_ms=0)
         assert self.files() == before
         assert not list((self.folder / OWN / "quarantine").rglob("*.file"))
         self.aside.clear()

@@ -66,7 +66,7 @@ class Toy:
     def folder(self) -> Path:
         return Path(self.storage.root)
 
-    def territory(self) -> TableFiles:
+    def table_files(self) -> TableFiles:
         table = Address("toy", self.storage.root, "toy")
         return TableFiles(table, self.storage, "", self.places, NESTED, by_bare_name=self.by_bare_name)
 
@@ -95,7 +95,7 @@ class Toy:
 
     @property
     def retention(self) -> RetainedFiles[Any, Any]:
-        return RetainedFiles(self.territory, self.roots, self.reach, self.live, self.expiry, self.removals)
+        return RetainedFiles(self.table_files, self.roots, self.reach, self.live, self.expiry, self.removals)
 
     def _json(self, name: str) -> dict[str, Any]:
         try:

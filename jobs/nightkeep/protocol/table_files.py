@@ -82,10 +82,10 @@ class TableFiles:
     dry_only: RefusedTable | None = None
 
 
-def refuse_changes(territory: TableFiles) -> None:
+def refuse_changes(table_files: TableFiles) -> None:
     """Raises RefusedTable for a table whose files may be listed but not moved or deleted."""
-    if territory.dry_only is not None:
-        raise territory.dry_only
+    if table_files.dry_only is not None:
+        raise table_files.dry_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class RetainedFiles(Generic[R, Q]):
     All raise EvidenceError for metadata that cannot be read or that contradicts other metadata, as no file may be
     called an orphan then, and RefusedTable for unknown features."""
 
-    territory: Callable[[], TableFiles]
+    table_files: Callable[[], TableFiles]
     roots: Callable[[Retention], tuple[Root[R], ...]]
     """All roots, read again by each call. Raises CorruptMetadata if there is none."""
     reach: Callable[[Root[R]], Reach[Q]]

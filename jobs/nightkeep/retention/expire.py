@@ -42,7 +42,7 @@ def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDoc
             outcome = expire_versions(
                 table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list()
             )
-        log.extra |= expiry_facts(outcome, root=table.territory().storage.root)
+        log.extra |= expiry_facts(outcome, root=table.table_files().storage.root)
         if outcome.counted is not None and outcome.counted.orphans.files and "orphans_file" not in log.extra:
             looks.list()
         if log.earlier is not None and outcome.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):

@@ -96,10 +96,10 @@ def expire_versions(
 
 
 def _ahead_ms(table: OpenFiles, run: Run, clock: Clock) -> int:
-    territory = table.territory()
+    table_files = table.table_files()
     # Asking the store for its time writes a file.
-    refuse_changes(territory)
-    return store_ahead_ms(territory, run, clock)
+    refuse_changes(table_files)
+    return store_ahead_ms(table_files, run, clock)
 
 
 def _files(look: FileSurvey, sets: Sets) -> int:
@@ -140,7 +140,7 @@ def _removed(
     table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *,
     run: Run, look: FileSurvey, sets: Sets, removing: Callable[[SetCounts], None],
 ) -> ExpiryResult:  # fmt: skip
-    territory = table.territory()
+    table_files = table.table_files()
     look.read()
     counted = sets.settle(cutoff_ms=None)
     check_spelling(counted, look.table)
@@ -150,7 +150,7 @@ def _removed(
     asked = SweepMode.QUARANTINE if expiry.files_only else order.mode
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(
-        territory, going, run, mode=order.mode, total=counted.orphans,
+        table_files, going, run, mode=order.mode, total=counted.orphans,
         older_than_ms=order.request.older_than_ms, entries=table.removals,
     )  # fmt: skip
     if acted.failed:

@@ -72,20 +72,20 @@ def check_files(
         roots = table.roots(retention)
         result = _look(table, roots, sets())
         if not (result.missing or result.resized) or not _vanished(table, roots, retention):
-            return _opened(table.territory().storage, result, _sample(table, roots, random.Random(salt), sample))
-    subject = f"{table.territory().table.name}: retained versions"
+            return _opened(table.table_files().storage, result, _sample(table, roots, random.Random(salt), sample))
+    subject = f"{table.table_files().table.name}: retained versions"
     raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_LOOKS} looks")
 
 
 def _look(table: OpenFiles, roots: Sequence[OpenRoot], sets: Sets) -> FileCheck:
     with closing(sets):
-        sets.list(table.territory())
+        sets.list(table.table_files())
         try:
             sets.live(table, roots, expected=True)
         except MissingFile as failure:
             return FileCheck(len(roots), 0, 0, missing=1, examples=(failure.subject,))
         counted = sets.settle(cutoff_ms=None)
-        require_folders(counted, table.territory())
+        require_folders(counted, table.table_files())
         return _counted(len(roots), counted)
 
 

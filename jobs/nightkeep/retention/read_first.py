@@ -27,7 +27,7 @@ def read_metadata(policy: EffectivePolicy, order: RetentionOrder) -> None:
 
 
 def _read(table: OpenFiles, policy: EffectivePolicy, order: RetentionOrder) -> None:
-    table.territory()
+    table.table_files()
     if order.operation is Operation.EXPIRE:
         table.expiry(expire_order(Log(policy, order), order.mode_for(policy), order.run().now_ms).request)
     names, read = 0, set[SomeSource]()

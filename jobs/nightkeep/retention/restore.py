@@ -20,15 +20,15 @@ def restore_run(log: Log, table: OpenFiles, run: Run) -> RunDocument:
     Raises UsageError if the run has no files in quarantine, CorruptMetadata for a damaged quarantine manifest, and
     EvidenceError, before any file is moved, if the document cannot be stored.
     """
-    territory = table.territory()
+    table_files = table.table_files()
     require_writable(log.order.reports, log.policy.address.name)
     with log.stage("restore"):
-        vouched = [*_recorded_folders(log, territory.storage.root)]
-        result = restore(territory, run.run_id, now_ms=run.now_ms, vouched=vouched)
+        vouched = [*_recorded_folders(log, table_files.storage.root)]
+        result = restore(table_files, run.run_id, now_ms=run.now_ms, vouched=vouched)
     log.extra |= {
         "restored_run": run.run_id,
         "acted": {"files": result.files, "bytes": result.bytes},
-        "failed": failures(result.conflicts, territory.storage.root),
+        "failed": failures(result.conflicts, table_files.storage.root),
     }
     return log.document(result.outcome, result.reason)
 

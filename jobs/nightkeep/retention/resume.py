@@ -17,7 +17,7 @@ from nightkeep.retention.orphans.sweep_request import SweepMode
 _LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind", "by_age")
 
 
-def resume_sweep(log: Log, territory: TableFiles, run: Run) -> None:
+def resume_sweep(log: Log, table_files: TableFiles, run: Run) -> None:
     """Record what both attempts of a sweep did. Moved files are counted from the quarantine; otherwise the counts of
     the earlier attempt are kept.
 
@@ -31,10 +31,10 @@ def resume_sweep(log: Log, territory: TableFiles, run: Run) -> None:
         log.extra["earlier"] = counts
     log.extra |= {"changed": True, "finished": True}
     if log.order.mode_for(log.policy) is SweepMode.QUARANTINE:
-        folder = folder_of(territory, run)
+        folder = folder_of(table_files, run)
         log.extra |= {
-            "acted": counted(quarantined_files(territory, folder)),
-            "quarantine": f"{territory.storage.root.rstrip('/')}/{folder}",
+            "acted": counted(quarantined_files(table_files, folder)),
+            "quarantine": f"{table_files.storage.root.rstrip('/')}/{folder}",
         }
 
 
@@ -54,13 +54,13 @@ def end_resumed(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
     )
 
 
-def quarantined_files(territory: TableFiles, folder: str) -> FileTotals:
+def quarantined_files(table_files: TableFiles, folder: str) -> FileTotals:
     """Totals of the files that the run moved, in all closed parts of its quarantine, wherever those files are now."""
     moved_files = NO_FILES
-    for part in parts(territory.storage, folder):
+    for part in parts(table_files.storage, folder):
         if part.planned and Mark.DONE in part.marks:
-            _, left = read_mark(territory.storage, part, Mark.DONE)
-            moved = [file.bytes for file in read_plan(territory, part)[1] if file.path not in left]
+            _, left = read_mark(table_files.storage, part, Mark.DONE)
+            moved = [file.bytes for file in read_plan(table_files, part)[1] if file.path not in left]
             moved_files += FileTotals(len(moved), sum(moved))
     return moved_files
 

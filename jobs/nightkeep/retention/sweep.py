@@ -40,12 +40,12 @@ def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDo
     with closing(watched):
         with log.stage("sweep" if mode is SweepMode.DRY_RUN else "act"):
             result = sweep_table(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
-        log.extra |= sweep_facts(result, root=table.territory().storage.root)
+        log.extra |= sweep_facts(result, root=table.table_files().storage.root)
         if result.counted is not None and result.counted.orphans.files and log.extra.get("orphans_file") is None:
             list_orphans(log, table, watched.sets, run.now_ms)
         if log.earlier is not None and result.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember_content(log, engine)
-            resume_sweep(log, table.territory(), run)
+            resume_sweep(log, table.table_files(), run)
             return end_resumed(log, result.outcome, result.reason)
     return log.document(result.outcome, result.reason)
 
@@ -116,5 +116,5 @@ def list_orphans(log: Log, table: OpenFiles, sets: Sets, now_ms: int) -> None:
     if log.earlier is not None and path.exists():
         path = path.with_name(path.name.replace(".orphans.", f".orphans-{now_ms}."))
     with log.stage("tell"):
-        orphans = write_orphans(path, sets.orphans(), root=table.territory().storage.root, now_ms=now_ms)
+        orphans = write_orphans(path, sets.orphans(), root=table.table_files().storage.root, now_ms=now_ms)
     log.extra |= {**orphans.to_json(), "orphans_file": str(path.absolute())}

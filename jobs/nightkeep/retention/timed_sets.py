@@ -17,9 +17,9 @@ class TimedSets:
     def __init__(self, sets: Sets, stage: Callable[[str], AbstractContextManager[None]]) -> None:
         self.sets, self._stage = sets, stage
 
-    def list(self, territory: TableFiles) -> None:
+    def list(self, table_files: TableFiles) -> None:
         with self._stage("list"):
-            self.sets.list(territory)
+            self.sets.list(table_files)
 
     def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         with self._stage("list"):

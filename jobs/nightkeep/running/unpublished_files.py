@@ -48,8 +48,8 @@ def remove_unpublished(table: OpenTable, run: Run, *, earlier: Collection[int]) 
     # File names of every format: token, then perhaps a unit, then the attempt, then the task's own digits.
     mine = re.compile(rf"\bnk-{run.token}-(?:(?:[0-9a-f]{{8}}|table)-)?{run.attempt}[0-9a-f]*[-./]")
     with suppress(NightkeepError, OSError):
-        territory = table.retention.territory()
-        batches = (batch for place in territory.places for batch in territory.storage.walk(place.folder))
+        table_files = table.retention.table_files()
+        batches = (batch for place in table_files.places for batch in table_files.storage.walk(place.folder))
         names = [file.name for batch in batches for file in batch if mine.search(file.name)]
         if names and {commit.version for commit in table.commits.committed(run)} <= set(earlier):
-            territory.storage.delete_all(names)
+            table_files.storage.delete_all(names)

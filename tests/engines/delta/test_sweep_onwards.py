@@ -91,7 +91,7 @@ def test_what_comes_back_from_quarantine_is_what_went(delta_spark: DeltaSpark, t
     delta_spark.forget()
     vacuum(delta_spark, table)
     # An engine's VACUUM does not look into the quarantine.
-    assert restore(opened(table).retention.territory(), "sweep-1", now_ms=_now()).files == len(found)
+    assert restore(opened(table).retention.table_files(), "sweep-1", now_ms=_now()).files == len(found)
     assert before.items() <= files(table).items()
     delta_spark.forget()
     assert delta_spark.read(table) == rows
@@ -173,8 +173,8 @@ def test_a_commit_during_the_sweep_survives(made: HandMade, monkeypatch: pytest.
     aged(made.folder)
     mine, listed = plant(made.folder, part("day=2026-11-01/")), MemorySets.list
 
-    def listing(self: MemorySets, territory: object) -> None:
-        listed(self, territory)  # type: ignore[arg-type]
+    def listing(self: MemorySets, table_files: object) -> None:
+        listed(self, table_files)  # type: ignore[arg-type]
         made.commit("WRITE", *late)
 
     monkeypatch.setattr(MemorySets, "list", listing)

@@ -102,7 +102,7 @@ def test_what_removes_files_is_refused(table: Table, mode: SweepMode) -> None:
     with pytest.raises(RefusedTable, match=NAMED):
         swept(table, mode)
     with pytest.raises(RefusedTable, match=NAMED):
-        restore(opened(table).retention.territory(), "weekly", now_ms=now_ms())
+        restore(opened(table).retention.table_files(), "weekly", now_ms=now_ms())
     order = ExpireOrder(mode, ExpireRequest(now_ms(), older_than_ms=0), Retention(now_ms(), 0))
     with pytest.raises(RefusedTable, match=NAMED):
         expire_versions(

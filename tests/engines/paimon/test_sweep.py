@@ -105,7 +105,7 @@ def test_what_is_put_aside_is_out_of_engines_sight_and_comes_back(paimon_java: P
     aged(table)
     assert orphans(table) == [] == paimon_java.delete_orphans(table, dry_run=False)["files"]
     assert reads(paimon_java, table) == before
-    back = restore(opened(table).retention.territory(), "weekly-7", now_ms=time.time_ns() // 1_000_000)
+    back = restore(opened(table).retention.table_files(), "weekly-7", now_ms=time.time_ns() // 1_000_000)
     assert (back.files, back.conflicts) == (5, ())
     assert {name: digest for name, digest in files(table).items() if not name.startswith("_nightkeep/")} == there
 
@@ -151,8 +151,8 @@ class _Meanwhile(MemorySets):
         super().__init__()
         self._after_listing, self._pending = after_listing, [after_live]
 
-    def list(self, territory: TableFiles) -> None:
-        super().list(territory)
+    def list(self, table_files: TableFiles) -> None:
+        super().list(table_files)
         self._after_listing()
 
     def live(self, table: OpenFiles, roots: Sequence[Root], *, expected: bool) -> None:

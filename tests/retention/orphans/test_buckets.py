@@ -68,7 +68,7 @@ def test_orphans_of_a_bucket_are_put_aside_restored_deleted(toy: Toy, disk: Toy)
     assert (told.outcome, told.acted.files, told.left.files, told.failed) == (Outcome.VERIFIED, len(OLD), 0, ())
     assert contents(disk).keys() == before.keys() - set(OLD) and len(disk.aside()) == len(OLD)
     assert toy.swept().outcome is Outcome.UNCHANGED
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == len(OLD)
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == len(OLD)
     assert contents(disk) == before and disk.aside() == []
     for name in OLD:
         age(disk.folder / name, 30)
@@ -114,7 +114,7 @@ def test_whatever_a_bucket_fails_a_rerun_leaves_each_file_in_one_place(
     for run_id in ("run-1", "run-2"):
         if not any(path.name.startswith(f"{run_id}-") for path in _quarantines(disk)):
             continue
-        assert restore(toy.territory(), run_id, now_ms=NOW).conflicts == ()
+        assert restore(toy.table_files(), run_id, now_ms=NOW).conflicts == ()
     assert contents(disk) == before
 
 
@@ -131,23 +131,23 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
             found = super()._is_copy(source, copy)
             if when != "compared" and source["path"].endswith("old-2.dat"):
                 now[0] += LEASE_MS
-                assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+                assert close(toy.table_files(), run_of("run-2")) == ("run-1",)
             return found
 
         def _digest(self, found: "ObjectMeta") -> bytes:
             digest = super()._digest(found)
             if when == "compared" and found["path"].endswith("00003.file"):
-                assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+                assert close(toy.table_files(), run_of("run-2")) == ("run-1",)
             return digest
 
-    territory = replace(toy.territory(), storage=Slow(toy.storage.root))
-    work = _Work(territory, run_of("run-1"), recheck=True, clock=lambda: now[0])
+    table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
+    work = _Work(table_files, run_of("run-1"), recheck=True, clock=lambda: now[0])
     found = [toy.storage.stat(name) for name in sorted(OLD)]
     rows = [{"name": f.name, "bytes": f.bytes, "modified_ms": f.modified_ms, "kind": "data"} for f in found if f]
     work.put_aside(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))
     assert work.gone.files == (len(OLD) - 1 if when == "compared" else 3)
     assert sorted(contents(disk).values()) == sorted({*before.values()} - {content for content, _ in disk.aside()})
-    restore(toy.territory(), "run-1", now_ms=NOW)
+    restore(toy.table_files(), "run-1", now_ms=NOW)
     assert contents(disk) == before
 
 

@@ -21,9 +21,9 @@ class Watched(MemorySets):
         super().__init__()
         self.asked = asked
 
-    def list(self, territory: TableFiles) -> None:
+    def list(self, table_files: TableFiles) -> None:
         self.asked.append("list")
-        super().list(territory)
+        super().list(table_files)
 
     def live(self, table: OpenFiles, roots: Sequence[Root], *, expected: bool) -> None:
         self.asked += [f"{root.id} {expected}" for root in roots]
@@ -41,7 +41,7 @@ def toy(tmp_path: Path) -> Toy:
 
 def looked(sets: Sets, toy: Toy) -> tuple[SetCounts, list[object]]:
     first, second = toy.roots(RETENTION)
-    sets.list(toy.territory())
+    sets.list(toy.table_files())
     sets.live(toy.retention, (first,), expected=True)
     sets.live(toy.retention, (second,), expected=False)
     counted = sets.settle(cutoff_ms=NOW - 7 * DAY_MS)

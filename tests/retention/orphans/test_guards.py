@@ -28,15 +28,15 @@ SOME = replace(NOTHING, listed=FileTotals(10), live=FileTotals(6), orphans=FileT
 
 
 @pytest.fixture
-def territory(tmp_path: Path) -> TableFiles:
+def table_files(tmp_path: Path) -> TableFiles:
     return TableFiles(Address("delta", str(tmp_path), "t"), LocalStorage(str(tmp_path)), "", (), floor_ms=DAY_MS)
 
 
-def test_no_file_below_the_floor_goes_unless_told(territory: TableFiles) -> None:
-    check_age(SweepOrder(older_than_ms=DAY_MS), territory)
-    check_age(SweepOrder(older_than_ms=0, below_floor=True), territory)
+def test_no_file_below_the_floor_goes_unless_told(table_files: TableFiles) -> None:
+    check_age(SweepOrder(older_than_ms=DAY_MS), table_files)
+    check_age(SweepOrder(older_than_ms=0, below_floor=True), table_files)
     with pytest.raises(UsageError, match=r"t: files older than 23\.5 h asked for, expected at least 24 h"):
-        check_age(SweepOrder(older_than_ms=int(23.5 * HOUR_MS)), territory)
+        check_age(SweepOrder(older_than_ms=int(23.5 * HOUR_MS)), table_files)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_no_file_below_the_floor_goes_unless_told(territory: TableFiles) -> None
         (replace(SOME, doubled=1, doubles=("a and b",)), "1 that may be one file under two names: a and b"),
     ],
 )
-def test_evidence_that_does_not_fit_stops_a_sweep(counted: SetCounts, message: str, territory: TableFiles) -> None:
-    check_evidence(SOME, territory)
+def test_evidence_that_does_not_fit_stops_a_sweep(counted: SetCounts, message: str, table_files: TableFiles) -> None:
+    check_evidence(SOME, table_files)
     with pytest.raises(EvidenceError, match=message):
-        check_evidence(counted, territory)
+        check_evidence(counted, table_files)
 
 
-def test_a_table_without_files_has_nothing_to_prove(territory: TableFiles) -> None:
-    check_evidence(NOTHING, territory)
+def test_a_table_without_files_has_nothing_to_prove(table_files: TableFiles) -> None:
+    check_evidence(NOTHING, table_files)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,9 @@ def test_a_clock_that_is_an_hour_off_tells_no_age() -> None:
 
 
 @pytest.mark.parametrize("off", [0, 5 * HOUR_MS, -5 * HOUR_MS])
-def test_the_stores_clock_is_read_from_a_file_that_goes_again(off: int, territory: TableFiles, tmp_path: Path) -> None:
+def test_the_stores_clock_is_read_from_a_file_that_goes_again(
+    off: int, table_files: TableFiles, tmp_path: Path
+) -> None:
     stored: list[int] = []
 
     class Watched(LocalStorage):
@@ -92,8 +94,8 @@ def test_the_stores_clock_is_read_from_a_file_that_goes_again(off: int, territor
             stored.append(found.modified_ms)
             return found
 
-    territory = replace(territory, storage=Watched(str(tmp_path)))
+    table_files = replace(table_files, storage=Watched(str(tmp_path)))
     now = int(Path(tmp_path).stat().st_mtime * 1000)
-    ahead = store_ahead_ms(territory, RUN, lambda: now - off)
+    ahead = store_ahead_ms(table_files, RUN, lambda: now - off)
     assert abs(ahead - off) < 10_000 and stored
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

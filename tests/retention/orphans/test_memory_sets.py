@@ -59,7 +59,7 @@ class _Table:
 
     of: TableFiles
 
-    def territory(self) -> TableFiles:
+    def table_files(self) -> TableFiles:
         return self.of
 
     def roots(self, retention: Retention) -> tuple[Root, ...]:
@@ -94,14 +94,14 @@ def _is_text(name: str) -> bool:
 class _Twin:
     """What is asked of sets, spelled out."""
 
-    territory: TableFiles
+    table_files: TableFiles
 
     def place(self, name: str) -> TableFolder | None:
-        found = [place for place in self.territory.places if _below(place.folder, name) is not None]
+        found = [place for place in self.table_files.places if _below(place.folder, name) is not None]
         return max(found, key=lambda place: len(place.folder), default=None)
 
     def kept(self, name: str) -> bool:
-        home = self.territory.home
+        home = self.table_files.home
         return _below(f"{home}/_nightkeep" if home else "_nightkeep", name) is not None
 
     def kind(self, name: str) -> str | None:
@@ -115,17 +115,17 @@ class _Twin:
         for name in names:
             place = self.place(name)
             assert place is not None
-            for pattern in self.territory.foreign:
+            for pattern in self.table_files.foreign:
                 if match := re.fullmatch(pattern, str(_below(place.folder, name))):
                     found.add((place, f"{place.folder}/{match[1]}" if place.folder else match[1]))
         return found
 
     def listed(self) -> list[ListedFile]:
-        """Files with a name that is text, of the territory, but for what is ours."""
-        assert isinstance(self.territory.storage, _Listed)
+        """Files with a name that is text, of the table_files, but for what is ours."""
+        assert isinstance(self.table_files.storage, _Listed)
         return [
             file
-            for file in self.territory.storage.files
+            for file in self.table_files.storage.files
             if _is_text(file.name) and self.place(file.name) and not self.kept(file.name)
         ]
 
@@ -140,7 +140,7 @@ class _Twin:
 
     def is_live(self, name: str, live: set[str]) -> bool:
         bare = {PurePosixPath(other).name for other in live}
-        return name in live or (self.territory.by_bare_name and PurePosixPath(name).name in bare)
+        return name in live or (self.table_files.by_bare_name and PurePosixPath(name).name in bare)
 
 
 def _doubled(going: Sequence[ListedFile], others: Sequence[tuple[str, int | None]]) -> tuple[int, bool]:
@@ -168,10 +168,10 @@ def test_sets_agree_with_their_twin(
     named: tuple[str, ...],
 ) -> None:
     store = _Listed("/nowhere", tuple(files))
-    territory = TableFiles(Address("toy", "toy", "toy"), store, home, places, FOREIGN, by_bare_name=by_bare_name)
+    table_files = TableFiles(Address("toy", "toy", "toy"), store, home, places, FOREIGN, by_bare_name=by_bare_name)
     live = [row for row in live if _is_text(row[0])]
-    sets, table, twin = MemorySets(), _Table(territory), _Twin(territory)
-    sets.list(territory)
+    sets, table, twin = MemorySets(), _Table(table_files), _Twin(table_files)
+    sets.list(table_files)
     for expected in (True, False):
         TASKS[f"{expected}"] = [(name, size, needed) for name, size, needed, early in live if early == expected]
         sets.live(table, [Root(f"{expected}", None)], expected=expected)
@@ -214,8 +214,8 @@ def test_what_roots_reached_agrees_with_its_twin(
     by_bare_name: bool,
 ) -> None:
     store = _Listed("/nowhere", tuple(files))
-    territory = TableFiles(Address("toy", "toy", "toy"), store, "", places, FOREIGN, by_bare_name=by_bare_name)
-    sets, table, twin = MemorySets(), _Table(territory), _Twin(territory)
+    table_files = TableFiles(Address("toy", "toy", "toy"), store, "", places, FOREIGN, by_bare_name=by_bare_name)
+    sets, table, twin = MemorySets(), _Table(table_files), _Twin(table_files)
     TASKS["gone"] = [row[:3] for row in gone if _is_text(row[0])]
     TASKS["live"] = [row[:3] for row in live if _is_text(row[0])]
     sets.reached(table, [Root("gone", None)])
@@ -240,21 +240,21 @@ def test_what_roots_reached_agrees_with_its_twin(
 def test_a_source_that_roots_on_both_sides_name_is_live() -> None:
     """A manifest that an expired snapshot shares with one that stays keeps its files."""
     file = ListedFile("x", 1, 1)
-    territory = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", (file,)), "", (TableFolder("", KINDS),))
+    table_files = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", (file,)), "", (TableFolder("", KINDS),))
     TASKS["shared"] = [("x", 1, True)]
     sets = MemorySets()
-    sets.reached(_Table(territory), [Root("shared", None)])
+    sets.reached(_Table(table_files), [Root("shared", None)])
     assert sets.settle(cutoff_ms=None).orphans.files == 1
-    sets.live(_Table(territory), [Root("shared", None)], expected=False)
+    sets.live(_Table(table_files), [Root("shared", None)], expected=False)
     assert sets.settle(cutoff_ms=None).orphans.files == 0
 
 
 def test_too_many_names_for_one_process_are_told() -> None:
     files = tuple(ListedFile(f"x{n}", 1, 1) for n in range(11))
-    territory = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", files), "", (TableFolder("", KINDS),))
-    MemorySets(limit=11).list(territory)
+    table_files = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", files), "", (TableFolder("", KINDS),))
+    MemorySets(limit=11).list(table_files)
     with pytest.raises(TooManyNames, match="11 names, expected at most 10"):
-        MemorySets(limit=10).list(territory)
+        MemorySets(limit=10).list(table_files)
 
 
 def test_candidates_come_first() -> None:

@@ -81,10 +81,10 @@ def test_a_forged_list_moves_nothing(what: str, toy: Toy, tmp_path: Path) -> Non
     forge(toy, FORGED[what])
     before = everything(tmp_path)
     if what == "an owner with more":
-        assert restore(toy.territory(), "run-1", now_ms=NOW).files == 2
+        assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 2
         return
     with pytest.raises(CorruptMetadata, match=r"plan-00000\.jsonl") as refusal:
-        restore(toy.territory(), "run-1", now_ms=NOW)
+        restore(toy.table_files(), "run-1", now_ms=NOW)
     assert "secret" not in str(refusal.value)
     after = everything(tmp_path)
     assert {name: data for name, data in after.items() if "restoring" not in name} == before
@@ -97,20 +97,20 @@ def test_a_forged_list_of_what_was_cut_short_settles_nothing(what: str, toy: Toy
     (plan_of(toy).parent / "done-00000.json").unlink()
     before = everything(tmp_path)
     with pytest.raises(CorruptMetadata, match=r"plan-00000\.jsonl"):
-        close(toy.territory(), run_of("run-2"))
+        close(toy.table_files(), run_of("run-2"))
     assert everything(tmp_path) == before
 
 
 def test_a_list_that_nests_without_end_is_damaged(toy: Toy) -> None:
     plan_of(toy).write_text("[" * 200_000)
     with pytest.raises(CorruptMetadata, match="one JSON object a line"):
-        restore(toy.territory(), "run-1", now_ms=NOW)
+        restore(toy.table_files(), "run-1", now_ms=NOW)
 
 
 def test_nothing_is_overwritten_by_what_a_list_says(toy: Toy) -> None:
     forge(toy, put(1, "path", "data/a.dat"))
     live = (toy.folder / "data/a.dat").read_bytes()
-    told = restore(toy.territory(), "run-1", now_ms=NOW)
+    told = restore(toy.table_files(), "run-1", now_ms=NOW)
     assert (told.outcome, told.files, len(told.conflicts)) == (Outcome.FAILED, 1, 1)
     assert (toy.folder / "data/a.dat").read_bytes() == live
 
@@ -119,7 +119,9 @@ def test_files_come_back_into_the_tables_own_places_only(tmp_path: Path) -> None
     """A store of many tables, as Iceberg's is."""
     toy = Toy(LocalStorage(str(tmp_path), bounds=("db/t",)), places=(TableFolder("db/t", ()),))
     folder = tmp_path / "db/t/_nightkeep/quarantine/run-1-ec1a5e64-0123456789abcdef"
-    home = replace(toy.territory(), home="db/t", places=(TableFolder("db/t/data", toy.territory().places[0].kinds),))
+    home = replace(
+        toy.table_files(), home="db/t", places=(TableFolder("db/t/data", toy.table_files().places[0].kinds),)
+    )
     (folder / "00000").mkdir(parents=True)
     (folder / "00000/00000.file").write_bytes(b"x")
     owner = {"host": "x", "pid": 1, "started": "1"}
@@ -148,7 +150,7 @@ def test_a_purge_follows_no_link(what: str, toy: Toy, tmp_path: Path) -> None:
     place.symlink_to(victim)
     before = everything(victim)
     try:
-        purged = purge(toy.territory(), now_ms=NOW + 400 * DAY_MS, older_than_ms=DAY_MS)
+        purged = purge(toy.table_files(), now_ms=NOW + 400 * DAY_MS, older_than_ms=DAY_MS)
         assert purged.files == 0 and what == "run"
     except RefusedTable as refusal:
         assert "a symbolic link" in str(refusal) and what != "run"
@@ -167,7 +169,7 @@ def test_a_restore_follows_no_link(what: str, toy: Toy, tmp_path: Path) -> None:
     place.symlink_to(victim)
     before = everything(victim)
     try:
-        told = restore(toy.territory(), "run-1", now_ms=NOW)
+        told = restore(toy.table_files(), "run-1", now_ms=NOW)
         assert told.outcome is Outcome.FAILED and "symbolic link" in told.conflicts[0][1]
     except (RefusedTable, UsageError) as refusal:
         assert "symbolic link" in str(refusal) or "nothing of run" in str(refusal)

@@ -43,7 +43,7 @@ def _swept(table: OpenFiles, mode: SweepMode, *, days: int) -> tuple[SweepResult
 
 
 def _files(table: OpenFiles) -> dict[str, tuple[bytes, int]]:
-    folder = Path(table.territory().storage.root)
+    folder = Path(table.table_files().storage.root)
     return {
         str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in folder.rglob("*")
@@ -70,13 +70,13 @@ def test_data_that_nobody_committed_goes_and_comes_back(sample: Path, table: Ope
     assert {name: file for name, file in before.items() if name not in orphans}.items() <= after.items()
     assert not after.keys() & set(orphans)
     if orphans:
-        assert restore(table.territory(), "run-1", now_ms=0).files == len(orphans)
+        assert restore(table.table_files(), "run-1", now_ms=0).files == len(orphans)
     assert before.items() <= _files(table).items()
 
 
 def _planted(sample: Path, table: OpenFiles) -> Iterator[str]:
     """Beside each data file of the sample one with another id in its name."""
-    folder = Path(table.territory().storage.root)
+    folder = Path(table.table_files().storage.root)
     for n, path in enumerate(sorted(folder.rglob("*.parquet"))):
         if "_delta_log" in path.parts:
             continue

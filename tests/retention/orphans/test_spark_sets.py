@@ -53,7 +53,7 @@ def looked(
     sets: Sets, toy: Toy, *, cutoff_ms: int | None = NOW - 7 * DAY_MS, named: tuple[str, ...] = ()
 ) -> tuple[SetCounts, list[tuple[object, ...]]]:
     roots = toy.roots(RETENTION)
-    sets.list(toy.territory())
+    sets.list(toy.table_files())
     sets.live(toy.retention, roots[:1], expected=True)
     sets.live(toy.retention, roots[1:], expected=False)
     return settled(sets, cutoff_ms, named)
@@ -120,7 +120,7 @@ def test_names_that_are_no_text_are_of_no_kind(tmp_path: Path, sets: SparkSets) 
 def test_what_a_task_cannot_read_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
     toy = toy_with_leftovers(tmp_path / "toy")
     (toy.folder / "meta/l-2.json").write_text("{")
-    sets.list(toy.territory())
+    sets.list(toy.table_files())
     with pytest.raises(CorruptMetadata, match=r"meta/l-2\.json"):
         sets.live(toy.retention, toy.roots(RETENTION), expected=True)
 
@@ -152,7 +152,7 @@ def test_what_a_store_says_to_a_task_is_raised_here(tmp_path: Path, sets: SparkS
 
     toy = toy_with_leftovers(tmp_path / "toy")
     toy.before_reach = deny
-    sets.list(toy.territory())
+    sets.list(toy.table_files())
     with pytest.raises(PermissionError, match=r"meta/s-[12]\.json: access denied") as raised:
         sets.live(toy.retention, toy.roots(RETENTION), expected=True)
     assert any("in a Spark task" in note for note in raised.value.__notes__)

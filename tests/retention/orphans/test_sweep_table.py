@@ -47,12 +47,12 @@ def test_orphans_are_put_aside_and_brought_back_byte_for_byte(toy: Toy) -> None:
     assert told.outcome is Outcome.VERIFIED and told.acted == told.counted.orphans  # type: ignore[union-attr]
     assert toy.files() == {name: file for name, file in before.items() if name not in OLD}
     assert toy.aside() == [before[name] for name in OLD]
-    assert told.folder == folder_of(toy.territory(), run_of("run-1"))
+    assert told.folder == folder_of(toy.table_files(), run_of("run-1"))
     assert toy.swept().outcome is Outcome.UNCHANGED
-    back = restore(toy.territory(), "run-1", now_ms=NOW)
+    back = restore(toy.table_files(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files, back.bytes) == (Outcome.VERIFIED, 3, told.acted.bytes)
     assert toy.files() == before and toy.aside() == []
-    assert restore(toy.territory(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
 
 
 def test_the_list_of_a_quarantine_says_what_when_and_why(toy: Toy) -> None:
@@ -79,11 +79,11 @@ def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
 def test_a_part_that_takes_too_long_is_given_up(toy: Toy) -> None:
     late = lease.LEASE_MS // 2 + 1
     before, clock = toy.files(), iter([0, 1, 2, 3, late, late])
-    work = _Work(toy.territory(), run_of("run-1"), recheck=True, clock=lambda: next(clock))
+    work = _Work(toy.table_files(), run_of("run-1"), recheck=True, clock=lambda: next(clock))
     work.put_aside(_orphans(before))
     assert work.gone.files == 1 and [name for name, _ in work.failed] == list(OLD[1:])
     assert "it took too long; it is left" in work.failed[0][1] and "its part took too long" in work.failed[1][1]
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 1
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 1
     assert toy.files() == before
 
 
@@ -106,14 +106,14 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(toy: Toy, h
             LocalStorage._link(self, name, other)
             if name == OLD[1]:
                 now[0] += hours * 3_600_000
-                assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+                assert close(toy.table_files(), run_of("run-2")) == ("run-1",)
 
-    territory = replace(toy.territory(), storage=Slow(toy.storage.root))
-    work = _Work(territory, run_of("run-1"), recheck=True, clock=lambda: now[0])
+    table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
+    work = _Work(table_files, run_of("run-1"), recheck=True, clock=lambda: now[0])
     work.put_aside(_orphans(before))
     assert (toy.folder / OLD[1]).exists() and OLD[1] in [name for name, _ in work.failed]
     assert work.gone.files == (1 if hours else 2)
-    restore(toy.territory(), "run-1", now_ms=NOW)
+    restore(toy.table_files(), "run-1", now_ms=NOW)
     assert toy.files() == before
 
 
@@ -153,7 +153,7 @@ def test_a_retry_of_a_run_adds_to_its_quarantine(toy: Toy) -> None:
     before |= toy.files()
     assert toy.swept(SweepMode.QUARANTINE, attempt="a2").acted.files == 1
     assert len(toy.aside()) == 4
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 4
     assert toy.files() == before
 
 
@@ -161,16 +161,16 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     before, runs = toy.files(), {}
     for operation, name in ((Operation.SWEEP, OLD[0]), (Operation.EXPIRE, OLD[1])):
         runs[operation] = run = replace(run_of("run-1"), token=run_token("run-1", operation))
-        work = _Work(toy.territory(), run, recheck=True)
+        work = _Work(toy.table_files(), run, recheck=True)
         work.put_aside(_orphans(before).filter(pa.array([each == name for each in OLD])))
-        assert work.folder == folder_of(toy.territory(), run)
-    assert folder_of(toy.territory(), runs[Operation.SWEEP]) != folder_of(toy.territory(), runs[Operation.EXPIRE])
+        assert work.folder == folder_of(toy.table_files(), run)
+    assert folder_of(toy.table_files(), runs[Operation.SWEEP]) != folder_of(toy.table_files(), runs[Operation.EXPIRE])
     # A run whose own id is spelled as the folder of another.
-    other = folder_of(toy.territory(), runs[Operation.SWEEP]).rpartition("/")[2]
+    other = folder_of(toy.table_files(), runs[Operation.SWEEP]).rpartition("/")[2]
     assert toy.swept(SweepMode.QUARANTINE, other).acted.files == 1
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 2
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 2
     assert toy.files() == {name: file for name, file in before.items() if name != OLD[2]}
-    assert restore(toy.territory(), other, now_ms=NOW).files == 1
+    assert restore(toy.table_files(), other, now_ms=NOW).files == 1
     assert toy.files() == before
 
 
@@ -183,7 +183,7 @@ def test_what_an_earlier_release_put_aside_is_brought_back_too(toy: Toy) -> None
     toy.write("data/more.dat")
     before |= toy.files()
     assert toy.swept(SweepMode.QUARANTINE, attempt="a2").acted.files == 1
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 4
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 4
     assert toy.files() == before
 
 
@@ -191,7 +191,7 @@ def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: P
     """By the folder that the run's document names, and by no other's."""
     toy = _filled(Toy.at(tmp_path / "toy"))
     before, folder = toy.files(), str(toy.swept(SweepMode.QUARANTINE).folder)
-    moved = replace(toy.territory(), home="new/home")
+    moved = replace(toy.table_files(), home="new/home")
     with pytest.raises(UsageError, match="there is nothing"):
         restore(moved, "run-1", now_ms=NOW)
     with pytest.raises(UsageError, match="there is nothing"):
@@ -207,16 +207,16 @@ def test_many_orphans_are_put_aside_in_parts(toy: Toy, monkeypatch: pytest.Monke
     assert told.acted.files == 3
     plans = sorted(path.name for path in (toy.folder / str(told.folder)).glob("plan-*"))
     assert plans == ["plan-00000.jsonl", "plan-00001.jsonl"]
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 3
     assert toy.files() == before
 
 
 def test_nothing_of_a_run_in_quarantine_is_a_mistake_that_names_those_that_are(toy: Toy) -> None:
     with pytest.raises(UsageError, match="nothing of run run-9 is in quarantine; there is nothing"):
-        restore(toy.territory(), "run-9", now_ms=NOW)
+        restore(toy.table_files(), "run-9", now_ms=NOW)
     toy.swept(SweepMode.QUARANTINE)
     with pytest.raises(UsageError, match="there is run-1"):
-        restore(toy.territory(), "run-9", now_ms=NOW)
+        restore(toy.table_files(), "run-9", now_ms=NOW)
 
 
 def test_restoring_overwrites_nothing_and_names_what_is_in_the_way(toy: Toy) -> None:
@@ -224,20 +224,20 @@ def test_restoring_overwrites_nothing_and_names_what_is_in_the_way(toy: Toy) -> 
     toy.swept(SweepMode.QUARANTINE)
     (toy.folder / "data/old.dat").write_text("somebody else's")
     for _ in range(2):
-        back = restore(toy.territory(), "run-1", now_ms=NOW)
+        back = restore(toy.table_files(), "run-1", now_ms=NOW)
         assert back.outcome is Outcome.FAILED
         assert [name for name, _ in back.conflicts] == ["data/old.dat"]
         assert (toy.folder / "data/old.dat").read_text() == "somebody else's"
         assert toy.aside() == [before["data/old.dat"]]
     (toy.folder / "data/old.dat").unlink()
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 1
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 1
     assert toy.files() == before
 
 
 def test_a_file_lost_from_quarantine_is_named(toy: Toy) -> None:
     folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "00000/00001.file").unlink()
-    back = restore(toy.territory(), "run-1", now_ms=NOW)
+    back = restore(toy.table_files(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files) == (Outcome.FAILED, 2)
     assert back.conflicts == ((OLD[1], "neither at home nor in quarantine any more"),)
 
@@ -248,9 +248,9 @@ def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by:
     (folder / "done-00000.json").unlink()
     (folder / "00000/00001.file").unlink()
     if by == "sweep":
-        assert close(toy.territory(), run_of("run-2")) == ("run-1",)
+        assert close(toy.table_files(), run_of("run-2")) == ("run-1",)
     for brought in (2, 0):
-        back = restore(toy.territory(), "run-1", now_ms=NOW)
+        back = restore(toy.table_files(), "run-1", now_ms=NOW)
         assert (back.outcome, back.files, back.conflicts) == (
             Outcome.FAILED,
             brought,
@@ -269,7 +269,7 @@ def _dead_in_a_purge(toy: Toy, at: str) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         late = NOW + 31 * DAY_MS
-        purge(replace(toy.territory(), storage=Dies(toy.storage.root)), now_ms=late, older_than_ms=0)
+        purge(replace(toy.table_files(), storage=Dies(toy.storage.root)), now_ms=late, older_than_ms=0)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_what_a_purge_that_was_killed_took_is_named(
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
     folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     _dead_in_a_purge(toy, at)
-    back = restore(toy.territory(), "run-1", now_ms=NOW)
+    back = restore(toy.table_files(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files) == (Outcome.FAILED, files)
     assert [name.removeprefix(f"{folder}/") for name, _ in back.conflicts] == lost
     assert back.reason == f"{files} files brought back, {len(lost)} could not be, of which {len(lost)} are lost"
@@ -298,9 +298,9 @@ def test_a_part_whose_list_is_gone_since_all_were_brought_back_lost_nothing(
     """As a purge leaves it that is killed between the lists."""
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
     before, folder = toy.files(), toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 3
     (folder / "plan-00000.jsonl").unlink()
-    assert restore(toy.territory(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
     assert toy.files() == before
 
 
@@ -320,7 +320,7 @@ def test_a_damaged_list_restores_nothing(toy: Toy, damage: object) -> None:
     plan.write_text(damage(plan.read_text()))  # type: ignore[operator]
     before = toy.files()
     with pytest.raises(CorruptMetadata, match="plan-00000"):
-        restore(toy.territory(), "run-1", now_ms=NOW)
+        restore(toy.table_files(), "run-1", now_ms=NOW)
     assert toy.files() == before and len(toy.aside()) == 3
 
 
@@ -335,18 +335,18 @@ def test_old_quarantines_are_purged_and_younger_ones_kept(toy: Toy) -> None:
     assert told.purged.files == 3 and "3 files purged" in told.reason
     assert len(toy.aside()) == 1
     with pytest.raises(UsageError):
-        restore(toy.territory(), "run-1", now_ms=late)
-    assert restore(toy.territory(), "run-2", now_ms=late).files == 1
+        restore(toy.table_files(), "run-1", now_ms=late)
+    assert restore(toy.table_files(), "run-2", now_ms=late).files == 1
 
 
 def test_nothing_is_purged_that_was_cut_short(toy: Toy) -> None:
     folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "done-00000.json").unlink()
-    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == FileTotals()
-    assert close(toy.territory(), run_of("run-2", now_ms=NOW + 999 * DAY_MS)) == ("run-1",)
-    assert close(toy.territory(), run_of("run-2")) == ()
-    assert purge(toy.territory(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == FileTotals()
-    assert purge(toy.territory(), now_ms=NOW + 1000 * DAY_MS, older_than_ms=0).files == 3
+    assert purge(toy.table_files(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == FileTotals()
+    assert close(toy.table_files(), run_of("run-2", now_ms=NOW + 999 * DAY_MS)) == ("run-1",)
+    assert close(toy.table_files(), run_of("run-2")) == ()
+    assert purge(toy.table_files(), now_ms=NOW + 999 * DAY_MS, older_than_ms=0) == FileTotals()
+    assert purge(toy.table_files(), now_ms=NOW + 1000 * DAY_MS, older_than_ms=0).files == 3
 
 
 @dataclass(frozen=True)
@@ -378,9 +378,9 @@ def test_a_purge_keeps_off_what_is_being_restored(toy: Toy, older_than_ms: int) 
     meanwhile = _Interrupted(
         toy.storage.root,
         "move",
-        [lambda: purged.append(purge(toy.territory(), now_ms=late, older_than_ms=older_than_ms))],
+        [lambda: purged.append(purge(toy.table_files(), now_ms=late, older_than_ms=older_than_ms))],
     )
-    back = restore(replace(toy.territory(), storage=meanwhile), "run-1", now_ms=late)
+    back = restore(replace(toy.table_files(), storage=meanwhile), "run-1", now_ms=late)
     assert (purged, back.outcome, back.files) == ([FileTotals()], Outcome.VERIFIED, 3)
     assert toy.files() == before
 
@@ -390,11 +390,11 @@ def test_what_a_failed_restore_kept_ages_anew(toy: Toy) -> None:
     toy.swept(SweepMode.QUARANTINE)
     (toy.folder / "data/old.dat").write_text("somebody else's")
     for days in (0, 1):
-        assert restore(toy.territory(), "run-1", now_ms=late + days * DAY_MS).outcome is Outcome.FAILED
+        assert restore(toy.table_files(), "run-1", now_ms=late + days * DAY_MS).outcome is Outcome.FAILED
     late += DAY_MS
-    assert purge(toy.territory(), now_ms=late + 30 * DAY_MS, older_than_ms=30 * DAY_MS) == FileTotals()
+    assert purge(toy.table_files(), now_ms=late + 30 * DAY_MS, older_than_ms=30 * DAY_MS) == FileTotals()
     assert toy.aside() == [before["data/old.dat"]]
-    assert purge(toy.territory(), now_ms=late + 30 * DAY_MS + 1, older_than_ms=30 * DAY_MS).files == 1
+    assert purge(toy.table_files(), now_ms=late + 30 * DAY_MS + 1, older_than_ms=30 * DAY_MS).files == 1
     assert not any(path.is_file() for path in (toy.folder / "_nightkeep").rglob("*"))
 
 
@@ -406,10 +406,10 @@ def test_a_purge_ends_where_a_restore_begins_which_names_what_is_lost(
     toy.swept(SweepMode.QUARANTINE)
     told: list[RestoreResult] = []
     meanwhile = _Interrupted(
-        toy.storage.root, "delete_all", [lambda: told.append(restore(toy.territory(), "run-1", now_ms=late))]
+        toy.storage.root, "delete_all", [lambda: told.append(restore(toy.table_files(), "run-1", now_ms=late))]
     )
-    territory = replace(toy.territory(), storage=meanwhile)
-    assert purge(territory, now_ms=late, older_than_ms=30 * DAY_MS).files == 2
+    table_files = replace(toy.table_files(), storage=meanwhile)
+    assert purge(table_files, now_ms=late, older_than_ms=30 * DAY_MS).files == 2
     assert (told[0].outcome, told[0].files) == (Outcome.FAILED, 1)
     assert told[0].conflicts == tuple((name, "neither at home nor in quarantine any more") for name in OLD[:2])
     assert toy.files() == {name: file for name, file in before.items() if name not in OLD[:2]}
@@ -421,11 +421,11 @@ def test_a_list_that_is_purged_under_a_restore_is_named(toy: Toy) -> None:
     @dataclass(frozen=True)
     class Purged(LocalStorage):
         def replace(self, name: str, data: bytes, *, temporary: str) -> None:
-            purge(toy.territory(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
+            purge(toy.table_files(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
             LocalStorage.replace(self, name, data, temporary=temporary)
 
-    territory = replace(toy.territory(), storage=Purged(toy.storage.root))
-    back = restore(territory, "run-1", now_ms=NOW + 31 * DAY_MS)
+    table_files = replace(toy.table_files(), storage=Purged(toy.storage.root))
+    back = restore(table_files, "run-1", now_ms=NOW + 31 * DAY_MS)
     assert (back.outcome, [name for name, _ in back.conflicts]) == (Outcome.FAILED, [f"{folder}/plan-00000.jsonl"])
 
 
@@ -433,7 +433,7 @@ def test_a_restore_mark_that_is_damaged_keeps_what_it_marks(toy: Toy) -> None:
     folder = str(toy.swept(SweepMode.QUARANTINE).folder)
     (toy.folder / folder / "restoring.json").write_text("{")
     with pytest.raises(CorruptMetadata, match=r"restoring\.json"):
-        purge(toy.territory(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
+        purge(toy.table_files(), now_ms=NOW + 31 * DAY_MS, older_than_ms=0)
     assert len(toy.aside()) == 3
 
 
@@ -449,7 +449,7 @@ def test_a_quarantine_that_another_process_fills_is_left_alone(toy: Toy, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(lease.os, "getpid", lambda: os.getppid())
         for act in (
-            lambda: restore(toy.territory(), "run-1", now_ms=NOW),
+            lambda: restore(toy.table_files(), "run-1", now_ms=NOW),
             lambda: toy.swept(SweepMode.DELETE, "run-2"),
         ):
             with pytest.raises(RefusedTable, match=r"run run-1 putting files aside since .*; wait until it is done"):
@@ -601,8 +601,8 @@ def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
     assert told.failed == ((".", f"the table's history does not tell of the end: {failure}"),)
     assert not any((toy.folder / name).exists() for name in OLD)
     if mode is SweepMode.QUARANTINE:
-        assert told.folder == folder_of(toy.territory(), run_of("run-1"))
-        assert restore(toy.territory(), "run-1", now_ms=NOW).files == 3
+        assert told.folder == folder_of(toy.table_files(), run_of("run-1"))
+        assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 3
         assert before.items() <= toy.files().items()
 
 
@@ -679,12 +679,12 @@ def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: T
             return LocalStorage.stat(self, name)
 
     before = toy.files()
-    work = _Work(replace(toy.territory(), storage=Fails(toy.storage.root)), run_of("run-1"), recheck=True)
+    work = _Work(replace(toy.table_files(), storage=Fails(toy.storage.root)), run_of("run-1"), recheck=True)
     with pytest.raises(OSError, match="may be in two"):
         work.put_aside(_orphans(before))
     assert (work.gone.files, work.unknown.files, work.failed) == (2, 1, [(OLD[1], str(failure))])
     assert work.at == f"{work.folder}/plan-00000.jsonl"
-    assert restore(toy.territory(), "run-1", now_ms=NOW).files == 2
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 2
     assert toy.files() == before
 
 
@@ -707,7 +707,7 @@ def test_without_another_look_a_file_goes_as_named(toy: Toy) -> None:
 
     for recheck, files in ((True, 0), (False, 1)):
         done = remove(
-            toy.territory(),
+            toy.table_files(),
             batches(),
             run_of("run-1"),
             mode=SweepMode.DELETE,

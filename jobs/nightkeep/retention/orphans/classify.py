@@ -17,29 +17,29 @@ NESTED = "nested"
 """The column with the folder of another table, recognized by one of its files."""
 
 
-def own_folder(territory: TableFiles) -> str:
+def own_folder(table_files: TableFiles) -> str:
     """Our own folder of the table, where its quarantines are."""
-    return below(territory.home, KEPT)
+    return below(table_files.home, KEPT)
 
 
 def below(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def walk_folders(territory: TableFiles) -> tuple[str, ...]:
+def walk_folders(table_files: TableFiles) -> tuple[str, ...]:
     """Folders to walk so that every place is covered and no file is seen twice."""
-    folders = sorted({place.folder for place in territory.places})
+    folders = sorted({place.folder for place in table_files.places})
     return tuple(f for f in folders if not any(_holds(other, f) for other in folders if other != f))
 
 
-def vouched(territory: TableFiles, *, outside: bool) -> TableFiles:
-    """The territory without places that other tables may share. `outside` keeps them: the caller vouches for them."""
-    own = tuple(place for place in territory.places if outside or not place.shared)
+def vouched(table_files: TableFiles, *, outside: bool) -> TableFiles:
+    """The table's places without those that others may share. `outside` keeps them: the caller vouches for them."""
+    own = tuple(place for place in table_files.places if outside or not place.shared)
     # A place without known kinds: no file in it is ever removed.
-    return replace(territory, places=own or (TableFolder(territory.home, ()),))
+    return replace(table_files, places=own or (TableFolder(table_files.home, ()),))
 
 
-def is_home_for(territory: TableFiles, name: str, home: str) -> bool:
+def is_home_for(table_files: TableFiles, name: str, home: str) -> bool:
     """Whether a file of the table may be restored to `name`.
 
     The name must be spelled as a listing spells it, be outside of our own folder, and be below a place with known kinds
@@ -47,35 +47,35 @@ def is_home_for(territory: TableFiles, name: str, home: str) -> bool:
     """
     if {"", ".", "..", KEPT} & set(name.split("/")) or "\0" in name:
         return False
-    holding = [place for place in territory.places if is_within(place.folder, name)]
+    holding = [place for place in table_files.places if is_within(place.folder, name)]
     deepest = max(holding, key=lambda place: len(place.folder), default=None)
     return is_within(home, name) if deepest is None else bool(deepest.kinds)
 
 
-def kinds(territory: TableFiles) -> pl.Enum:
+def kinds(table_files: TableFiles) -> pl.Enum:
     """The type of the column `kind`."""
-    return pl.Enum(sorted({kind.name for place in territory.places for kind in place.kinds}))
+    return pl.Enum(sorted({kind.name for place in table_files.places for kind in place.kinds}))
 
 
-def classify(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
-    """Files inside of the territory, in any order, with three more columns; `files` has a column `name`.
+def classify(files: pl.DataFrame, table_files: TableFiles) -> pl.DataFrame:
+    """Files in the table's folders, in any order, with three more columns; `files` has a column `name`.
 
     `place`: the index of the most specific place that contains the file. `kind`: null if it is unknown. `nested`: the
     folder of another table, with a trailing slash, if this file shows that there is one; mostly null.
     """
     parts = []
-    order = sorted(range(len(territory.places)), key=lambda index: -len(territory.places[index].folder))
+    order = sorted(range(len(table_files.places)), key=lambda index: -len(table_files.places[index].folder))
     for index in order:
-        place = territory.places[index]
+        place = table_files.places[index]
         inside = pl.col("name").str.starts_with(f"{place.folder}/") if place.folder else pl.lit(value=True)
         here, files = files.filter(inside), files.filter(~inside)
-        parts.append(_in_place(here, place, territory).with_columns(pl.lit(index, pl.UInt16).alias("place")))
+        parts.append(_in_place(here, place, table_files).with_columns(pl.lit(index, pl.UInt16).alias("place")))
     return pl.concat(parts)
 
 
-def unkept(files: pl.DataFrame, territory: TableFiles) -> pl.DataFrame:
+def unkept(files: pl.DataFrame, table_files: TableFiles) -> pl.DataFrame:
     """`files` without those in our own folder."""
-    return files.filter(~pl.col("name").str.starts_with(f"{own_folder(territory)}/"))
+    return files.filter(~pl.col("name").str.starts_with(f"{own_folder(table_files)}/"))
 
 
 def foreign(files: pl.DataFrame, nested: Iterable[tuple[int, str]]) -> pl.Series:
@@ -107,10 +107,10 @@ def stored(storage: Storage, names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64})
 
 
-def _in_place(files: pl.DataFrame, place: TableFolder, territory: TableFiles) -> pl.DataFrame:
+def _in_place(files: pl.DataFrame, place: TableFolder, table_files: TableFiles) -> pl.DataFrame:
     prefix = f"{place.folder}/" if place.folder else ""
     name = pl.col("name").str.strip_prefix(prefix) if prefix else pl.col("name")
-    of = kinds(territory)
+    of = kinds(table_files)
     kind: pl.Expr = pl.lit(None, dtype=of)
     for file_kind in reversed(place.kinds):
         kind = (
@@ -118,7 +118,7 @@ def _in_place(files: pl.DataFrame, place: TableFolder, territory: TableFiles) ->
             .then(pl.lit(file_kind.name, dtype=of))
             .otherwise(kind)
         )
-    signs = [name.str.extract(rf"\A(?:{pattern})\z", 1) for pattern in territory.foreign]
+    signs = [name.str.extract(rf"\A(?:{pattern})\z", 1) for pattern in table_files.foreign]
     sign = pl.coalesce(*(pl.when(s.str.len_bytes() > 0).then(s) for s in signs)) if signs else pl.lit(None, pl.String)
     return files.with_columns(kind.alias("kind"), (pl.lit(prefix) + sign + pl.lit("/")).alias(NESTED))
 

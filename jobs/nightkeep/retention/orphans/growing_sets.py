@@ -40,8 +40,8 @@ class SpillingSets:
         self._sets: Sets = MemorySets(limit=limit)
         self._done: list[Callable[[Sets], None]] = []
 
-    def list(self, territory: TableFiles) -> None:
-        self._do(lambda sets: sets.list(territory))
+    def list(self, table_files: TableFiles) -> None:
+        self._do(lambda sets: sets.list(table_files))
 
     def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
         self._do(lambda sets: sets.reached(table, roots))

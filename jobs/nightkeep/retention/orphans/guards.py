@@ -23,20 +23,20 @@ CLOCK = "clock-"
 _HOUR_MS: Final = 60 * 60 * 1000
 
 
-def check_age(order: SweepOrder, territory: TableFiles) -> None:
+def check_age(order: SweepOrder, table_files: TableFiles) -> None:
     """Raises UsageError if the age is below the format's floor, unless the order allows that."""
-    if order.older_than_ms < territory.floor_ms and not order.below_floor:
+    if order.older_than_ms < table_files.floor_ms and not order.below_floor:
         raise UsageError(
-            f"{territory.table.name}: files older than {_hours(order.older_than_ms)} asked for, expected at least "
-            f"{_hours(territory.floor_ms)}: a writer at work would lose its files (allowed below the floor only)"
+            f"{table_files.table.name}: files older than {_hours(order.older_than_ms)} asked for, expected at least "
+            f"{_hours(table_files.floor_ms)}: a writer at work would lose its files (allowed below the floor only)"
         )
 
 
-def check_evidence(counted: SetCounts, territory: TableFiles) -> None:
+def check_evidence(counted: SetCounts, table_files: TableFiles) -> None:
     """Raises EvidenceError if metadata and the listing contradict each other."""
-    name = territory.table.name
+    name = table_files.table.name
     if counted.missing or counted.resized:
-        require_folders(counted, territory)
+        require_folders(counted, table_files)
         faults = (
             f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
         )
@@ -81,12 +81,12 @@ def too_many(counted: SetCounts, order: SweepOrder) -> str | None:
     return f"{gone} of {recognized} files would go, more than the share of {order.max_share:.0%} that is allowed"
 
 
-def store_ahead_ms(territory: TableFiles, run: Run, clock: Callable[[], int]) -> int:
+def store_ahead_ms(table_files: TableFiles, run: Run, clock: Callable[[], int]) -> int:
     """Milliseconds that the store's clock is ahead of ours, negative if it is behind, 0 within a tick of the clock.
 
     Writes a file and deletes it again.
     """
-    storage, name = territory.storage, below(own_folder(territory), f"{CLOCK}{run.token}-{run.attempt}")
+    storage, name = table_files.storage, below(own_folder(table_files), f"{CLOCK}{run.token}-{run.attempt}")
     before = clock()
     storage.put(name, b"")
     stored, after = storage.stat(name), clock()

@@ -11,19 +11,19 @@ from nightkeep.retention.orphans.sets import SetCounts
 from nightkeep.storage import LocalStorage
 
 
-def require_folders(counted: SetCounts, territory: TableFiles) -> None:
+def require_folders(counted: SetCounts, table_files: TableFiles) -> None:
     """Raises EvidenceError, naming a link, if every example of a missing or resized file is behind a symbolic link.
 
     Returns if one example is not: that file is really missing or resized.
     """
-    if not isinstance(territory.storage, LocalStorage):
+    if not isinstance(table_files.storage, LocalStorage):
         return
-    root = Path(territory.storage.root)
+    root = Path(table_files.storage.root)
     links = [next(_links(root, example.name), None) for example in counted.examples]
     if links and None not in links:
         expected = "the files of the table themselves"
         found = "a symbolic link, which is not followed: move the files here, or mount their folder in the link's place"
-        raise EvidenceError(f"{territory.table.name}: {str(root).rstrip('/')}/{links[0]}", expected, found)
+        raise EvidenceError(f"{table_files.table.name}: {str(root).rstrip('/')}/{links[0]}", expected, found)
 
 
 def _links(root: Path, name: str) -> Iterator[str]:

@@ -26,17 +26,17 @@ class FileSurvey:
 
     def __init__(self, table: OpenFiles, retention: Retention, sets: Sets) -> None:
         self._table, self._retention, self._sets = table, retention, sets
-        self.table = table.territory().table.name
+        self.table = table.table_files().table.name
         self._seen: dict[str, OpenRoot] = {}
 
-    def begin(self, territory: TableFiles) -> None:
-        """List the candidates of this territory, then read roots until no new one appears.
+    def begin(self, table_files: TableFiles) -> None:
+        """List the candidates of this table, then read roots until no new one appears.
 
         Raises CorruptMetadata for a table without roots, and EvidenceError for a root that disappeared meanwhile: its
         files may have been read in part, while another process deletes them.
         """
         before = self._roots()
-        self._sets.list(territory)
+        self._sets.list(table_files)
         self._read(before, expected=True)
         self._read_all(vanishing=True)
 

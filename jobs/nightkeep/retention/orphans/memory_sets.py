@@ -34,7 +34,7 @@ class MemorySets:
 
     def __init__(self, *, limit: int = 4_000_000) -> None:
         self._limit = limit
-        self._territory: TableFiles | None = None
+        self._table_files: TableFiles | None = None
         self._complete = False
         self._listed: list[pl.DataFrame] = []
         self._nested: set[tuple[int, str]] = set()
@@ -49,7 +49,7 @@ class MemorySets:
 
     @classmethod
     def of_part(
-        cls, territory: TableFiles, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
+        cls, table_files: TableFiles, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
         nested: Iterable[tuple[int, str]], complete: bool, doubted: frozenset[str],
     ) -> MemorySets:  # fmt: skip
         """Sets of a part of all names. Every live name that can match a candidate of the part must be in the part too.
@@ -58,19 +58,19 @@ class MemorySets:
         (place, folder). Files of the `doubted` kinds are no orphans.
         """
         sets = cls()
-        sets._territory, sets._complete, sets._doubted = territory, complete, doubted
+        sets._table_files, sets._complete, sets._doubted = table_files, complete, doubted
         sets._listed, sets._wanted, sets._live = [listed], [wanted] if len(wanted) else [], [live]
         sets._nested = {*nested}
         return sets
 
-    def list(self, territory: TableFiles) -> None:
-        self._territory, self._complete = territory, True
-        for folder in walk_folders(territory):
-            for batch in territory.storage.walk(folder):
-                self._add(listed_files(batch, territory))
+    def list(self, table_files: TableFiles) -> None:
+        self._table_files, self._complete = table_files, True
+        for folder in walk_folders(table_files):
+            for batch in table_files.storage.walk(folder):
+                self._add(listed_files(batch, table_files))
 
     def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
-        self._territory = table.territory()
+        self._table_files = table.table_files()
         for files in _reach(table, roots, set(), Witness()):
             self._wanted.append(files)
             self._hold(len(files))
@@ -126,9 +126,9 @@ class MemorySets:
 
     @property
     def _of(self) -> TableFiles:
-        if self._territory is None:
+        if self._table_files is None:
             raise ValueError("no candidates yet, expected list() or reached() first")
-        return self._territory
+        return self._table_files
 
     def _add(self, read: tuple[pl.DataFrame, FileTotals]) -> None:
         """Add listed files to the candidates."""
@@ -222,11 +222,11 @@ def live_files(files: pa.Table | pa.RecordBatch) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(files)).select(_NO_LIVE.columns)
 
 
-def listed_files(batch: Sequence[ListedFile], territory: TableFiles) -> tuple[pl.DataFrame, FileTotals]:
+def listed_files(batch: Sequence[ListedFile], table_files: TableFiles) -> tuple[pl.DataFrame, FileTotals]:
     """A listed batch with the columns of `classify`, and totals of the files whose names are not valid text: metadata
     cannot name those."""
     files, unreadable = _frame(batch)
-    return classify(unkept(files, territory), territory), unreadable
+    return classify(unkept(files, table_files), table_files), unreadable
 
 
 def _frame(batch: Sequence[ListedFile]) -> tuple[pl.DataFrame, FileTotals]:

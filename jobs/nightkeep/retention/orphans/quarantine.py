@@ -35,7 +35,7 @@ _LOST = "neither at home nor in quarantine any more"
 _PURGED = "the list of these files is gone, and they with it: they were purged"
 
 
-def restore(territory: TableFiles, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> RestoreResult:
+def restore(table_files: TableFiles, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> RestoreResult:
     """Move the run's quarantined files back to their places. Overwrites nothing. May be called again.
 
     `vouched` are quarantines that the run's documents name; they are elsewhere if the table has moved since. A purge
@@ -44,78 +44,82 @@ def restore(territory: TableFiles, run_id: str, *, now_ms: int, vouched: Sequenc
     Raises UsageError if the run has no files in quarantine, RefusedTable while the run may still be at work and for a
     table that may not be changed, and CorruptMetadata for a damaged quarantine manifest.
     """
-    refuse_changes(territory)
-    folders = folders_of(territory, run_id, vouched=vouched)
-    territory = replace(territory, storage=within(territory.storage, *map(home_of, folders), more=True))
-    storage = territory.storage
+    refuse_changes(table_files)
+    folders = folders_of(table_files, run_id, vouched=vouched)
+    table_files = replace(table_files, storage=within(table_files.storage, *map(home_of, folders), more=True))
+    storage = table_files.storage
     planned = [part for folder in folders for part in parts(storage, folder)]
     planned = [part for part in planned if part.planned or Mark.RESTORED not in part.marks]
     if not any(part.planned for part in planned):
-        runs = ", ".join(dict.fromkeys(_run_ids(territory))) or "nothing"
-        raise UsageError(f"{territory.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
+        runs = ", ".join(dict.fromkeys(_run_ids(table_files))) or "nothing"
+        raise UsageError(f"{table_files.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
     for part in planned:
-        _refuse_busy(territory, part)
+        _refuse_busy(table_files, part)
     for folder in dict.fromkeys(part.folder for part in planned):
         write_restoring(storage, folder, now_ms=now_ms)
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for part in planned:
-        moved, in_the_way = _restore_part(territory, part, now_ms)
+        moved, in_the_way = _restore_part(table_files, part, now_ms)
         back, conflicts = back + moved, conflicts + in_the_way
     return _restored(back, tuple(conflicts))
 
 
-def purge(territory: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTotals:
+def purge(table_files: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTotals:
     """Delete quarantines whose last part was closed more than `older_than_ms` ago, oldest first.
 
     Skips a quarantine with an open part, and one whose last restore began within that time or within a day: the restore
     may be at work. Files that cannot be deleted stay in the manifest, for the next purge.
     """
-    storage, purged = territory.storage, NO_FILES
+    storage, purged = table_files.storage, NO_FILES
     restored_before_ms = now_ms - max(older_than_ms, DAY_MS)
-    aged = [(since, folder) for folder in quarantines(territory) if (since := _since(storage, folder)) is not None]
+    aged = [(since, folder) for folder in quarantines(table_files) if (since := _since(storage, folder)) is not None]
     for since, folder in sorted(aged):
         if since < now_ms - older_than_ms:
             purged += _purge_folder(storage, folder, restored_before_ms=restored_before_ms)
-    for stored in storage.list(own_folder(territory)):
+    for stored in storage.list(own_folder(table_files)):
         if stored.name.rpartition("/")[2].startswith(CLOCK) and stored.modified_ms < now_ms - DAY_MS:
             storage.delete(stored.name)
     return purged
 
 
-def close(territory: TableFiles, run: Run) -> tuple[str, ...]:
+def close(table_files: TableFiles, run: Run) -> tuple[str, ...]:
     """Close every open part, so that each of its files is in exactly one place. Returns the ids of the runs.
 
     Raises RefusedTable if another process may still be at work on a part.
     """
-    storage = territory.storage
-    open_parts = [part for folder in quarantines(territory) for part in parts(storage, folder) if part.cut_short]
+    storage = table_files.storage
+    open_parts = [part for folder in quarantines(table_files) for part in parts(storage, folder) if part.cut_short]
     for part in open_parts:
-        _refuse_busy(territory, part)
-    closed = {_close_part(territory, part, run.now_ms): None for part in open_parts}
+        _refuse_busy(table_files, part)
+    closed = {_close_part(table_files, part, run.now_ms): None for part in open_parts}
     return tuple(closed)
 
 
-def _close_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> str:
-    storage, (header, planned) = territory.storage, read_plan(territory, part)
+def _close_part(table_files: TableFiles, part: QuarantinePart, now_ms: int) -> str:
+    storage, (header, planned) = table_files.storage, read_plan(table_files, part)
     left = [file.path for file in planned if reconcile(storage, file) is Where.HOME]
     write_mark(storage, part, Mark.DONE, left=left, now_ms=now_ms)
     return header.run_id
 
 
-def _refuse_busy(territory: TableFiles, part: QuarantinePart) -> None:
+def _refuse_busy(table_files: TableFiles, part: QuarantinePart) -> None:
     if not part.cut_short:
         return
-    header, _ = read_plan(territory, part)
+    header, _ = read_plan(table_files, part)
     if may_be_at_work(header.owner, header.planned_ms, now_ms=wall_ms()):
         who = f"process {header.owner.pid} on {header.owner.host}"
         since = f"run {header.run_id} putting files aside since {iso(header.planned_ms)} ({who})"
-        raise RefusedTable(territory.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most")
+        raise RefusedTable(
+            table_files.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most"
+        )
 
 
-def _restore_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> tuple[FileTotals, list[tuple[str, str]]]:
-    storage = territory.storage
+def _restore_part(
+    table_files: TableFiles, part: QuarantinePart, now_ms: int
+) -> tuple[FileTotals, list[tuple[str, str]]]:
+    storage = table_files.storage
     try:
-        _, planned = read_plan(territory, part)
+        _, planned = read_plan(table_files, part)
         left = read_mark(storage, part, Mark.DONE)[1] if Mark.DONE in part.marks else None
     except MissingFile:
         return NO_FILES, [(part.plan, _PURGED)]
@@ -128,7 +132,7 @@ def _restore_part(territory: TableFiles, part: QuarantinePart, now_ms: int) -> t
     if not conflicts:
         write_mark(storage, part, Mark.RESTORED, left=(), now_ms=now_ms)
     elif left is None:
-        _close_part(territory, part, now_ms)
+        _close_part(table_files, part, now_ms)
     return back, conflicts
 
 
@@ -168,10 +172,10 @@ def _of(tally: FileTotals) -> tuple[int, int]:
     return tally.files, tally.bytes
 
 
-def _run_ids(territory: TableFiles) -> Iterator[str]:
-    for folder in quarantines(territory):
-        for part in [part for part in parts(territory.storage, folder) if part.planned][:1]:
-            yield read_plan(territory, part)[0].run_id
+def _run_ids(table_files: TableFiles) -> Iterator[str]:
+    for folder in quarantines(table_files):
+        for part in [part for part in parts(table_files.storage, folder) if part.planned][:1]:
+            yield read_plan(table_files, part)[0].run_id
 
 
 def _since(storage: Storage, folder: str) -> int | None:

@@ -94,23 +94,23 @@ class QuarantinePart:
         return f"{self.folder}/{mark.value}-{self.number:05d}.json"
 
 
-def quarantines(territory: TableFiles) -> tuple[str, ...]:
+def quarantines(table_files: TableFiles) -> tuple[str, ...]:
     """The quarantines of all runs, in the table's own folder."""
-    return territory.storage.folders(below(own_folder(territory), "quarantine"))
+    return table_files.storage.folders(below(own_folder(table_files), "quarantine"))
 
 
-def folder_of(territory: TableFiles, run: Run) -> str:
+def folder_of(table_files: TableFiles, run: Run) -> str:
     """The quarantine of one operation of a run."""
-    return below(own_folder(territory), f"quarantine/{_slug(run.run_id)}-{run.token}")
+    return below(own_folder(table_files), f"quarantine/{_slug(run.run_id)}-{run.token}")
 
 
-def folders_of(territory: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> tuple[str, ...]:
+def folders_of(table_files: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> tuple[str, ...]:
     """The quarantines of a run id: one per operation; earlier releases had one for all operations.
 
     `vouched` are quarantines below earlier places of the table. Those of other runs are left out.
     """
     named = re.compile(f"(?:.*/)?{re.escape(f'{KEPT}/quarantine/{_slug(run_id)}')}(-[0-9a-f]{{16}})?")
-    return tuple(dict.fromkeys(folder for folder in (*quarantines(territory), *vouched) if named.fullmatch(folder)))
+    return tuple(dict.fromkeys(folder for folder in (*quarantines(table_files), *vouched) if named.fullmatch(folder)))
 
 
 def home_of(folder: str) -> str:
@@ -152,15 +152,15 @@ def write_plan(
     return planned
 
 
-def read_plan(territory: TableFiles, part: QuarantinePart) -> tuple[PartHeader, tuple[PlannedMove, ...]]:
+def read_plan(table_files: TableFiles, part: QuarantinePart) -> tuple[PartHeader, tuple[PlannedMove, ...]]:
     """Read the plan of a part. It is untrusted: anyone who may write to the table's folder may have written it.
 
     Raises CorruptMetadata for an incomplete plan, and for a plan with a file that is not of this part or whose place is
     not of this table.
     """
-    name = spelled(territory.storage, part.plan)
+    name = spelled(table_files.storage, part.plan)
     try:
-        head, *rest = [json.loads(line) for line in territory.storage.read(part.plan).splitlines()]
+        head, *rest = [json.loads(line) for line in table_files.storage.read(part.plan).splitlines()]
         header = _header(head)
         planned = tuple(_planned(line) for line in rest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
@@ -168,18 +168,18 @@ def read_plan(territory: TableFiles, part: QuarantinePart) -> tuple[PartHeader, 
         raise CorruptMetadata(name, "a list of files, one JSON object a line", actual) from None
     if head.get("quarantine") != _FORMAT:
         raise CorruptMetadata(name, f"format {_FORMAT}", "another one")
-    _require_own(territory, part, planned)
+    _require_own(table_files, part, planned)
     return header, planned
 
 
-def _require_own(territory: TableFiles, part: QuarantinePart, planned: Sequence[PlannedMove]) -> None:
+def _require_own(table_files: TableFiles, part: QuarantinePart, planned: Sequence[PlannedMove]) -> None:
     """Raises CorruptMetadata unless every file is of this part, has a place of the table, and no place comes twice."""
-    name = spelled(territory.storage, part.plan)
+    name = spelled(table_files.storage, part.plan)
     home = home_of(part.folder)
     for number, file in enumerate(planned):
         if file.to != part.file(number):
             raise CorruptMetadata(f"{name}: file {number}", f"at {part.file(number)}", repr(file.to))
-        if not is_home_for(territory, file.path, home):
+        if not is_home_for(table_files, file.path, home):
             raise CorruptMetadata(f"{name}: file {number}", "a name in the table's own folders", repr(file.path))
     if len({file.path for file in planned}) != len(planned):
         raise CorruptMetadata(name, "each file once", "one of them again")

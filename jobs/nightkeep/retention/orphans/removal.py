@@ -39,7 +39,7 @@ _ENOUGH: Final = 1_000
 
 
 def remove(
-    territory: TableFiles,
+    table_files: TableFiles,
     batches: Iterator[pa.RecordBatch],
     run: Run,
     *,
@@ -58,7 +58,7 @@ def remove(
     """
     if not total.files:
         return FilesRemoved()
-    work = _Work(territory, run, recheck=recheck, at=_table_folder(territory))
+    work = _Work(table_files, run, recheck=recheck, at=_table_folder(table_files))
     if entries is not None:
         entries.announce(Removal(total.files, total.bytes, older_than_ms), run)
     act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.put_aside}[mode]
@@ -66,7 +66,7 @@ def remove(
         for files in _parts_of(batches):
             work.at = files["name"][0].as_py()
             act(files)
-            work.at = _table_folder(territory)
+            work.at = _table_folder(table_files)
             if len(work.failed) >= _ENOUGH:
                 raise OSError(f"{len(work.failed)} files could not be removed: the rest is left")
     except (NightkeepError, OSError) as failure:
@@ -83,12 +83,14 @@ def _conclude(entries: RemovalEntries, work: _Work, older_than_ms: int | None) -
         entries.conclude(done, work.run)
     except (NightkeepError, OSError) as failure:
         # The result must still report the files that were removed.
-        work.failed.append((_table_folder(work.territory), f"the table's history does not tell of the end: {failure}"))
+        work.failed.append(
+            (_table_folder(work.table_files), f"the table's history does not tell of the end: {failure}")
+        )
 
 
-def _table_folder(territory: TableFiles) -> str:
+def _table_folder(table_files: TableFiles) -> str:
     """The name that is given for a failure of no particular file."""
-    return territory.home or "."
+    return table_files.home or "."
 
 
 def _parts_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,7 +114,7 @@ Became = tuple[PlannedMove, _Fate, str]
 class _Work:
     """What was done so far. `at` is the next file, or a plan or folder: the name that a failure is reported with."""
 
-    territory: TableFiles
+    table_files: TableFiles
     run: Run
     recheck: bool
     clock: Clock = wall_ms
@@ -126,7 +128,7 @@ class _Work:
 
     @property
     def _storage(self) -> Storage:
-        return self.territory.storage
+        return self.table_files.storage
 
     def delete(self, files: pa.RecordBatch) -> None:
         """Delete one part."""
@@ -158,7 +160,7 @@ class _Work:
     def put_aside(self, files: pa.RecordBatch) -> None:
         """Write the plan of one part, and move its files. Raises OSError if the fate of a file is unknown."""
         if self.folder is None:
-            self.folder = folder_of(self.territory, self.run)
+            self.folder = folder_of(self.table_files, self.run)
             earlier = parts(self._storage, self.folder)
             self.numbers = count(earlier[-1].number + 1 if earlier else 0)
         part, since = QuarantinePart(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()

@@ -145,11 +145,11 @@ class TooManyNames(Exception):
 class Sets(Protocol):
     """One survey of one table: first the candidates, then the live names, then the difference."""
 
-    def list(self, territory: TableFiles) -> None:
-        """Make all files of the territory candidates. Lists them once, now."""
+    def list(self, table_files: TableFiles) -> None:
+        """Make all files of the table_files candidates. Lists them once, now."""
 
     def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
-        """Make the files that these roots reach candidates, if they are in the territory and still exist."""
+        """Make the files that these roots reach candidates, if they are in the table_files and still exist."""
 
     def live(self, table: OpenFiles, roots: Sequence[OpenRoot], *, expected: bool) -> None:
         """Add the files that `roots` reach to the live names. `expected`: the roots existed before the listing."""

@@ -12,8 +12,8 @@ from nightkeep.retention.orphans.classify import vouched
 
 def vouched_table(table: OpenFiles, *, outside: bool) -> OpenFiles:
     """The table without its shared places, unless the caller vouches for those `outside`."""
-    return replace(table, territory=partial(_vouched, table.territory, outside=outside))
+    return replace(table, table_files=partial(_vouched, table.table_files, outside=outside))
 
 
-def _vouched(territory: Callable[[], TableFiles], *, outside: bool) -> TableFiles:
-    return vouched(territory(), outside=outside)
+def _vouched(table_files: Callable[[], TableFiles], *, outside: bool) -> TableFiles:
+    return vouched(table_files(), outside=outside)

@@ -56,23 +56,23 @@ class SparkSets:
     def __init__(self, spark: SparkSession, *, names_per_part: int = _NAMES_PER_PART) -> None:
         self._spark, self._names_per_part = spark, names_per_part
         self._cores = spark.sparkContext.defaultParallelism
-        self._territory: TableFiles | None = None
+        self._table_files: TableFiles | None = None
         self._rows: list[DataFrame] = []
         self._settled: DataFrame | None = None
         self._nested: set[tuple[int, str]] = set()
         self.close()
 
-    def list(self, territory: TableFiles) -> None:
-        self._territory, self._complete = territory, True
-        folders = _folders(territory, self._cores * _TASKS_PER_CORE)
-        rows, extra = self._each(partial(_listed, territory), folders)
+    def list(self, table_files: TableFiles) -> None:
+        self._table_files, self._complete = table_files, True
+        folders = _folders(table_files, self._cores * _TASKS_PER_CORE)
+        rows, extra = self._each(partial(_listed, table_files), folders)
         self._nameless = sum((FileTotals(int(row["modified_ms"]), int(row["bytes"])) for row in extra), NO_FILES)
         signs = rows.where(F.col(NESTED).isNotNull()).select("place", NESTED).distinct().collect()
         self._nested = {(int(row["place"]), str(row[NESTED])) for row in signs}
         self._keep(rows)
 
     def reached(self, table: OpenFiles, roots: Sequence[OpenRoot]) -> None:
-        self._territory = table.territory()
+        self._table_files = table.table_files()
         named = partial(_named, role=_WANTED, expected=False)
         self._keep(*self._read(table, roots, named, seen=set(), witness=Witness()))
 
@@ -107,7 +107,7 @@ class SparkSets:
         for rows in self._rows:
             rows.unpersist()
         self._drop_settled()
-        self._territory = None
+        self._table_files = None
         self._complete = False
         self._nested = set()
         self._nameless = NO_FILES
@@ -118,9 +118,9 @@ class SparkSets:
 
     @property
     def _of(self) -> TableFiles:
-        if self._territory is None:
+        if self._table_files is None:
             raise ValueError("no candidates yet, expected list() or reached() first")
-        return self._territory
+        return self._table_files
 
     def _read(
         self, table: OpenFiles, roots: Sequence[OpenRoot], named: Callable[[pl.DataFrame], pl.DataFrame], *,
@@ -166,7 +166,7 @@ class SparkSets:
 class _Question:
     """The request to every part. `nested` are folders of other tables, as (place, folder)."""
 
-    territory: TableFiles
+    table_files: TableFiles
     nested: frozenset[tuple[int, str]]
     complete: bool
     cutoff_ms: int | None
@@ -179,21 +179,21 @@ def _checkpoint(rows: DataFrame) -> DataFrame:
     return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 
-def _folders(territory: TableFiles, enough: int) -> tuple[tuple[str, bool], ...]:
+def _folders(table_files: TableFiles, enough: int) -> tuple[tuple[str, bool], ...]:
     """Folders to list in parallel, each with whether to include its subfolders. Every file is in exactly one."""
-    deep, shallow = deque(walk_folders(territory)), deque[str]()
+    deep, shallow = deque(walk_folders(table_files)), deque[str]()
     for _ in range(enough):
         if not deep or len(deep) >= enough:
             break
         shallow.append(deep.popleft())
-        deep.extend(territory.storage.folders(shallow[-1]))
+        deep.extend(table_files.storage.folders(shallow[-1]))
     return (*((folder, False) for folder in shallow), *((folder, True) for folder in deep))
 
 
-def _listed(territory: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.DataFrame]:
+def _listed(table_files: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.DataFrame]:
     name, deep = folder
-    for number, batch in enumerate(territory.storage.walk(name) if deep else (territory.storage.list(name),)):
-        files, nameless = listed_files(batch, territory)
+    for number, batch in enumerate(table_files.storage.walk(name) if deep else (table_files.storage.list(name),)):
+        files, nameless = listed_files(batch, table_files)
         yield files.with_columns(pl.lit(_LISTED).alias("role"))
         if nameless.files:
             # `modified_ms` holds their number. `told` makes rows of different folders differ.
@@ -272,10 +272,10 @@ def _comparison(question: _Question) -> Any:
 def _part(question: _Question, rows: pl.DataFrame) -> MemorySets:
     live = pl.col("role") == _LIVE
     listed = rows.filter(pl.col("role") == _LISTED).with_columns(
-        pl.col("kind").cast(kinds(question.territory)), pl.col("place").cast(pl.UInt16)
+        pl.col("kind").cast(kinds(question.table_files)), pl.col("place").cast(pl.UInt16)
     )
     return MemorySets.of_part(
-        question.territory,
+        question.table_files,
         listed=listed.select("name", "bytes", "modified_ms", "kind", "place"),
         wanted=rows.filter(pl.col("role") == _WANTED).select("name", "bytes", "needed"),
         live=rows.filter(live).select("name", "bytes", "needed"),

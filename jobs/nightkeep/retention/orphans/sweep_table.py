@@ -41,24 +41,24 @@ def sweep_table(
     cannot be read, and RefusedTable for a table that is not handled or while another run moves its files to quarantine.
     No file of the table was removed then.
     """
-    whole = table.territory()
-    territory = vouched(whole, outside=order.outside)
-    _require_own_place(whole, territory)
-    check_age(order, territory)
+    whole = table.table_files()
+    table_files = vouched(whole, outside=order.outside)
+    _require_own_place(whole, table_files)
+    check_age(order, table_files)
     closed: tuple[str, ...] = ()
     if order.mode is not SweepMode.DRY_RUN:
         refuse_changes(whole)
-        ahead_ms = store_ahead_ms(territory, run, clock)
+        ahead_ms = store_ahead_ms(table_files, run, clock)
         run = replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
         if reason := clocks_apart(ahead_ms):
             return SweepResult(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
         closed = close(whole, run)
-    cutoff_ms, unseen = run.now_ms - order.older_than_ms, _unseen(whole, territory)
+    cutoff_ms, unseen = run.now_ms - order.older_than_ms, _unseen(whole, table_files)
     look = FileSurvey(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
-    look.begin(territory)
+    look.begin(table_files)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
-    check_evidence(counted, territory)
+    check_evidence(counted, table_files)
     result = SweepResult(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=unseen)
     if order.mode is SweepMode.DRY_RUN:
         return _dry_run_result(result, counted, order)
@@ -68,7 +68,7 @@ def sweep_table(
     if counted.orphans.files:
         before()
         acted = remove(
-            territory,
+            table_files,
             still_orphans(look, sets, settle, order.mode),
             run,
             mode=order.mode,
@@ -76,19 +76,19 @@ def sweep_table(
             older_than_ms=order.older_than_ms,
             entries=table.removals,
         )
-    return _final_result(result, acted, territory, order=order, now_ms=run.now_ms)
+    return _final_result(result, acted, table_files, order=order, now_ms=run.now_ms)
 
 
-def _require_own_place(whole: TableFiles, territory: TableFiles) -> None:
+def _require_own_place(whole: TableFiles, table_files: TableFiles) -> None:
     """Raises RefusedTable if every place that metadata names may be another table's."""
-    if any(place.kinds for place in whole.places) and not any(place.kinds for place in territory.places):
+    if any(place.kinds for place in whole.places) and not any(place.kinds for place in table_files.places):
         folders = ", ".join(sorted({place.folder for place in whole.places}))
         feature = f"its metadata says that its files are in {folders}, and its own metadata file is not there"
         raise RefusedTable(whole.table.name, feature, "set sweep.outside to true if no other table has files there")
 
 
-def _unseen(whole: TableFiles, territory: TableFiles) -> tuple[str, ...]:
-    return tuple(place.folder for place in whole.places if place not in territory.places)
+def _unseen(whole: TableFiles, table_files: TableFiles) -> tuple[str, ...]:
+    return tuple(place.folder for place in whole.places if place not in table_files.places)
 
 
 def _names(run_id: str | None) -> tuple[str, ...]:
@@ -108,15 +108,15 @@ def _dry_run_result(result: SweepResult, counted: SetCounts, order: SweepOrder) 
 
 
 def _final_result(
-    result: SweepResult, acted: FilesRemoved, territory: TableFiles, *, order: SweepOrder, now_ms: int
+    result: SweepResult, acted: FilesRemoved, table_files: TableFiles, *, order: SweepOrder, now_ms: int
 ) -> SweepResult:
     purged, failed = NO_FILES, acted.failed
     try:
         if order.purge_after_ms is not None:
-            purged = purge(territory, now_ms=now_ms, older_than_ms=order.purge_after_ms)
+            purged = purge(table_files, now_ms=now_ms, older_than_ms=order.purge_after_ms)
     except (NightkeepError, OSError) as failure:
         # The result must still report the files that were removed.
-        failed += ((own_folder(territory), f"old quarantines could not be purged: {failure}"),)
+        failed += ((own_folder(table_files), f"old quarantines could not be purged: {failure}"),)
     verb = "deleted" if order.mode is SweepMode.DELETE else "put aside"
     sentences = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
     sentences += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []

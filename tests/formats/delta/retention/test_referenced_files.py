@@ -190,7 +190,7 @@ def test_a_commit_that_was_replaced_is_another_root(log: HandLog) -> None:
 def test_a_table_that_others_must_keep_is_refused(log: HandLog, feature: str) -> None:
     log.features = (*log.features, feature)
     made(log, 0, *log.head, add("a"))
-    for look in (lambda table: table.roots(WEEK), lambda table: table.territory()):
+    for look in (lambda table: table.roots(WEEK), lambda table: table.table_files()):
         with pytest.raises(RefusedTable, match=feature):
             look(opened(log.folder).retention)
 

@@ -17,7 +17,7 @@ TABLES = {path.parent.name: path for path in sorted(GOLDEN.glob("*/table")) if p
 
 
 def kind(table: Path, name: str) -> str | None:
-    (place,) = opened(table).retention.territory().places
+    (place,) = opened(table).retention.table_files().places
     return next((each.name for each in place.kinds if re.fullmatch(each.pattern, name)), None)
 
 
@@ -84,7 +84,7 @@ def test_random_prefixes_are_folders_where_the_table_has_them(tmp_path: Path) ->
 
 
 def test_the_floor_is_that_of_vacuum(table: Path) -> None:
-    found = opened(table).retention.territory()
+    found = opened(table).retention.table_files()
     assert (found.floor_ms, found.home) == (7 * DAY_MS, "")
 
 
@@ -104,7 +104,7 @@ def test_the_floor_is_that_of_vacuum(table: Path) -> None:
 )
 def test_other_tables_are_known_by_their_metadata(name: str, folder: str | None, table: Path) -> None:
     found = [
-        match[1] for pattern in opened(table).retention.territory().foreign if (match := re.fullmatch(pattern, name))
+        match[1] for pattern in opened(table).retention.table_files().foreign if (match := re.fullmatch(pattern, name))
     ]
     assert found == ([] if folder is None else [folder])
 
@@ -124,14 +124,14 @@ def test_another_formats_table_in_the_same_folder_is_refused(sign: str, format: 
     (table / sign).parent.mkdir(parents=True)
     (table / sign).write_text("{}")
     with pytest.raises(RefusedTable, match=f"{re.escape(sign)} in its folder is the metadata of a table of {format}'s"):
-        opened(table).retention.territory()
+        opened(table).retention.table_files()
 
 
 @pytest.mark.parametrize("name", ["metadata/notes.txt", "schema/orders.json", "snapshot/snapshot-1"])
 def test_what_only_looks_like_another_formats_is_not(name: str, table: Path) -> None:
     (table / name).parent.mkdir(parents=True)
     (table / name).write_text("{}")
-    assert opened(table).retention.territory().home == ""
+    assert opened(table).retention.table_files().home == ""
 
 
 @pytest.mark.parametrize("formats", ["iceberg", "hudi, Iceberg"])
@@ -140,8 +140,8 @@ def test_what_uniform_writes_for_iceberg_is_the_tables_own(formats: str, tmp_pat
     log.commit(0, *log.head)
     (log.folder / "metadata").mkdir()
     (log.folder / "metadata/v1.metadata.json").write_text("{}")
-    assert opened(log.folder).retention.territory().home == ""
+    assert opened(log.folder).retention.table_files().home == ""
     (log.folder / ".hoodie").mkdir()
     (log.folder / ".hoodie/hoodie.properties").write_text("")
     with pytest.raises(RefusedTable, match="Hudi"):
-        opened(log.folder).retention.territory()
+        opened(log.folder).retention.table_files()

@@ -130,10 +130,10 @@ def test_a_forged_quarantine_of_a_table_brings_nothing_into_another(warehouse: W
     for path in (f"{folder(victim)}/data/new.parquet", f"{tmp_path}/anywhere", "etc/cron.d/new"):
         plan.write_text(f"{json.dumps(head)}\n{json.dumps({**line, 'path': path.lstrip('/')})}\n")
         with pytest.raises(Exception, match="in the table's own folders"):
-            restore(opened(liar).retention.territory(), "sweep", now_ms=now_ms())
+            restore(opened(liar).retention.table_files(), "sweep", now_ms=now_ms())
     assert files(victim) == before and not (tmp_path / "anywhere").exists()
     plan.write_text(f"{json.dumps(head)}\n{json.dumps(line)}\n")
-    assert restore(opened(liar).retention.territory(), "sweep", now_ms=now_ms()).files == 1
+    assert restore(opened(liar).retention.table_files(), "sweep", now_ms=now_ms()).files == 1
 
 
 def test_a_quarantine_of_another_table_is_not_purged(warehouse: Warehouse) -> None:
@@ -143,7 +143,7 @@ def test_a_quarantine_of_another_table_is_not_purged(warehouse: Warehouse) -> No
     pretending(liar, victim)
     catalog(warehouse).drop_table("db.b")
     before = files(victim)
-    assert purge(opened(liar).retention.territory(), now_ms=now_ms() * 2, older_than_ms=0).files == 0
+    assert purge(opened(liar).retention.table_files(), now_ms=now_ms() * 2, older_than_ms=0).files == 0
     assert files(victim) == before
 
 

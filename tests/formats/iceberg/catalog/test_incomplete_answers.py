@@ -108,7 +108,7 @@ def test_an_answer_that_is_not_what_the_file_says_stops_sweep_and_expiry(
     with serving(table, overrides={}, shown=shown) as uri:
         ours = opened(by_rest(table, uri, monkeypatch)).retention
         for look in (
-            ours.territory,
+            ours.table_files,
             lambda: ours.roots(Retention(0, 0)),
             lambda: ours.expiry(ExpireRequest(now_ms())),
             lambda: swept(table, SweepMode.DELETE, of=ours),

@@ -87,7 +87,7 @@ def test_metadata_that_nobody_can_read_keeps_all_of_the_folder(data: bytes, why:
 def test_compressed_metadata_of_another_table_is_found(name: str, table: Table) -> None:
     other(table, 7, name).write_bytes(packed(json.dumps({**table.document(), "table-uuid": OTHER}).encode()))
     with pytest.raises(RefusedTable, match=f"another table, {OTHER}"):
-        opened(table).retention.territory()
+        opened(table).retention.table_files()
 
 
 @pytest.mark.parametrize("pack", [bytes, packed])
@@ -105,7 +105,7 @@ def test_what_a_killed_writer_left_is_nobodys_wherever_it_ends(pack: Callable[[b
 def test_a_file_that_another_tables_writer_did_not_finish_is_another_tables(table: Table) -> None:
     other(table).write_bytes(json.dumps({**DOCUMENT, "table-uuid": OTHER}).encode()[:-9])
     with pytest.raises(RefusedTable, match=OTHER):
-        opened(table).retention.territory()
+        opened(table).retention.table_files()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_another_formats_table_in_the_very_folder_is_refused(sign: str, format: 
 def test_a_folder_that_is_called_schema_is_no_sign(table: Table) -> None:
     (folder(table) / "schema").mkdir()
     (folder(table) / "schema/schema-of-mine").write_text("x")
-    assert opened(table).retention.territory()
+    assert opened(table).retention.table_files()
 
 
 TEXTS = st.text(max_size=8)

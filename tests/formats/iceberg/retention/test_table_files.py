@@ -16,7 +16,7 @@ from tests.formats.iceberg.sweeping import UUID, rewritten, swept
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.retention import table_files as module
-from nightkeep.formats.iceberg.retention.table_files import territory
+from nightkeep.formats.iceberg.retention.table_files import find_table_files
 from nightkeep.model import Address
 from nightkeep.protocol.table_files import TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import NESTED, classify
@@ -35,7 +35,7 @@ def of(properties: Mapping[str, str] | None = None, *, fields: tuple[str, ...] =
         "partition-specs": [{"spec-id": 0, "fields": [{"name": name} for name in fields]}],
     }
     address = Address("iceberg", "lake/db.t", "db.t")
-    return territory(address, LocalStorage("/"), (raw, f"{home}/metadata/00001-{UUID}.metadata.json"))
+    return find_table_files(address, LocalStorage("/"), (raw, f"{home}/metadata/00001-{UUID}.metadata.json"))
 
 
 def kinds(found: TableFiles, *names: str) -> list[str | None]:
@@ -232,22 +232,24 @@ def table(golden: Callable[[str], Table], iceberg: Warehouse) -> Iterator[Table]
 def test_a_table_whose_files_nobody_may_delete_is_refused(table: Table) -> None:
     rewritten(table, properties={**table.document()["properties"], "gc.enabled": "FALSE"})
     with pytest.raises(RefusedTable, match=r"gc\.enabled"):
-        opened(table).retention.territory()
+        opened(table).retention.table_files()
 
 
 def test_a_catalog_that_does_not_tell_the_metadata_file_is_refused(table: Table) -> None:
     with pytest.raises(RefusedTable, match="current one"):
-        territory(address_of(table), LocalStorage("/"), (table.document(), ""))
+        find_table_files(address_of(table), LocalStorage("/"), (table.document(), ""))
 
 
 def test_later_format_versions_are_refused_and_the_first_one_is_not_changed(table: Table) -> None:
     location = f"file://{table.metadata}"
     with pytest.raises(RefusedTable, match="above 3"):
-        territory(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 4}, location))
-    found = territory(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 1}, location))
+        find_table_files(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 4}, location))
+    found = find_table_files(
+        address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 1}, location)
+    )
     with pytest.raises(RefusedTable, match="format version 1"):
         refuse_changes(found)
-    refuse_changes(opened(table).retention.territory())
+    refuse_changes(opened(table).retention.table_files())
 
 
 def test_a_folder_of_two_tables_is_refused(table: Table) -> None:
@@ -256,16 +258,16 @@ def test_a_folder_of_two_tables_is_refused(table: Table) -> None:
     with pytest.raises(RefusedTable, match="the metadata of another table, another"):
         swept(table)
     other.write_text('{"table-uuid": "ano')
-    assert opened(table).retention.territory().home == str(folder(table))[1:]
+    assert opened(table).retention.table_files().home == str(folder(table))[1:]
 
 
 def test_metadata_of_this_very_table_is_no_sign_of_another(table: Table) -> None:
     (folder(table) / "metadata" / f"00099-{UUID}.metadata.json").write_bytes(table.metadata.read_bytes())
-    assert opened(table).retention.territory().places[0].folder == str(folder(table))[1:]
+    assert opened(table).retention.table_files().places[0].folder == str(folder(table))[1:]
 
 
 def test_places_are_the_tables_folder_and_its_metadata(table: Table) -> None:
     home = str(Path(folder(table)))[1:]
-    found = opened(table).retention.territory()
+    found = opened(table).retention.table_files()
     assert [place.folder for place in found.places] == [home, f"{home}/metadata"]
     assert (found.home, found.by_bare_name) == (home, False)

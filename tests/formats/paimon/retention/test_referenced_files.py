@@ -262,7 +262,7 @@ def test_files_elsewhere_are_refused_by_name(options: dict[str, str], said: str,
     table = _copy(tmp_path)
     schema = json.loads((table / "schema/schema-0").read_bytes())
     _edit(table / "schema/schema-0", options=schema["options"] | options)
-    for verb in (lambda: opened(table).retention.territory(), lambda: opened(table).retention.roots(retention())):
+    for verb in (lambda: opened(table).retention.table_files(), lambda: opened(table).retention.roots(retention())):
         with pytest.raises(RefusedTable, match=said):
             verb()
 

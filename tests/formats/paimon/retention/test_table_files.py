@@ -77,7 +77,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def _kinds(table: Path, found: list[str]) -> dict[str, str | None]:
-    kinds = classify(pl.DataFrame({"name": found}), opened(table).retention.territory())
+    kinds = classify(pl.DataFrame({"name": found}), opened(table).retention.table_files())
     return dict(zip(kinds["name"], kinds["kind"], strict=True))
 
 
@@ -90,7 +90,7 @@ def test_other_names_are_of_none(table: Path) -> None:
 
 
 def test_readers_of_regular_expressions_agree(table: Path) -> None:
-    found = opened(table).retention.territory()
+    found = opened(table).retention.table_files()
     told = pa.array([*KINDS, *UNTOUCHED, "dt=1/_delta_log/x", "dt=1/schema/schema-0"])
     for pattern in (*(kind.pattern for place in found.places for kind in place.kinds), *found.foreign):
         whole = rf"\A(?:{pattern})\z"
@@ -129,7 +129,7 @@ def test_samples_have_files_of_known_kinds_and_metadata(sample: str) -> None:
     ],
 )
 def test_a_table_inside_of_the_table_is_told(table: Path, sign: str, folder: str | None) -> None:
-    found = classify(pl.DataFrame({"name": [sign]}), opened(table).retention.territory())
+    found = classify(pl.DataFrame({"name": [sign]}), opened(table).retention.table_files())
     assert found["nested"].to_list() == [folder]
 
 
@@ -145,7 +145,7 @@ def test_data_in_a_folder_of_its_own(table: Path) -> None:
 def test_a_branch_without_schema_tells_nothing(table: Path) -> None:
     (table / "branch/branch-dev").mkdir(parents=True)
     with pytest.raises(BeingCreated, match=r"branch-dev/schema.*its creation has not ended"):
-        opened(table).retention.territory()
+        opened(table).retention.table_files()
     # So far does Java get before it copies schemas.
     for folder, name in (("tag", "tag-t"), ("snapshot", "snapshot-1")):
         (table / "branch/branch-dev" / folder).mkdir()
@@ -166,13 +166,13 @@ def test_another_formats_table_in_the_same_folder_is_refused(sign: str, format: 
     (table / sign).parent.mkdir(parents=True)
     (table / sign).write_text("{}")
     with pytest.raises(RefusedTable, match=f"{re.escape(sign)} in its folder is the metadata of a table of {format}'s"):
-        opened(table).retention.territory()
+        opened(table).retention.table_files()
 
 
 def test_what_paimon_writes_for_iceberg_is_the_tables_own(table: Path) -> None:
     (table / "metadata").mkdir()
     (table / "metadata/v1.metadata.json").write_text("{}")
-    assert opened(table).retention.territory().home == ""
+    assert opened(table).retention.table_files().home == ""
 
 
 @pytest.fixture

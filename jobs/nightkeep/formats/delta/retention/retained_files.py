@@ -12,7 +12,7 @@ from nightkeep.storage import Storage
 
 def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootFiles, CheckpointPart]:
     return RetainedFiles(
-        territory=Bound(Bound(table_files.territory, table), storage),
+        table_files=Bound(Bound(table_files.find_table_files, table), storage),
         roots=Bound(Bound(referenced_files.roots, table), storage),
         reach=Bound(referenced_files.reach, storage),
         live=Bound(referenced_files.live, storage),

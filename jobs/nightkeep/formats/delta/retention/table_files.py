@@ -25,7 +25,7 @@ FLOOR_MS: Final = 7 * DAY_MS
 """VACUUM's default of 168 hours. Writers that take days, and readers of old versions, rely on it."""
 
 
-def territory(address: Address, storage: Storage) -> TableFiles:
+def find_table_files(address: Address, storage: Storage) -> TableFiles:
     """The table's folder, without tables below it.
 
     Raises RefusedTable if a table of another format is in the same folder, MissingFile, CorruptMetadata.

@@ -15,7 +15,7 @@ from nightkeep.protocol.table_files import RetainedFiles, Retention, Root, Table
 
 def retained_files(table: Address, handle: TableHandle) -> RetainedFiles[RootFiles, ManifestFiles]:
     return RetainedFiles(
-        territory=Bound(Bound(territory, table), handle),
+        table_files=Bound(Bound(find_table_files, table), handle),
         roots=Bound(Bound(roots, table), handle),
         reach=Bound(referenced_files.reach, handle.storage),
         live=Bound(referenced_files.live, handle.storage),
@@ -23,8 +23,8 @@ def retained_files(table: Address, handle: TableHandle) -> RetainedFiles[RootFil
     )
 
 
-def territory(table: Address, handle: TableHandle) -> TableFiles:
-    return table_files.territory(table, handle.storage, handle.whole(), claims_of(handle))
+def find_table_files(table: Address, handle: TableHandle) -> TableFiles:
+    return table_files.find_table_files(table, handle.storage, handle.whole(), claims_of(handle))
 
 
 def roots(table: Address, handle: TableHandle, retention: Retention) -> tuple[Root[RootFiles], ...]:

@@ -26,7 +26,7 @@ from nightkeep.protocol.table_files import FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage, is_within
 
 
-def territory(
+def find_table_files(
     table: Address, storage: Storage, loaded: tuple[Raw, str], claims: tuple[Claim, ...] = ()
 ) -> TableFiles:  # fmt: skip
     """The folders of a table, from its metadata and the metadata's location in `loaded`.

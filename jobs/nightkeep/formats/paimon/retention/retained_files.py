@@ -13,7 +13,7 @@ from nightkeep.storage import Storage
 
 def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootMetadata, Source]:
     return RetainedFiles(
-        territory=Bound(Bound(table_files.territory, table), storage),
+        table_files=Bound(Bound(table_files.find_table_files, table), storage),
         roots=Bound(every_root, storage),
         reach=Bound(referenced_files.reach, storage),
         live=Bound(referenced_files.live, storage),

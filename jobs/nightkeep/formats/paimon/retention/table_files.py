@@ -36,7 +36,7 @@ _WRITTEN: Final = tuple(
 _BUCKET: Final = "bucket-(?:postpone|[0-9]+)"
 
 
-def territory(table: Address, storage: Storage) -> TableFiles:
+def find_table_files(table: Address, storage: Storage) -> TableFiles:
     """The folders and kinds of the table's files.
 
     Raises MissingFile for a branch without schema, RefusedTable for a table with files outside its folder or with
@@ -66,11 +66,11 @@ def never_written(table: Address, storage: Storage) -> bool:
     """Whether only a schema was ever committed: there is no version of any kind, and no file of a writer.
 
     Manifests or data without a version may be from a table that lost its snapshots, or from a first write without a
-    commit. These cannot be distinguished. Raises as `territory`.
+    commit. These cannot be distinguished. Raises as `table_files`.
     """
     if storage.list("snapshot"):
         return False
-    (place,) = territory(table, storage).places
+    (place,) = find_table_files(table, storage).places
     written = re.compile("|".join((*_WRITTEN, *(f"(?:{kind.pattern})" for kind in place.kinds))))
     return not any(written.fullmatch(file.name) for batch in storage.walk("") for file in batch)
 
