@@ -53,10 +53,19 @@ def test_an_ordinary_path_stays_as_it_is(text: str) -> None:
     assert redact(text) == text
 
 
-def test_a_long_word_is_read_once() -> None:
-    word = "x" * 1_000_000
+LONG = {
+    "one word": "KeyError: " + "x" * 1_000_000,
+    "names before a secret's": "x-" * 100_000 + "password = {}",
+    "signs before a secret's": "-" * 200_000 + "password = {}",
+    "a name of many secrets'": "?" + "token-" * 50_000 + "={}",
+    "such a name in quotes": "'" + "secret." * 50_000 + "' : '{}'",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_word_is_read_once(kind: str) -> None:
     started = time.process_time()
-    assert redact(f"KeyError: {word}") == f"KeyError: {word}"
+    assert redact(LONG[kind].format(S)) == LONG[kind].format("***")
     assert time.process_time() - started < 10
 
 

@@ -109,7 +109,8 @@ _WORDS: Final = (
     r"(?:pass(?:word|wd|phrase)|pwd|secret|token|credentials?|(?:access|account|api|private|shared|signing|fernet)[-_.]?key"
     r"|sas|signature|sig|authorization)"
 )
-_NAMES: Final = rf"(?:[A-Za-z0-9_.-]*[-_.])?{_WORDS}(?:[-_.][A-Za-z0-9_.-]*)?"
+# The group is atomic and ends where the name ends: to try each of many words anew takes the square of a name's length.
+_NAMES: Final = rf"(?>(?:[A-Za-z0-9_.-]*[-_.])?{_WORDS}(?![A-Za-z0-9])(?:[-_.][A-Za-z0-9_.-]*)?)"
 _SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
 _PLAIN_NAME: Final = re.compile(r".*(?:endpoint|provider|class|enabled|type|uri|url|expir|duration|ttl|file)$", re.I)
 """Settings about secrets that are not secret themselves: `token-refresh-enabled`, `credentials.provider`."""
@@ -120,7 +121,8 @@ _USER_INFO: Final = re.compile(r"""([A-Za-z0-9+.-]://(?:[^\s"'<>/:@?#]*:))(?!\d*
 _KEY_INFO: Final = re.compile(r"(\b(?:s3[an]?|gs|https?)://)[^\s/@:]*:\*\*\*@")
 _VALUE: Final = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'&;,<>)}\]]+)"""
 _STRONG: Final = re.compile(
-    r"(?<![A-Za-z0-9/])((?:[A-Za-z0-9_.-]*[-_.])?"
+    # A name may come before, with `-`, `_` or `.` between. To match it, too, would take the square of its length.
+    r"(?<![A-Za-z0-9/])("
     r"(?:pass(?:word|wd|phrase)|secret[-_.]?(?:access[-_.]?)?key|client[-_.]?secret|access[-_.]?key(?:[-_.]?id)?"
     r"|account[-_.]?key|session[-_.]?token|api[-_.]?key|private[-_.]?key)\s*=\s*)(?!\*\*\*)" + _VALUE,
     re.IGNORECASE,

@@ -61,6 +61,7 @@ def test_it_unhides_no_row_of_a_file_that_it_keeps(counted: bool) -> None:
 
 def test_a_file_that_it_removes_or_that_is_gone_needs_no_marks() -> None:
     assert details({"a": (3, 4)}, {}, before={"a": {1}}, after={"b": {1}}, live={"b"}) == []
+    assert details({"a": (3, 4)}, {}, before={"a": {1}}, after={"a": {1, 2}}) == []
     assert details({}, {}, before={"gone": {1}}, after={"b": {1}}, live={"b"}) == []
 
 
