@@ -92,10 +92,7 @@ class DeltaSpark(Engine):
         """What `read` returns for each condition, by one job."""
         fields = _loading(table, None, None, None)
         found = Rows.of(self._lines.request("find", {**fields, "conditions": list(conditions)}))
-        head = (found.columns[1:], found.types[1:])
-        return [
-            Rows(*head, tuple(row[1:] for row in found.rows if row[0] == n)).ordered() for n in range(len(conditions))
-        ]
+        return found.parts(len(conditions))
 
     def files(self, table: Path | str, *, version: int | None = None, where: str | None = None) -> tuple[str, ...]:
         """The files a filtered read opens after partition pruning and file skipping, by their names inside the

@@ -57,6 +57,11 @@ class Rows:
         """By the JSON of each row: engines return rows in any order."""
         return Rows(self.columns, self.types, tuple(sorted(self.rows, key=json.dumps)))
 
+    def parts(self, count: int) -> "list[Rows]":
+        """The rows by the number in their first column, from 0, without it; each part is ordered."""
+        head = (self.columns[1:], self.types[1:])
+        return [Rows(*head, tuple(row[1:] for row in self.rows if row[0] == n)).ordered() for n in range(count)]
+
 
 def answer(table: pa.Table) -> dict[str, Any]:
     """What Rows.of takes, as a server sends it."""

@@ -82,8 +82,4 @@ class Readers:
             f"SELECT {n} AS found_by, * FROM {self.table.sql} WHERE {each.sql(timestamp='TIMESTAMP')}"
             for n, each in enumerate(conditions)
         )
-        found = self.spark.sql(" UNION ALL ".join(parts))
-        head = (found.columns[1:], found.types[1:])
-        return [
-            Rows(*head, tuple(row[1:] for row in found.rows if row[0] == n)).ordered() for n in range(len(conditions))
-        ]
+        return self.spark.sql(" UNION ALL ".join(parts)).parts(len(conditions))
