@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples wheel clean
+.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples wheel clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -77,10 +77,15 @@ weekly: environment  ## the weekly DAG over what is there, after planting what k
 
 # --- proof ---------------------------------------------------------------------------------------------------
 
-test: environment  ## the whole suite, three files at a time (tests/support/workers.py says which)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n 3 --dist loadfile --no-loadscope-reorder
 
-test-quick: export NIGHTKEEP_EXAMPLES := 0.2
+test test-quick: export NIGHTKEEP_EXAMPLES := 0.2
+test: environment  ## every engine, every race, every fault, three files at a time
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended
+
+test-extended: environment  ## what make test leaves out: other combinations, all examples, longer histories
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --only-extended
+
 test-quick: environment  ## the tests that start no process (no JVM, no Airflow), for after each change
 	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
@@ -90,7 +95,7 @@ coverage: environment  ## the suite with the library's lines and branches counte
 	@rm -rf .coverage && mkdir .coverage
 	@# A Python worker of Spark that is kept is killed with what it has counted.
 	@echo "spark.python.worker.reuse false" > .coverage/spark-defaults.conf
-	-$(BIN)/coverage run -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
+	-$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE) $(TESTS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage html -q -d .coverage/html
 	$(BIN)/coverage report

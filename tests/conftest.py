@@ -17,7 +17,8 @@ from tests.drivers.fixtures import (
 from tests.formats.iceberg.recipe_fixtures import golden, made, make
 from tests.support.airflow_home import airflow_database
 from tests.support.examples import examples
-from tests.support.quick import pytest_addoption, pytest_ignore_collect
+from tests.support.options import pytest_addoption
+from tests.support.quick import pytest_ignore_collect
 from tests.support.spark_fixtures import pytest_configure, spark
 from tests.support.workers import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 

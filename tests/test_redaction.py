@@ -158,6 +158,7 @@ CATALOGS = {
 }
 
 
+@pytest.mark.in_turn("catalog")
 @pytest.mark.slow
 @pytest.mark.parametrize("catalog", CATALOGS)
 @pytest.mark.parametrize("command", ["plan", "run", "sweep", "expire", "job"])

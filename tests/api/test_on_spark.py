@@ -14,6 +14,7 @@ import nightkeep
 SAMPLE = Path(__file__).parents[2] / "samples" / "delta" / "shop.db" / "clicks"
 
 
+@pytest.mark.extended
 def test_a_run_its_check_and_a_comparison_in_the_callers_session(
     tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

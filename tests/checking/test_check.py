@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Layout, Writer
 from tests.formats.paimon.upgrade import upgrade
+from tests.support.extended import some_extended
 
 from nightkeep.checking import check as check_module
 from nightkeep.checking import expectations
@@ -61,14 +62,16 @@ def failed(report: CheckReport) -> dict[str, set[str | None]]:
 # ---- versions that are right ----
 
 
-@pytest.mark.parametrize(("name", "version"), [("orders", 4), ("customers", 4), ("positions", 4), ("stock", 2)])
+@pytest.mark.parametrize(
+    ("name", "version"), some_extended([("orders", 4), ("customers", 4), ("positions", 4), ("stock", 2)], keep=2)
+)
 def test_javas_compactions_pass(spark: SparkSession, name: str, version: int) -> None:
     report = check(CheckRequest(address(SAMPLES / name), version), spark=spark)
     assert report.status is CheckStatus.PASSED, str(report)
     assert [result.name for result in report.results] == [e.description for e in expectations.EXPECTATIONS]
 
 
-@pytest.mark.parametrize("name", ["orders", "customers", "positions", "stock", "events_input"])
+@pytest.mark.parametrize("name", some_extended(["orders", "customers", "positions", "stock", "events_input"], keep=2))
 def test_our_upgrades_pass(spark: SparkSession, tmp_path: Path, name: str) -> None:
     table = copied(tmp_path, name)
     document = upgrade(table)
@@ -102,6 +105,7 @@ def test_the_report_prints_and_is_json(spark: SparkSession) -> None:
 # ---- versions that are wrong ----
 
 
+@pytest.mark.extended
 def test_a_lost_vector_shows_the_rows_it_hid(spark: SparkSession, orders: Path) -> None:
     upgrade(orders)
     version = latest(orders)
@@ -147,6 +151,7 @@ def first(column: str, value: object) -> Tamper:
     return tamper
 
 
+@pytest.mark.extended
 def test_a_changed_value_is_found_with_both_rows(spark: SparkSession, orders: Path) -> None:
     (unit,) = tampered(orders, first("status", "stolen"))
     report = check(CheckRequest(address(orders)), spark=spark)
@@ -195,6 +200,7 @@ def test_tampering_fails_the_expectations_made_for_it(spark: SparkSession, order
     assert len(report.differences) == 4
 
 
+@pytest.mark.extended
 def test_zeros_of_two_signs_differ(spark: SparkSession, tmp_path: Path) -> None:
     table = copied(tmp_path, "positions")
     signs: list[str] = []

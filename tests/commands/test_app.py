@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
 from tests.support.commands import Said, said
+from tests.support.extended import some_extended
 
 from nightkeep.api import runs as care_commands
 from nightkeep.groups import run_group
@@ -100,7 +101,7 @@ OPTIONS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["plan", "run"])
+@pytest.mark.parametrize("verb", some_extended(["plan", "run"], keep=1))
 def test_options_stand_above_the_policy(shell: Shell, policies: list[EffectivePolicy], verb: str) -> None:
     more = ["--no-check", "--verify", "touched", "--task-memory", "1GB"] if verb == "run" else []
     assert shell.call(verb, shell.table, "--zorder", "id", *OPTIONS, *more, policy=True).status == 0
@@ -114,6 +115,7 @@ def test_options_stand_above_the_policy(shell: Shell, policies: list[EffectivePo
 
 
 class TestSql:
+    @pytest.mark.extended
     @pytest.mark.slow
     def test_a_statement_is_run(self, shell: Shell) -> None:
         said = shell.call("sql", f"OPTIMIZE '{shell.table}' WHERE day = '{DAYS[0]}'", "--no-check", "--json")
@@ -121,6 +123,7 @@ class TestSql:
         assert partitions(said.json) == [f"day={DAYS[0]}"]
         assert said.json["plan"]["clustering"] is None
 
+    @pytest.mark.extended
     @pytest.mark.slow
     def test_what_it_does_not_say_is_not_asked_whatever_the_policy_says(
         self, shell: Shell, policies: list[EffectivePolicy]
@@ -130,6 +133,7 @@ class TestSql:
         (found,) = (policy.settings for policy in policies)
         assert (found.where, found.full, found.clustering) == (None, False, None)
 
+    @pytest.mark.extended
     @pytest.mark.slow
     def test_columns_are_laid_along_z_with_the_policys_fineness(
         self, shell: Shell, policies: list[EffectivePolicy]
@@ -181,6 +185,7 @@ def test_an_operation_of_other_formats_is_refused(shell: Shell) -> None:
     assert said.json["reason"].startswith("operation upgrade does not exist for memory tables")
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_several_operations_are_a_list_and_the_worst_is_the_status(shell: Shell) -> None:
     both = ["--operation", "optimize", "--operation", "upgrade"]

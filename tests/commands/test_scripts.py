@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.support.extended import some_extended
 
 pytestmark = pytest.mark.slow
 
@@ -55,13 +56,13 @@ def one_sentence(done: subprocess.CompletedProcess[str], script: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", some_extended(SCRIPTS, keep=3))
 def test_a_slip_is_one_sentence_and_a_status_of_its_own(script: str, tmp_path: Path) -> None:
     done = ended(script, *arguments(script, tmp_path / "tables.yaml"))
     assert done.returncode == 2 and "tables.yaml" in one_sentence(done, script)
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", some_extended(SCRIPTS, keep=3))
 def test_a_surprise_is_one_sentence_and_a_failure(script: str, tmp_path: Path) -> None:
     done = ended(script, *arguments(script, tmp_path / "tables.yaml"), **broken(tmp_path))
     told = one_sentence(done, script)

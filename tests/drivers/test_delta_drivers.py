@@ -16,6 +16,9 @@ from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_ver
 from tests.drivers.json_lines import EngineError
 from tests.drivers.lake_rows import Rows, rows_of
 from tests.drivers.lakes_oracle import Lakes
+from tests.support.extended import some_extended
+
+pytestmark = pytest.mark.extended
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 EVERY_TYPE = """
@@ -64,6 +67,7 @@ def insert(rows: tuple[str, ...], table: Path) -> str:
 # Rows
 
 
+@pytest.mark.extended
 def test_every_type_reads_alike(delta_spark: DeltaSpark, lakes: Lakes, table: Path) -> None:
     delta_spark.sql(f"CREATE TABLE {named(table)} ({EVERY_TYPE}) USING delta", insert(ODD_ROWS, table))
     rows = every_reader(delta_spark, lakes, table)
@@ -93,6 +97,7 @@ def test_years_beyond_pythons_are_read(delta_spark: DeltaSpark) -> None:
     assert delta_spark.sql(f"SELECT {days}").rows == (("12345-06-07", "-044-03-15", "12345-06-07T08:09:10.000000"),)
 
 
+@pytest.mark.extended
 def test_vectors_are_applied_alike(delta_spark: DeltaSpark, lakes: Lakes, table: Path) -> None:
     delta_spark.write(table, Generated(300, ("id", "id % 10 AS k")), Writing(files=3, properties=VECTORS))
     delta_spark.sql(f"DELETE FROM {named(table)} WHERE k = 3 OR id < 20", f"DELETE FROM {named(table)} WHERE k = 4")
@@ -203,7 +208,9 @@ def test_the_recipe_makes_the_rows_of_a_sample(sample: Callable[[Any, Path], Non
     assert lakes.delta_rs_read(SAMPLES / sample.__name__, version=last) == made
 
 
-@pytest.mark.parametrize(("name", "rows"), [("clicks", 3689), ("readings", 7200), ("accounts", 500)])
+@pytest.mark.parametrize(
+    ("name", "rows"), some_extended([("clicks", 3689), ("readings", 7200), ("accounts", 500)], keep=1)
+)
 def test_every_engine_reads_a_sample_alike(
     name: str, rows: int, delta_spark: DeltaSpark, lakes: Lakes, table: Path
 ) -> None:

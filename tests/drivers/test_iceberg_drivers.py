@@ -20,6 +20,8 @@ from tests.drivers.lake_rows import Rows
 from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.rest_faults import COMMIT, RestFaults
 
+pytestmark = [pytest.mark.in_turn("version"), pytest.mark.extended]
+
 Warehouses = Callable[[], Warehouse]
 
 EVERY_TYPE: tuple[Column, ...] = (
@@ -69,6 +71,7 @@ def ids(rows: Rows) -> list[int]:
 # Rows
 
 
+@pytest.mark.extended
 @both_versions
 def test_every_type_reads_alike(
     version: int, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, lakes: Lakes, table: Table

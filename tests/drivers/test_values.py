@@ -12,6 +12,7 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Scan
 from tests.drivers.pypaimon_oracle import PyPaimon, cut_to_micros
 from tests.drivers.random_values import PRIMITIVES, random_value
+from tests.support.extended import some_extended
 
 MERGED = Scan(options=MERGE_ON_READ)
 VECTORS = {"bucket": "2", "deletion-vectors.enabled": "true", "write-only": "true"}
@@ -55,7 +56,7 @@ OPS: dict[str, Callable[[Any, list[Any]], bool]] = {
 ARITY = {"in": 2, "between": 2}
 
 
-@pytest.mark.parametrize("op", [*OPS, "is_null", "is_not_null"])
+@pytest.mark.parametrize("op", some_extended([*OPS, "is_null", "is_not_null"], keep=3))
 def test_both_engines_filter_as_the_model_does(
     op: str, paimon_java: PaimonJava, pypaimon: PyPaimon, assorted: Path
 ) -> None:

@@ -15,11 +15,14 @@ import pyspark
 
 # Of a JVM that runs each thing once or twice: the second compiler costs more than it saves, and without it Java makes
 # the code cache so small that a Spark session throws compiled code away as fast as it compiles more.
-# The bytes of released jars need no proof either.
+# The bytes of released jars need no proof either. Most objects die young, and classes never do: without a size to begin
+# with, the whole heap is collected each time that they need more room.
 SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=240m",
     "-XX:+UseSerialGC",
+    "-XX:NewRatio=1",
+    "-XX:MetaspaceSize=256m",
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:-BytecodeVerificationRemote",
 )

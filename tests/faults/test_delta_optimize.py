@@ -16,6 +16,7 @@ from tests.formats.delta.breaking import breaking, optimize_and_die
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.runs import commits_of, files, optimize, token
 from tests.formats.delta.vacuum import vacuum
+from tests.support.extended import some_extended
 from tests.support.faulty_store import Fuse, Moment, Point, fail
 from tests.support.processes import child
 
@@ -89,13 +90,17 @@ def test_the_process_dies_at_every_write(clean: tuple[Point, ...], template: Pat
     assert killed == len(clean)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "where",
-    [
-        "halfway through create part-00000",
-        f"before link {COMMIT}",
-        f"after link {COMMIT}",
-    ],
+    some_extended(
+        [
+            "halfway through create part-00000",
+            f"before link {COMMIT}",
+            f"after link {COMMIT}",
+        ],
+        keep=1,
+    ),
 )
 def test_engines_go_on_over_what_a_killed_run_left(
     where: str,

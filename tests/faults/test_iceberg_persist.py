@@ -18,6 +18,8 @@ from tests.support.processes import child
 
 from nightkeep.model import Outcome, Run
 
+pytestmark = pytest.mark.in_turn("kept")
+
 RUN = "nightly-2026-11-21"
 
 

@@ -64,6 +64,8 @@ from nightkeep.stages.publish import MAX_ATTEMPTS, publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.in_turn("kept_shop")
+
 SAMPLES = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"
 NOW_MS = 1_795_000_000_000
 

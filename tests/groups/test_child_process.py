@@ -104,6 +104,7 @@ def entries(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.extended
 class TestGroup:
     """Tables that end who reads them, each in its way."""
 

@@ -80,6 +80,7 @@ def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_othe
     assert "expected a table of this process" in str(found[3].document.reason)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_operations_that_are_named_are_the_only_ones(folder: Path) -> None:
     assert told(cared(group(folder, "one", "both"), Operation.OPTIMIZE)) == [
@@ -95,6 +96,7 @@ def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
     assert again[1].document == first[1].document
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
     found = cared(group(folder, "one", "last", said=Overrides(hilbert="note, id")))
@@ -103,6 +105,7 @@ def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_table_at_which_a_process_died_is_failed_and_not_worked_on(folder: Path) -> None:
     found = cared(group(folder, "one", "both", "last", died=("both",)))
@@ -114,6 +117,7 @@ def test_a_table_at_which_a_process_died_is_failed_and_not_worked_on(folder: Pat
     assert found[1].document.reason == DIED and load_document(found[1].path) == found[1].document
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_what_was_done_before_a_process_died_is_told_as_it_is(folder: Path) -> None:
     first = cared(group(folder, "both", "one"))
@@ -121,6 +125,7 @@ def test_what_was_done_before_a_process_died_is_told_as_it_is(folder: Path) -> N
     assert [each.document for each in again] == [each.document for each in first]
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_the_table_at_work_is_noted(folder: Path) -> None:
     hand = folder / "hand"
@@ -262,6 +267,7 @@ class TestJob:
         assert {document["plan"]["clustering"]["curve"] for document in documents} == {"z-order"}
         assert {document["outcome"] for document in documents} == {"unchanged"}
 
+    @pytest.mark.extended
     @pytest.mark.slow
     def test_an_option_left_empty_says_nothing(self, folder: Path) -> None:
         run_job(self.arguments(folder, "--zorder=", "--hilbert=", "--target-size=", "--where="), operations=())

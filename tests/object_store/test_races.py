@@ -23,6 +23,8 @@ from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.storage import ObjectStorage
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.in_turn("table")
+
 
 @pytest.fixture
 def faults(s3_server: S3Server, s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Faults]:

@@ -34,6 +34,8 @@ from tests.object_store.bucket_tables import (
     upload,
 )
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[2]
 POLICY = """\
 version: 1
@@ -89,6 +91,7 @@ def run_night(policy: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("table", "operation"),
     [

@@ -26,6 +26,7 @@ from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import catalog_environment, delta_rs_storage, place_iceberg, s3_properties
 from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimon
+from tests.support.extended import some_extended
 
 from nightkeep.formats import open_table
 from nightkeep.kernels.fingerprint import fingerprint
@@ -161,7 +162,7 @@ def table(lake: Lake, name: str, s3_server: S3Server, monkeypatch: pytest.Monkey
     return lake.tables[name]
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", some_extended(TABLES, keep=2))
 def test_what_is_left_over_goes_comes_back_and_goes_for_good(
     name: str, lake: Lake, table: InStore, lakes: Lakes, paimon_java: PaimonJava
 ) -> None:
@@ -269,7 +270,7 @@ def test_old_removals_of_delta_go_from_a_bucket_without_a_commit(
     nothing_is_left(table)
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("scheme", some_extended(["s3", "s3a"], keep=1))
 def test_old_snapshots_of_iceberg_go_from_a_bucket(
     scheme: str, s3_bucket: Bucket, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import catalog_environment, place_iceberg
 from tests.object_store.swept_tables import UUID, InStore, delta, iceberg, paimon
+from tests.support.extended import some_extended
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
@@ -73,6 +74,7 @@ def table(tables: dict[str, InStore], kind: str, faults: S3Faults) -> InStore:
 each_kind = pytest.mark.parametrize("kind", LEFT)
 
 
+@pytest.mark.in_turn("fault")
 @each_kind
 @pytest.mark.parametrize("fault", ["small pages", "throttled once", "pages throttled once", "metadata cut once"])
 def test_what_is_mended_by_asking_again_changes_nothing(
@@ -104,6 +106,7 @@ READING = {
 }
 
 
+@pytest.mark.in_turn("kind")
 @each_kind
 @pytest.mark.parametrize("fault", READING)
 def test_what_cannot_be_listed_or_read_ends_the_sweep(kind: str, fault: str, table: InStore, faults: S3Faults) -> None:
@@ -139,7 +142,9 @@ ACTING = {
 }
 
 
-@pytest.mark.parametrize(("kind", "fault"), [(kind, fault) for fault, (kind, *_) in ACTING.items()])
+@pytest.mark.parametrize(
+    ("kind", "fault"), some_extended([(kind, fault) for fault, (kind, *_) in ACTING.items()], keep=2)
+)
 def test_a_move_that_fails_is_ended_by_the_next(
     kind: str, fault: str, table: InStore, faults: S3Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -227,6 +227,7 @@ def week(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     return airflow, finished(airflow, "orphan_sweep", done.stdout + done.stderr)
 
 
+@pytest.mark.extended
 def test_a_sweep_ends_for_each_table_as_its_outcome_says(week: tuple[Airflow, DagRun]) -> None:
     _, run = week
     outcomes = {key: found for (task, key), found in run.tasks.items() if task == "swept"}
@@ -240,10 +241,12 @@ def test_a_sweep_ends_for_each_table_as_its_outcome_says(week: tuple[Airflow, Da
     assert len({call["run_id_prefix"] for call in run.care}) == 1
 
 
+@pytest.mark.extended
 def test_a_sweep_wakes_nobody_who_waits_for_rows(week: tuple[Airflow, DagRun]) -> None:
     assert week[1].assets == {}
 
 
+@pytest.mark.extended
 def test_the_page_of_a_sweep_has_every_table_and_operation(week: tuple[Airflow, DagRun]) -> None:
     airflow, run = week
     page = (airflow.home / f"reports/pages/{run.care[0]['run_id_prefix']}.html").read_text()
@@ -261,6 +264,7 @@ def on_demand(airflow: Airflow, **form: object) -> DagRun:
     return run
 
 
+@pytest.mark.extended
 def test_on_demand_is_a_dry_run_of_the_table_the_address_names(airflow: Airflow) -> None:
     airflow.script(care={"t.skipped": ["skipped"]})
     run = on_demand(airflow, table=f"paimon:{airflow.home}/t.skipped", where="day >= '2026-11-01'")
@@ -271,6 +275,7 @@ def test_on_demand_is_a_dry_run_of_the_table_the_address_names(airflow: Airflow)
     assert run.tasks["group.check", 0][0] == run.tasks["outcome", "t.skipped"][0] == "skipped"
 
 
+@pytest.mark.extended
 def test_on_demand_says_what_the_form_says(airflow: Airflow) -> None:
     airflow.script()
     form = {"operation": "optimize", "zorder": "a, s.b", "target_size": "64 MB", "dry_run": False}
@@ -279,6 +284,7 @@ def test_on_demand_says_what_the_form_says(airflow: Airflow) -> None:
     assert (call["zorder"], call["hilbert"], call["target_size"]) == ("a, s.b", None, "64 MB")
 
 
+@pytest.mark.extended
 def test_a_parameter_that_the_form_does_not_know_is_refused_by_name(airflow: Airflow) -> None:
     airflow.script()
     done = airflow.call("airflow", "dags", "test", "on_demand", "--conf", '{"table": "t.verified", "dryrun": false}')

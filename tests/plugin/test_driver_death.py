@@ -90,6 +90,7 @@ def told(folder: Path) -> list[tuple[str, str, str]]:
     return [(entry["table"], entry["operation"], entry["outcome"]) for entry in entries]
 
 
+@pytest.mark.extended
 def test_the_next_job_tells_of_the_table_and_does_the_rest(folder: Path) -> None:
     assert job(folder, "care") == -signal.SIGKILL
     assert told(folder) == [("first", "optimize", "verified")]
@@ -105,6 +106,7 @@ def test_the_next_job_tells_of_the_table_and_does_the_rest(folder: Path) -> None
     assert told(folder) == [("deadly", "persist-deletes", "verified"), ("deadly", "optimize", "verified")]
 
 
+@pytest.mark.extended
 def test_what_was_done_before_is_told_as_it_is(folder: Path) -> None:
     assert job(folder, "care", tables="first") == 0
     assert job(folder, "care", "--died=first", tables="first") == 0
@@ -113,6 +115,7 @@ def test_what_was_done_before_is_told_as_it_is(folder: Path) -> None:
     assert told(folder) == [("first", "optimize", "verified")]
 
 
+@pytest.mark.extended
 def test_a_sweep_tells_of_the_table_and_does_the_rest(folder: Path) -> None:
     assert job(folder, "sweep") == -signal.SIGKILL
     assert (folder / "result.json.hand").read_text() == "deadly"
@@ -120,6 +123,7 @@ def test_a_sweep_tells_of_the_table_and_does_the_rest(folder: Path) -> None:
     assert told(folder) == [("deadly", "sweep", "failed"), ("last", "sweep", "unchanged")]
 
 
+@pytest.mark.extended
 def test_a_driver_without_its_jvm_begins_no_other_table(folder: Path) -> None:
     assert submitted(folder) != 0
     assert told(folder) == [("first", "optimize", "verified")]

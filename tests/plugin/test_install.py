@@ -33,6 +33,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.extended
 def test_a_session_starts_after_the_lines_of_the_page(clone: Path, tmp_path: Path) -> None:
     (lines,) = (block.text for block in blocks(PAGE) if "requirements.txt" in block.text)
     call(clone, "bash", "-ec", lines)

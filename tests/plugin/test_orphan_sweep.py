@@ -16,6 +16,8 @@ from tests.support.airflow_home import ROOT, Airflow, airflow_home, finished, wi
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument, load_history
 
+pytestmark = pytest.mark.extended
+
 TABLES = {
     "paimon/shop.db/orders": "shop.orders",
     "delta/shop.db/clicks": "lake.clicks",

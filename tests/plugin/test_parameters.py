@@ -116,6 +116,7 @@ def _until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> 
     raise AssertionError(log.read_text()[-4000:])
 
 
+@pytest.mark.extended
 def test_a_parameter_that_the_form_does_not_know_is_a_400_and_no_run(server: Server) -> None:
     before = server.runs()
     status, answer = server.post("on_demand", {"conf": {"tabel": "t.table", "dry_run": True}})
@@ -130,6 +131,7 @@ def test_a_parameter_that_the_form_does_not_know_is_a_400_and_no_run(server: Ser
     assert server.runs() == before
 
 
+@pytest.mark.extended
 def test_parameters_that_are_known_and_none_at_all_start_a_run(server: Server) -> None:
     before = server.runs()
     status, answer = server.post("on_demand", {"conf": {"table": "t.table", "where": "\u00e4 = 1"}})
@@ -139,11 +141,13 @@ def test_parameters_that_are_known_and_none_at_all_start_a_run(server: Server) -
     assert server.runs() == before + 4
 
 
+@pytest.mark.extended
 def test_a_dag_of_others_takes_any_parameter(server: Server) -> None:
     status, answer = server.post("of_others", {"conf": {"any": "thing"}})
     assert (status, answer["conf"]) == (200, {"any": "thing"})
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("role", "expected"), [(None, 401), ("viewer", 403)])
 def test_who_may_not_start_a_run_learns_nothing_of_its_parameters(
     server: Server, role: str | None, expected: int
@@ -160,6 +164,7 @@ BODIES: Mapping[str, tuple[bytes, int]] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", BODIES)
 def test_what_is_no_request_for_a_run_is_airflows_to_refuse(server: Server, kind: str) -> None:
     body, expected = BODIES[kind]
@@ -168,11 +173,13 @@ def test_what_is_no_request_for_a_run_is_airflows_to_refuse(server: Server, kind
     assert "expected table" not in json.dumps(answer)
 
 
+@pytest.mark.extended
 def test_a_large_body_arrives_whole(server: Server) -> None:
     for size in (MAX_BODY_BYTES // 2, MAX_BODY_BYTES + 100_000):
         status, answer = server.post("of_others", {"conf": {"text": "x" * size}})
         assert (status, len(answer["conf"]["text"])) == (200, size)
 
 
+@pytest.mark.extended
 def test_a_dag_that_is_not_there_is_airflows_to_tell(server: Server) -> None:
     assert server.post("nosuch", {"conf": {"tabel": 1}})[0] == 404

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.airflow_home import ROOT, Airflow, airflow_home, with_database
+from tests.support.airflow_home import ROOT, Airflow, airflow_home, with_database, without_jvm
+from tests.support.extended import some_extended
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, load_document, store
@@ -56,6 +57,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.extended
 def test_pages_are_for_those_who_may_read_the_dag_and_stay_in_their_folder(
     airflow: Airflow, airflow_database: Path
 ) -> None:
@@ -167,21 +169,24 @@ print(json.dumps([*answers, submitted(["a"], "local[2]")]))"""
 
 @pytest.mark.parametrize(
     ("failing", "raised"),
-    [
-        ("raise UsageError('no such table')", "AirflowFailException"),
-        ("raise PolicyError('tables.yaml:1: no')", "AirflowFailException"),
-        ("sys.exit(2)", "AirflowFailException"),
-        ("sys.exit(1)", "AirflowException"),
-        ("raise KeyError('x')", "AirflowException"),
-        ("raise MissingFile('a', 'b', 'c')", "AirflowException"),
-    ],
+    some_extended(
+        [
+            ("raise UsageError('no such table')", "AirflowFailException"),
+            ("raise PolicyError('tables.yaml:1: no')", "AirflowFailException"),
+            ("sys.exit(2)", "AirflowFailException"),
+            ("sys.exit(1)", "AirflowException"),
+            ("raise KeyError('x')", "AirflowException"),
+            ("raise MissingFile('a', 'b', 'c')", "AirflowException"),
+        ],
+        keep=2,
+    ),
 )
 def test_a_job_that_could_not_be_understood_is_not_tried_again(airflow: Airflow, failing: str, raised: str) -> None:
     (airflow.home / "jobs/care.py").write_text(
         "import sys\nfrom nightkeep.errors import MissingFile, PolicyError, UsageError\n"
         f"from nightkeep.commands.exit_status import one_line\ndef job():\n    {failing}\nsys.exit(one_line(job))\n"
     )
-    found = airflow.python(
+    found = without_jvm(airflow).python(
         f"""{NIGHT}
 try:
     night(["t.table"], jobs={str(airflow.home / "jobs")!r}, policy={str(airflow.home / "tables.yaml")!r}, reports="r")
@@ -234,7 +239,7 @@ print(json.dumps([planned, nothing, [entry.outcome for entry in again]]))""",
 
 
 def test_a_night_is_one_submit_for_each_format_and_one_more_for_a_missing_check(tmp_path: Path) -> None:
-    airflow = airflow_home(tmp_path, ["p.one", "p.two"], delta=["d.one", "d.two"])
+    airflow = without_jvm(airflow_home(tmp_path, ["p.one", "p.two"], delta=["d.one", "d.two"]))
     airflow.script(care={"d.two": ["verified?"]})
     where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
     results = airflow.python(
@@ -251,7 +256,7 @@ print(json.dumps([night(tables, **where) for tables in groups(load(where["policy
 
 
 def test_a_second_submit_of_a_task_is_a_job_of_its_own(tmp_path: Path) -> None:
-    airflow = airflow_home(tmp_path, ["p.one", "p.two"])
+    airflow = without_jvm(airflow_home(tmp_path, ["p.one", "p.two"]))
     airflow.script(check={"p.two": ["verified?", "verified"]})
     where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
     found = airflow.python(
@@ -266,7 +271,7 @@ print(json.dumps(check.execute(context)))"""
 
 def test_a_job_that_dies_at_a_table_is_followed_by_one_for_the_rest(tmp_path: Path) -> None:
     names = ["p.one", "p.two", "p.three"]
-    airflow = airflow_home(tmp_path, names)
+    airflow = without_jvm(airflow_home(tmp_path, names))
     airflow.script(care={"p.two": ["verified die", "verified die"]})
     where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
     found = airflow.python(
@@ -285,7 +290,7 @@ print(json.dumps(care.execute(context)))"""
 
 def test_no_more_than_a_few_jobs_follow_each_other(tmp_path: Path) -> None:
     names = [f"p.{number}" for number in range(6)]
-    airflow = airflow_home(tmp_path, names)
+    airflow = without_jvm(airflow_home(tmp_path, names))
     airflow.script(care={name: ["die"] for name in names})
     where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
     found = airflow.python(

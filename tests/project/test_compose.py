@@ -255,6 +255,7 @@ def test_the_command_finds_policy_and_reports_in_the_schedulers_container(
     assert "never-ran" in nothing.stdout + nothing.stderr
 
 
+@pytest.mark.extended
 def test_preparing_airflow_again_leaves_the_pool_as_it_was_set(
     image: dict[str, str], tmp_path: Path, airflow_database: Path
 ) -> None:
@@ -293,6 +294,7 @@ def test_a_password_that_others_would_guess_is_refused(tmp_path: Path, password:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.extended
 def test_the_admins_password_is_the_one_that_was_set_in_every_container(tmp_path: Path, airflow_database: Path) -> None:
     airflow = with_database(airflow_home(_made(tmp_path / "home"), ()), airflow_database)
     file = tmp_path / "passwords.json"

@@ -59,6 +59,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory, environ: Mapping[str, str]) 
     return folder
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_commands_of_a_page_run_in_order(name: str, clone: Path, environ: Mapping[str, str], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.mutations.tables import NAMES, copied, metadata_files, read
 from tests.support.commands import said
+from tests.support.extended import some_extended
 
 from nightkeep.errors import kind_of, reason_of
 
@@ -100,7 +101,7 @@ _ROLES = {
 }
 
 
-@pytest.mark.parametrize("format", NAMES)
+@pytest.mark.parametrize("format", some_extended(NAMES, keep=1))
 def test_no_error_quotes_a_file_in_a_place_of_metadata(format: str, tmp_path: Path) -> None:
     """Files of each kind that metadata has, one after the other, replaced by each of those."""
     told = 0

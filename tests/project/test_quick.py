@@ -51,6 +51,7 @@ def test_what_is_left_out_is_there() -> None:
     assert [room for room in LEFT_OUT if not (TESTS / room).is_dir()] == []
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_test_that_starts_a_jvm_fails_in_the_quick_suite_alone(tmp_path: Path) -> None:
     (tmp_path / "test_jvm.py").write_text(

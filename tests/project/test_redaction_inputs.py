@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.airflow_home import Airflow, airflow_home
+from tests.support.extended import some_extended
 from tests.test_redaction import _outputs
 
 from nightkeep.commands.app import main
@@ -41,7 +42,7 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("kind", some_extended(POLICIES, keep=5))
 def test_no_secret_of_a_policy_is_told(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +125,7 @@ def submitted(airflow: Airflow, connection: Mapping[str, object], **more: object
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CONNECTIONS)
+@pytest.mark.parametrize("kind", some_extended(CONNECTIONS, keep=1))
 def test_no_secret_of_a_connection_is_told(kind: str, airflow: Airflow) -> None:
     connection, refused = CONNECTIONS[kind]
     ended, told = submitted(airflow, connection)
@@ -136,6 +137,7 @@ def test_no_secret_of_a_connection_is_told(kind: str, airflow: Airflow) -> None:
         assert ended[0] == "returned" and len(airflow.calls("care")) == 1
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_no_secret_of_a_setting_of_spark_is_told(airflow: Airflow) -> None:
     conf = {"spark.hadoop.fs.s3a.secret.key": S, "spark.authenticate.secret": S, "spark.ssl.keyPassword": S}

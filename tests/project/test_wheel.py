@@ -12,7 +12,7 @@ from tests.support.installed import ROOT, build_wheel, call
 
 import nightkeep
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 SAMPLE = ROOT / "samples" / "delta" / "shop.db" / "clicks"
 

@@ -24,7 +24,7 @@ ENGINES = {"delta_spark": "gw0", "iceberg_java": "gw1", "airflow_database": "gw2
 
 
 CONFTEST = """\
-from tests.support.quick import pytest_addoption
+from tests.support.options import pytest_addoption
 from tests.support.workers import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 """
 

@@ -17,6 +17,7 @@ from tests.drivers.lakes_oracle import Lakes
 from tests.formats.delta.breaking import breaking, optimize_and_die, waiting
 from tests.formats.delta.hand_made import HandMade, rows_of, two_days
 from tests.formats.delta.runs import commits_of, files, leftovers, optimize
+from tests.support.extended import some_extended
 from tests.support.faulty_store import Fuse
 from tests.support.processes import child
 
@@ -84,6 +85,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_rows_takes_its_partition_from_us(
@@ -114,7 +116,8 @@ REWRITES: dict[str, Callable[[DeltaSpark, Lakes, Path], object]] = {
 
 
 @pytest.mark.parametrize(
-    ("rewrite", "before"), [*((name, "link") for name in REWRITES), ("delta-spark packs", "publish")]
+    ("rewrite", "before"),
+    some_extended([*((name, "link") for name in REWRITES), ("delta-spark packs", "publish")], keep=3),
 )
 def test_a_rewrite_of_our_inputs_wins(
     delta_spark: DeltaSpark, lakes: Lakes, made: HandMade, rewrite: str, before: str
@@ -168,7 +171,7 @@ ALTERED = {
 }
 
 
-@pytest.mark.parametrize("change", ALTERED)
+@pytest.mark.parametrize("change", some_extended(ALTERED, keep=2))
 def test_a_change_of_the_table_wins(delta_spark: DeltaSpark, made: HandMade, change: str) -> None:
     at_start = files(made.folder)
     with waiting(made.folder) as ours:

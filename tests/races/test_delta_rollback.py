@@ -12,6 +12,7 @@ from tests.formats.delta.breaking import waiting
 from tests.formats.delta.hand_made import HandMade, two_days
 from tests.formats.delta.runs import files, opened, optimize
 from tests.races.test_delta import assert_clean_loss, shown
+from tests.support.extended import some_extended
 
 from nightkeep.model import Outcome
 
@@ -39,7 +40,7 @@ before_the_link = pytest.mark.parametrize("before", ["execute", "verify", "publi
 
 
 @before_the_link
-@pytest.mark.parametrize("commits", [0, 1, 2, 5])
+@pytest.mark.parametrize("commits", some_extended([0, 1, 2, 5], keep=2))
 def test_a_log_that_is_cut_meanwhile_is_a_conflict(made: HandMade, before: str, commits: int) -> None:
     with waiting(made.folder, before=before) as ours:
         _cut(made, commits)

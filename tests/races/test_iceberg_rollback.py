@@ -59,6 +59,7 @@ def assert_clean_loss(table: Table, document: Any, planned: int) -> None:
     assert not left
 
 
+@pytest.mark.in_turn("stage")
 @pytest.mark.parametrize("stage", ["execute", "verify", "publish", "swap"])
 @pytest.mark.parametrize(("change", "commits"), [("rollback", 0), ("rollback", 1), ("set_current", 5)])
 def test_a_branch_that_goes_back_meanwhile_is_a_conflict(

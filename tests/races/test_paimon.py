@@ -223,6 +223,7 @@ def test_an_added_column_with_rows_in_it_is_rebased_on(paimon_java: PaimonJava, 
     assert_next_run_finishes(paimon_java, orders, truth)
 
 
+@pytest.mark.in_turn("before")
 @pytest.mark.parametrize("before", ["execute", "verify", "publish"])
 @pytest.mark.parametrize(
     "change",

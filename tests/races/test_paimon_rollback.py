@@ -14,6 +14,7 @@ from tests.formats.paimon.breaking import waiting
 from tests.formats.paimon.contents import files, opened
 from tests.formats.paimon.upgrade import upgrade
 from tests.races.test_paimon import assert_clean_loss, merged, shown
+from tests.support.extended import some_extended
 
 from nightkeep.formats.paimon.metadata import versions
 from nightkeep.model import Outcome, VersionIdentity
@@ -53,7 +54,7 @@ before_the_link = pytest.mark.parametrize("before", ["execute", "verify", "publi
 
 
 @before_the_link
-@pytest.mark.parametrize("commits", [0, 1, 2, 5])
+@pytest.mark.parametrize("commits", some_extended([0, 1, 2, 5], keep=2))
 def test_a_rollback_meanwhile_is_a_conflict(paimon_java: PaimonJava, table: Path, before: str, commits: int) -> None:
     with waiting(table, before=before) as ours:
         _roll_back(paimon_java, table, commits)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.standalone_cluster import Standalone, standalone, submit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +35,7 @@ def test_units_run_on_both_workers_and_the_driver_opens_metadata_only(cluster: S
     assert not [name for name in opened if "bucket-" in name or name.startswith("index/")], opened
 
 
+@pytest.mark.extended
 def test_sizes_reach_executors_and_what_the_deployment_says_stands(cluster: Standalone, tmp_path: Path) -> None:
     said = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path), "spark.cores.max": "1"}
     named = {"spark.app.name": "the name it was given", "spark.log.level": "INFO"}
@@ -51,6 +52,7 @@ def test_sizes_reach_executors_and_what_the_deployment_says_stands(cluster: Stan
     assert (application["memoryperexecutor"], application["cores"]) == (1024, 1)
 
 
+@pytest.mark.extended
 def test_a_session_that_gets_no_executor_says_so_and_ends(cluster: Standalone) -> None:
     # Each worker has 1 GiB.
     printed = submit(cluster, ROOT / "tests/support/standalone_session.py", str(3 << 30))

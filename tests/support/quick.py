@@ -55,7 +55,7 @@ class Guard:
             self.running = None
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def add_option(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start no process")
 
 

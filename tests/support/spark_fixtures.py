@@ -24,12 +24,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
     if config.getoption("quick"):
         start_guard(config)
-    elif not hasattr(config, "workerinput") and (process := class_archive.building()):
+    elif _earns_an_archive(config) and (process := class_archive.building()):
         config.add_cleanup(lambda: _end(process))
     # PySpark leaves the socket that a result came through to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
     # Great Expectations 1.24 imports them.
     config.addinivalue_line("filterwarnings", "ignore:module 'sre_:DeprecationWarning")
+
+
+def _earns_an_archive(config: pytest.Config) -> bool:
+    """Once for all workers, and not for the few sessions of `make test`."""
+    return not hasattr(config, "workerinput") and not config.getoption("without_extended")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

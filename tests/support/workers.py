@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
+from tests.support.extended import deselect_extended
 from tests.support.quick import deselect_slow
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -26,6 +27,7 @@ class Needs(StrEnum):
     S3 = "s3"
     NOTHING = "nothing"
     SPARK = "spark"
+    PAIMON = "paimon"
     ICEBERG = "iceberg"
 
 
@@ -34,18 +36,18 @@ NEEDED: Mapping[str, Needs] = {
     "airflow_database": Needs.PROGRAMS,
     "cluster": Needs.PROGRAMS,
     "s3_server": Needs.S3,
-    "spark": Needs.SPARK,
-    "pypaimon": Needs.SPARK,
-    "paimon_java": Needs.SPARK,
     "iceberg_spark": Needs.ICEBERG,
     "iceberg_java": Needs.ICEBERG,
+    "pypaimon": Needs.PAIMON,
+    "paimon_java": Needs.PAIMON,
+    "spark": Needs.SPARK,
     "slow": Needs.PROGRAMS,
 }
 """What a file needs that asks for a fixture or has a mark; of several, the first one counts."""
 
 PREFERENCES: Sequence[Sequence[Needs]] = (
-    (Needs.DELTA, Needs.S3, Needs.PROGRAMS, Needs.NOTHING, Needs.SPARK, Needs.ICEBERG),
-    (Needs.ICEBERG, Needs.SPARK, Needs.NOTHING, Needs.S3, Needs.PROGRAMS, Needs.DELTA),
+    (Needs.DELTA, Needs.S3, Needs.SPARK, Needs.PROGRAMS, Needs.PAIMON, Needs.NOTHING, Needs.ICEBERG),
+    (Needs.ICEBERG, Needs.PAIMON, Needs.SPARK, Needs.PROGRAMS, Needs.NOTHING, Needs.S3, Needs.DELTA),
     (Needs.PROGRAMS, Needs.NOTHING),
 )
 """What the workers take, in this order. The first two together take everything."""
@@ -90,6 +92,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("quick"):
         deselect_slow(config, items)
+    deselect_extended(config, items)
     worker: Mapping[str, str] = getattr(config, "workerinput", {})
     if worker.get("workerid") == _FIRST_WORKER:
         _told_in(worker["testrunuid"]).write_text(json.dumps(needs_of(items)))

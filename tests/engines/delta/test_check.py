@@ -113,6 +113,7 @@ def stats_of(add: Action, change: Callable[[Action], None]) -> None:
 # ---- versions that are right ----
 
 
+@pytest.mark.extended
 def test_delta_sparks_optimize_passes(spark: SparkSession, optimized: Path) -> None:
     report = checked(spark, optimized)
     assert report.status is CheckStatus.PASSED, str(report)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_version, named
 from tests.drivers.lake_rows import Rows
 from tests.drivers.lakes_oracle import Lakes
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.commands.app import main
@@ -97,7 +98,7 @@ CONDITIONS = (
 )
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("condition", some_extended(CONDITIONS, keep=1))
 def test_the_rows_that_delta_sparks_delete_leaves_are_left(
     delta_spark: DeltaSpark, lakes: Lakes, source: Path, table: Path, tmp_path: Path, condition: str
 ) -> None:
@@ -147,7 +148,8 @@ KEYS: Sequence[tuple[str, str, dict[str, list[Any]]]] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("ending", "text", "values"), KEYS)
+@pytest.mark.extended
+@pytest.mark.parametrize(("ending", "text", "values"), some_extended(KEYS, keep=1))
 def test_the_rows_that_delta_sparks_merge_leaves_are_left(
     delta_spark: DeltaSpark,
     source: Path,
@@ -249,6 +251,7 @@ def test_the_command_deletes_proves_and_checks(
     assert {difference.difference.extra_count for difference in report.differences} == {0}
 
 
+@pytest.mark.extended
 def test_a_dry_run_counts_the_rows_that_the_command_then_hides(
     delta_spark: DeltaSpark, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,6 +272,7 @@ def test_a_dry_run_counts_the_rows_that_the_command_then_hides(
     assert delta_spark.read(table).rows == before
 
 
+@pytest.mark.extended
 def test_the_command_deletes_by_keys_proves_and_checks(
     delta_spark: DeltaSpark, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.lakes_oracle import Lakes
 from tests.formats.delta.lake import Lake, request
@@ -51,6 +52,7 @@ def rows_of(random: Random) -> list[Row]:
     return [a_row(number) for number in range(ROWS)]
 
 
+@pytest.mark.extended
 def test_filters_find_every_row_of_clustered_files(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
     random = Random(4)
     rows, found = rows_of(random), Lake(tmp_path / "t", SCHEMA)

@@ -15,6 +15,7 @@ from tests.formats.delta.hand_log import HandLog, remove
 from tests.formats.delta.hand_log import add as added
 from tests.formats.delta.runs import files, opened, optimize
 from tests.formats.delta.sweeping import aged, part, plant, run_of, swept
+from tests.support.extended import some_extended
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.metadata.features import FEATURES
@@ -59,7 +60,7 @@ VOID = {
 }
 
 
-@pytest.mark.parametrize("columns", VOID.values(), ids=VOID.keys())
+@pytest.mark.parametrize("columns", some_extended(VOID.values(), keep=1), ids=VOID.keys())
 def test_rows_of_a_void_column_are_counted_as_nulls_as_delta_spark_counts_them(
     delta_spark: DeltaSpark, tmp_path: Path, columns: str
 ) -> None:
@@ -119,7 +120,7 @@ def test_an_unknown_table_feature_stays_refused(tmp_path: Path) -> None:
         log.load()
 
 
-@pytest.mark.parametrize("checkpointed", [False, True])
+@pytest.mark.parametrize("checkpointed", some_extended([False, True], keep=1))
 def test_a_superseded_metadata_needs_no_schema(delta_spark: DeltaSpark, tmp_path: Path, checkpointed: bool) -> None:
     """Logs of Delta Live Tables begin so; only the metadata in force is read."""
     table = tmp_path / "t"
@@ -162,7 +163,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS.keys())
+@pytest.mark.parametrize("spelling", some_extended(SPELLINGS.values(), keep=1), ids=SPELLINGS.keys())
 def test_an_absolute_path_below_the_tables_own_root_is_its_own(
     delta_spark: DeltaSpark, tmp_path: Path, spelling: str
 ) -> None:

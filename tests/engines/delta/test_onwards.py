@@ -13,6 +13,7 @@ from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.json_lines import EngineError
 from tests.drivers.lake_rows import Rows
 from tests.formats.delta.runs import optimize
+from tests.support.extended import some_extended
 
 from nightkeep.model import Outcome
 
@@ -70,7 +71,7 @@ STORIES = {
 }
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", some_extended(STORIES, keep=1))
 def test_delta_spark_goes_on_as_if_we_had_never_been(name: str, delta_spark: DeltaSpark, tmp_path: Path) -> None:
     story = STORIES[name]
     ours, untouched = (Path(shutil.copytree(GOLDEN / name / "table", tmp_path / f"{which}")) for which in "ab")

@@ -16,6 +16,7 @@ from tests.drivers.lakes_oracle import Lakes
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.runs import files, opened, optimize
 from tests.formats.delta.vacuum import vacuum
+from tests.support.extended import some_extended
 
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves
 from nightkeep.model import Operation, Outcome
@@ -50,7 +51,9 @@ def laid_anew(table: Path) -> Outcome:
     return document.outcome
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in GOLDEN.glob("*/rows.json")))
+@pytest.mark.parametrize(
+    "name", some_extended(sorted(path.parent.name for path in GOLDEN.glob("*/rows.json")), keep=14)
+)
 def test_every_kind_of_table_reads_as_before(name: str, delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
     table = Path(shutil.copytree(GOLDEN / name / "table", tmp_path / "table"))
     if name in REFUSED:
@@ -86,6 +89,7 @@ def test_rows_keep_their_ids(name: str, delta_spark: DeltaSpark, tmp_path: Path)
     assert delta_spark.read(table, columns=columns) == expected
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "columns"), [("clicks", ()), ("readings", ("device_id", "ts"))])
 def test_random_filters_find_the_same_rows(
     name: str, columns: tuple[str, ...], delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path
@@ -135,6 +139,7 @@ def _condition(rows: Rows, column: str, random: Random) -> str:
     return f"{column} {random.choice(('=', '<', '<=', '>', '>=', '<>'))} {literal}"
 
 
+@pytest.mark.extended
 def test_vectors_laid_anew_read_alike_and_survive_a_vacuum(
     delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_staged_files_are_seen_by_nobody(delta_spark: DeltaSpark, lakes: Lakes, 
     assert (made.folder / candidate.metadata).exists() and (made.folder / f"{candidate.metadata}.tmp").exists()
 
 
+@pytest.mark.extended
 def test_every_engine_reads_the_same_rows(delta_spark: DeltaSpark, lakes: Lakes, made: HandMade) -> None:
     wheres = ["TRUE", *filters(Random(4))]
     before = delta_spark.find(made.folder, wheres)
@@ -170,6 +171,7 @@ def test_row_ids_stay_with_their_rows(delta_spark: DeltaSpark, tracked: HandMade
     assert opened(tracked).snapshot().in_commit_timestamp is not None
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("rewrites", ["ours", "delta-spark's"])
 def test_a_restore_to_before_our_commit_is_the_way_back(
     delta_spark: DeltaSpark, lakes: Lakes, made: HandMade, rewrites: str

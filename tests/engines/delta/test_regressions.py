@@ -15,6 +15,7 @@ from tests.formats.delta.breaking import optimize_and_pause
 from tests.formats.delta.hand_made import HandMade, two_days
 from tests.formats.delta.lake import Lake, request
 from tests.formats.delta.runs import files, leftovers, opened, optimize
+from tests.support.extended import some_extended
 from tests.support.processes import child
 
 from nightkeep.checking.check import check
@@ -47,7 +48,7 @@ HELD = {
 }
 
 
-@pytest.mark.parametrize("statement", HELD)
+@pytest.mark.parametrize("statement", some_extended(HELD, keep=2))
 def test_what_delta_spark_began_before_our_commit_is_not_built_on_files_that_are_gone(
     delta_spark: DeltaSpark, made: HandMade, statement: str
 ) -> None:
@@ -78,6 +79,7 @@ def test_an_append_that_delta_spark_began_before_our_commit_is_kept(delta_spark:
     assert len(made.rows()) == len(delta_spark.read(made.folder).rows) == rows + 1
 
 
+@pytest.mark.extended
 def test_rows_that_a_stale_optimize_of_delta_rs_doubles_are_told_by_the_check(
     spark: SparkSession, lakes: Lakes, made: HandMade
 ) -> None:
@@ -122,6 +124,7 @@ def told(snapshot: DeltaSnapshot) -> list[tuple[Any, ...]]:
     return [*sorted(found), (snapshot.row_id_high_water_mark,)]
 
 
+@pytest.mark.in_turn("row_ids")
 @pytest.mark.parametrize("row_ids", [True, False], ids=["row ids", "no row ids"])
 @pytest.mark.parametrize("writer", ["delta-spark", "delta-rs"])
 def test_a_checkpoint_keeps_what_we_said_of_files(
@@ -157,6 +160,7 @@ def test_a_checkpoint_keeps_what_we_said_of_files(
     assert delta_spark.read(made.folder) == truth
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("writer", ["delta-spark", "delta-rs"])
 def test_optimizing_after_every_checkpoint_multiplies_no_row(
     writer: str, delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.drivers.delta_spark import DeltaSpark
 from tests.formats.delta.sweeping import aged, part, plant, swept, vacuum_would
+from tests.support.extended import some_extended
 
 from nightkeep.model import Outcome
 
@@ -24,7 +25,7 @@ def copy(name: str, folder: Path) -> Path:
     return Path(shutil.copytree(GOLDEN / name / "table", folder / "a table %20 of \u00fc"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some_extended(NAMES, keep=3))
 def test_orphans_are_those_of_a_vacuum_but_for_names_that_no_writer_gives(
     name: str, delta_spark: DeltaSpark, tmp_path: Path
 ) -> None:

@@ -54,6 +54,7 @@ def test_every_live_file_of_every_table_survives_and_all_that_is_planted_goes(na
     assert not found & files(table).keys()
 
 
+@pytest.mark.extended
 def test_all_engines_read_what_is_retained_and_go_on(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
     """Vectors, change files and time travel; then writes, OPTIMIZE and VACUUM on top of it."""
     table = Path(shutil.copytree(GOLDEN / "change_feed/table", tmp_path / "table"))
@@ -82,6 +83,7 @@ def test_all_engines_read_what_is_retained_and_go_on(delta_spark: DeltaSpark, la
     assert lakes.duckdb_read(table) == delta_spark.read(table)
 
 
+@pytest.mark.extended
 def test_what_comes_back_from_quarantine_is_what_went(delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = Path(shutil.copytree(GOLDEN / "vectors/table", tmp_path / "table"))
     aged(table)

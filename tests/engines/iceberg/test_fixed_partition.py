@@ -60,6 +60,7 @@ def manifest(table: Table) -> tuple[bytes, dict[str, Any], Names]:
     return data, schema, entry_names(opened(table).snapshot().schema, 1)
 
 
+@pytest.mark.extended
 def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: IcebergJava, spark: SparkSession) -> None:
     before = iceberg_java.read(table)
     done = care_for(table, operation=Operation.OPTIMIZE)

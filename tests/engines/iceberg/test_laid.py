@@ -9,10 +9,13 @@ from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg import runs
 from tests.formats.iceberg.golden_tables import NOT_READ_BY_JAVA, RECIPES, known
 from tests.formats.iceberg.optimized_lake import OptimizedLake, by
+from tests.support.extended import some_extended
 
 from nightkeep.formats.iceberg.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.model import Operation, Outcome
+
+pytestmark = pytest.mark.in_turn("version")
 
 LakeOf = Callable[[str], OptimizedLake]
 REFUSED = {"avro_data": "Avro", "orc_data": "ORC", "first_version": "format version 1", "nanoseconds": "unknown"}
@@ -35,7 +38,7 @@ def lake_of(
         yield lambda name: OptimizedLake(iceberg_java, make(name))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some_extended(NAMES, keep=10))
 def test_a_recipe_reads_as_before(name: str, lake_of: LakeOf) -> None:
     lake = lake_of(name)
     lake.night(full=True)
@@ -49,6 +52,7 @@ def test_a_recipe_reads_as_before(name: str, lake_of: LakeOf) -> None:
     assert not lake.plan(clustering=clustering).units
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", (2, 3))
 def test_a_key_that_was_dropped_still_deletes(version: int, lake_of: LakeOf, iceberg_spark: IcebergSpark) -> None:
     """Java's own reader fails on the table until its deletes are applied."""

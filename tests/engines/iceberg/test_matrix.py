@@ -22,10 +22,13 @@ from tests.formats.iceberg.golden_tables import (
 )
 from tests.formats.iceberg.nights import Nights
 from tests.formats.iceberg.optimized_lake import grid
+from tests.support.extended import some_extended
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.model import Outcome
+
+pytestmark = pytest.mark.in_turn("version")
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 BY_K = {"partition": (("k", "identity"),)}
@@ -64,7 +67,7 @@ def lake_of(
 # Every engine reads the same
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", some_extended(CONVERTED, keep=6))
 def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[[str], Nights], lakes: Lakes) -> None:
     """DuckDB and Java before and after; pyiceberg, which knows no equality deletes, after."""
     lake = lake_of(name)
@@ -83,7 +86,9 @@ def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[
         assert pyiceberg_read(lake.table.metadata) == before
 
 
-@pytest.mark.parametrize("name", ["merge_on_read_v2", "merge_on_read_v3", "dropped_key_v2", "dropped_key_v3"])
+@pytest.mark.parametrize(
+    "name", some_extended(["merge_on_read_v2", "dropped_key_v2", "dropped_key_v3", "merge_on_read_v3"], keep=2)
+)
 def test_spark_reads_what_a_conversion_leaves(
     name: str, make: Callable[[str], Table], iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, iceberg: Warehouse
 ) -> None:
@@ -343,7 +348,7 @@ SPELLED = {
 }
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", some_extended(PLACES, keep=3))
 def test_files_are_found_and_put_where_the_table_says(lake: Nights, name: str) -> None:
     """Java and ours by turns; each spells locations as the table does, and finds what the other wrote."""
     root = lake.table.warehouse.folder / "root"

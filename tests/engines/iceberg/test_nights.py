@@ -12,6 +12,8 @@ from tests.formats.iceberg.optimized_lake import OptimizedLake, by
 
 from nightkeep.model import Curve, Operation, Outcome
 
+pytestmark = pytest.mark.in_turn("version")
+
 PROPERTIES = {"commit.manifest.min-count-to-merge": "4", "commit.manifest-merge.enabled": "false"}
 KEYS = ["id", "k"]
 

@@ -26,6 +26,8 @@ from tests.formats.iceberg.runs import care_for, configured, contents, opened
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument
 
+pytestmark = pytest.mark.in_turn("version")
+
 ROWS = 60
 _NIGHTS = count()
 
@@ -157,25 +159,30 @@ def called(to: Readers, procedure: str, options: Mapping[str, str] | None = None
 class Story:
     goes_on: Callable[[Readers], None]
     versions: tuple[int, ...] = (2, 3)
+    extended: bool = False
 
 
 STORIES = (
     Story(java_upserts),
     Story(spark_on_read),
-    Story(spark_on_write),
+    Story(spark_on_write, extended=True),
     Story(spark_rewrites_all),
     Story(spark_rewrites_positions),
-    Story(spark_rewrites_manifests),
-    Story(java_compacts),
+    Story(spark_rewrites_manifests, extended=True),
+    Story(java_compacts, extended=True),
     Story(schema_evolves),
     Story(partitions_evolve),
-    Story(third_version, (2,)),
+    Story(third_version, (2,), extended=True),
 )
 
 
 @pytest.mark.parametrize(
     ("goes_on", "version"),
-    [pytest.param(each.goes_on, v, id=f"{each.goes_on.__name__}-v{v}") for each in STORIES for v in each.versions],
+    [
+        pytest.param(each.goes_on, v, id=f"{each.goes_on.__name__}-v{v}", marks=[pytest.mark.extended] * each.extended)
+        for each in STORIES
+        for v in each.versions
+    ],
 )
 def test_engines_go_on_as_if_we_had_never_been(
     goes_on: Callable[[Readers], None], version: int, readers: Readers

@@ -17,6 +17,7 @@ from tests.formats.iceberg import sabotage as sabotage
 from tests.formats.iceberg.catalog_world import address_of
 from tests.formats.iceberg.runs import Kept, configured, opened
 from tests.formats.iceberg.sabotage import Act, Staged, converted, filled, rewritten
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
@@ -40,6 +41,8 @@ from nightkeep.reports.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline
+
+pytestmark = pytest.mark.in_turn("kept")
 
 DAYS = tuple(f"2026-11-{day:02d}" for day in range(1, 17))
 _NUMBERS = count()
@@ -161,6 +164,7 @@ def test_every_unit_whose_deletes_were_damaged_is_named(table: Table, spark: Spa
     assert set(failed(checked(table, spark))) == {str(unit(number)) for number in range(len(acts))}
 
 
+@pytest.mark.extended
 def test_deletes_of_everything_that_go_with_one_day_bring_rows_back_elsewhere(
     table: Table, spark: SparkSession
 ) -> None:
@@ -172,7 +176,9 @@ def test_deletes_of_everything_that_go_with_one_day_bring_rows_back_elsewhere(
     assert back == {7}
 
 
-@pytest.mark.parametrize("act", [sabotage.miscount_the_total, sabotage.drop_a_manifest], ids=lambda act: act.__name__)
+@pytest.mark.parametrize(
+    "act", some_extended([sabotage.miscount_the_total, sabotage.drop_a_manifest], keep=1), ids=lambda act: act.__name__
+)
 def test_a_snapshot_that_counts_wrong_is_named(act: Act, table: Table, spark: SparkSession) -> None:
     published(table, all_but_one(table), act)
     assert "table" in failed(checked(table, spark))
@@ -216,6 +222,7 @@ def asleep(opened: Any, plan: Plan, rewrites: Any, candidate: Candidate, **optio
     return Verified(plan, candidate, rewrites, proofs, VerifyLevel.FULL)
 
 
+@pytest.mark.extended
 def test_a_night_checks_what_it_publishes_and_holds_what_is_wrong(
     table: Table, spark: SparkSession, iceberg_spark: IcebergSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:

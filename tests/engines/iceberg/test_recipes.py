@@ -20,13 +20,18 @@ from tests.formats.iceberg.golden_tables import (
     RECIPES,
     known,
 )
+from tests.support.extended import some_extended
+
+pytestmark = pytest.mark.in_turn("version")
 
 Made = Callable[[str], Table]
 
 FOR_SPARK = ("codecs_v3", "widened_key_v2", "odd_paths_v3", "defaulted_key", "avro_data_v3", "orc_data_v2")
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if not known(NOT_READ_BY_JAVA, name)])
+@pytest.mark.parametrize(
+    "name", some_extended([name for name in RECIPES if not known(NOT_READ_BY_JAVA, name)], keep=16)
+)
 def test_a_recipe_reads_alike(name: str, made: Made, iceberg_java: IcebergJava, lakes: Lakes) -> None:
     table = made(name)
     rows = iceberg_java.read(table)
@@ -57,7 +62,7 @@ def test_a_key_that_was_dropped_still_deletes_for_spark(
         iceberg_java.read(table)
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", some_extended(KEPT, keep=6))
 def test_kept_bytes_are_the_recipes(name: str, made: Made, golden: Made, iceberg_java: IcebergJava) -> None:
     rows = Rows.of(json.loads((GOLDEN / name / "rows.json").read_text()))
     assert iceberg_java.read(golden(name)) == iceberg_java.read(made(name)) == rows

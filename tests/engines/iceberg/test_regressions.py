@@ -27,6 +27,8 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.in_turn("version")
+
 ALL = {"rewrite-all": "true"}
 UUIDS = [str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128)) for number in range(1, 9)]
 """All over the range, of both signs."""

@@ -14,6 +14,8 @@ from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline, inline_exchange
 
+pytestmark = pytest.mark.in_turn("version")
+
 
 @pytest.fixture
 def table(iceberg_java: IcebergJava, iceberg: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Table:

@@ -27,6 +27,8 @@ from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expir
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepMode
 
+pytestmark = pytest.mark.in_turn("version")
+
 PER_DAY = (("day", "identity"),)
 ODD_DAYS = ("a b", "100%", "x/y", "%2F", "\u00e4\u4e16", "q=1", "_hidden", "+")
 

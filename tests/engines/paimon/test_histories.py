@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.formats.paimon.two_engines import check_history
+from tests.support.extended import some_extended
 
 FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_SEEDS", "0:50").split(":"))
 
 
-@pytest.mark.parametrize("seed", range(FIRST, LAST))
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=10))
 def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path)

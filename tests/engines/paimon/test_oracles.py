@@ -14,6 +14,7 @@ from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan
 from tests.drivers.pypaimon_oracle import PyPaimon
 from tests.drivers.random_history import random_history
 from tests.formats.paimon.upgrade import upgrade
+from tests.support.extended import some_extended
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.commit import commit
@@ -46,7 +47,7 @@ def table(request: pytest.FixtureRequest, paimon_java: PaimonJava, tmp_path: Pat
     return folder
 
 
-every_table = pytest.mark.parametrize("table", (*SAMPLES, *GENERATED), indirect=True)
+every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *GENERATED), keep=4), indirect=True)
 
 
 @every_table

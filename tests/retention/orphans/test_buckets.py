@@ -90,6 +90,7 @@ FAULTS = {
 ALWAYS = 1_000
 
 
+@pytest.mark.in_turn("times")
 @pytest.mark.parametrize("times", [1, 3, ALWAYS])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_a_bucket_fails_a_rerun_leaves_each_file_in_one_place(

@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from tests.retention import toy_table
 from tests.retention.toy_table import NOW, Toy
+from tests.support.extended import some_extended
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.protocol.table_files import DAY_MS, Retention, Root
@@ -66,7 +67,7 @@ def settled(
     return counted, [tuple(row.values()) for batch in sets.orphans() for row in batch.to_pylist()]
 
 
-@pytest.mark.parametrize("by_bare_name", [False, True])
+@pytest.mark.parametrize("by_bare_name", some_extended([False, True], keep=1))
 def test_both_find_the_same(tmp_path: Path, sets: SparkSets, by_bare_name: bool) -> None:
     toy = toy_with_leftovers(tmp_path / "toy", by_bare_name=by_bare_name)
     found, expected = looked(sets, toy), looked(MemorySets(), toy)

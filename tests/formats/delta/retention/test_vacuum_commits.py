@@ -14,6 +14,7 @@ from tests.formats.delta.hand_made import HandMade, two_days
 from tests.formats.delta.runs import files, opened, optimize
 from tests.formats.delta.sweeping import run_of
 from tests.formats.delta.vacuum import vacuum
+from tests.support.extended import some_extended
 
 from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome
 from nightkeep.formats.delta.format import table_of
@@ -36,7 +37,8 @@ def info(table: Path, version: int) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("kind", PROPERTIES)
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", some_extended(PROPERTIES, keep=1))
 def test_history_tells_of_removals_as_delta_spark_does(kind: str, delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = tmp_path / "table"
     create(delta_spark, table, "id BIGINT", properties=PROPERTIES[kind])

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, named
 from tests.drivers.lake_rows import Rows, rows_of
 from tests.drivers.lakes_oracle import Lakes
+from tests.support.extended import some_extended
 
 from nightkeep.formats.delta.spark import deletion_vectors
 from nightkeep.model import Address, View
@@ -50,7 +51,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "delta"
 GOLDEN_TABLES = sorted({file.parent.name for file in GOLDEN.glob("*/rows.json")} - {"stats_nested"})
 
 
-@pytest.mark.parametrize("name", GOLDEN_TABLES)
+@pytest.mark.parametrize("name", some_extended(GOLDEN_TABLES, keep=12))
 def test_golden_tables_have_the_rows_that_delta_spark_read(spark: SparkSession, name: str) -> None:
     """Nested columns are text here and have a test of their own."""
     told = json.loads((GOLDEN / name / "rows.json").read_text())
@@ -82,7 +83,7 @@ ODD_ROWS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["none", "name", "id"])
+@pytest.mark.parametrize("mode", some_extended(["none", "name", "id"], keep=1))
 def test_every_type_is_read_as_delta_spark_reads_it(
     spark: SparkSession, delta_spark: DeltaSpark, table: Path, mode: str
 ) -> None:
@@ -109,7 +110,7 @@ NESTED = """
     (4, named_struct('x', 1, 'deep', named_struct('r', DOUBLE('NaN'), 'raw', X'')), array(NULL), map('k', NULL))"""
 
 
-@pytest.mark.parametrize("mode", ["none", "name", "id"])
+@pytest.mark.parametrize("mode", some_extended(["none", "name", "id"], keep=1))
 def test_nested_values_are_text_that_loses_nothing(
     spark: SparkSession, delta_spark: DeltaSpark, table: Path, mode: str
 ) -> None:
@@ -178,6 +179,7 @@ def test_partition_values_are_those_of_the_log(
     same(spark, delta_spark, table)
 
 
+@pytest.mark.extended
 def test_vectors_hide_what_delta_spark_hides(
     spark: SparkSession, delta_spark: DeltaSpark, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +197,7 @@ def test_vectors_hide_what_delta_spark_hides(
     assert spark_rows(spark, table) == found
 
 
+@pytest.mark.extended
 def test_row_ids_and_versions_are_compared_where_the_table_keeps_them(
     spark: SparkSession, delta_spark: DeltaSpark, table: Path
 ) -> None:

@@ -13,6 +13,8 @@ from tests.formats.iceberg.runs import DAYS, Kept, care_for, contents, opened, r
 
 from nightkeep.model import Outcome
 
+pytestmark = pytest.mark.in_turn("kept")
+
 
 @pytest.fixture(scope="module", params=[2, 3])
 def kept(

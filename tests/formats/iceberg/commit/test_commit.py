@@ -26,6 +26,8 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.model import Intent, Operation, Outcome, UnitKey
 from nightkeep.model.run_names import RETRY_HORIZON_MS, commit_user
 
+pytestmark = pytest.mark.in_turn("kept")
+
 FIRST = UnitKey(f"day={DAYS[0]}")
 
 

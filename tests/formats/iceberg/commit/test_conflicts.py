@@ -35,6 +35,8 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.in_turn("kept")
+
 NOBODY: tuple[str, ...] = ()
 CONVERTED = DAYS[:2]
 """Partitions that persist-deletes has work in."""

@@ -43,6 +43,8 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileCo
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.storage import LocalStorage
 
+pytestmark = pytest.mark.in_turn("version")
+
 EVERY = [
     ("b", "boolean"), ("i", "int"), ("l", "long"), ("f", "float"), ("d", "double"), ("dec9", "decimal(9, 2)"),
     ("dec18", "decimal(18, 3)"), ("dec38", "decimal(38, 10)"), ("day", "date"), ("at", "time"),

@@ -20,6 +20,8 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.model import Candidate, Operation, Request, UnitKey
 from nightkeep.stages.plan import plan
 
+pytestmark = pytest.mark.in_turn("kept")
+
 FIRST = UnitKey(f"day={DAYS[0]}")
 
 

@@ -16,7 +16,7 @@ from nightkeep.model import Candidate, Mismatch, Plan, UnitKey, Verified, Verify
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.in_turn("table")]
 
 TOUCHED = [UnitKey(f"day={day}") for day in DAYS[:2]]
 _NUMBERS = count()

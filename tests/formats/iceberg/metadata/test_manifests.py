@@ -50,6 +50,8 @@ from nightkeep.limits import BLOCK
 from nightkeep.model import Operation, Outcome
 from nightkeep.storage import LocalStorage, ObjectStorage
 
+pytestmark = pytest.mark.in_turn("version")
+
 READ = (
     "plain_v2", "plain_v3", "types_v2", "transforms_v2", "transforms_v3", "odd_paths_v2", "specs_deleted_v2",
     "specs_deleted_v3", "lineage", "history_v2", "history_v3", "upserts_of_two_keys_v2", "upserts_of_two_keys_v3",

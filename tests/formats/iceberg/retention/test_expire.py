@@ -26,6 +26,8 @@ from nightkeep.model import Run
 from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Retention
 from nightkeep.storage import LocalStorage
 
+pytestmark = pytest.mark.in_turn("kept")
+
 RUN = Run("expiry", "0" * 16, "a", 0)
 HOUR_MS = DAY_MS // 24
 NOW_MS = 1_800_000_000_000

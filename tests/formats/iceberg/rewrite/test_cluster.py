@@ -21,6 +21,8 @@ from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, cube_o
 from nightkeep.model import Curve, Outcome, Run, UnitKey
 from nightkeep.sql_text.queries import read_queries
 
+pytestmark = pytest.mark.in_turn("version")
+
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 COLUMNS: Sequence[Column] = (("id", "long"), ("small", "int"), ("name", "string"), ("day", "date"))
 ROWS = 16_000

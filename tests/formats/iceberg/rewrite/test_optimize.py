@@ -23,6 +23,8 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.in_turn("version")
+
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 BY_K = {"partition": (("k", "identity"),)}
 

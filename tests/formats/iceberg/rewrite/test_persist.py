@@ -10,6 +10,7 @@ import pytest
 from tests.drivers.iceberg_java import IcebergJava, Layout, Written
 from tests.drivers.iceberg_tables import Column, Table, Warehouse, struct
 from tests.drivers.json_lines import EngineError
+from tests.support.extended import some_extended
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
@@ -21,6 +22,8 @@ from nightkeep.formats.iceberg.rewrite.persist import Persisted, persist
 from nightkeep.formats.iceberg.rewrite.persist_plan import PersistTask, persist_deletes, refuse_persisting
 from nightkeep.model import Address, Operation, Request, Rewrite, Run, TaskCost
 from nightkeep.storage import LocalStorage
+
+pytestmark = pytest.mark.in_turn("version")
 
 STORAGE = LocalStorage("/")
 REQUEST = Request(Operation.PERSIST_DELETES, now_ms=0)
@@ -462,7 +465,7 @@ class History:
         self.convert(chosen=lambda unit: unit.partition.get("k") == 1)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some_extended(range(4), keep=1))
 def test_random_histories(lake: Lake, seed: int) -> None:
     """Specs, sets of columns, scattered positions, an upgrade, conversions on the way."""
     history = History(lake, seed)

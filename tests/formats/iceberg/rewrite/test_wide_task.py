@@ -27,6 +27,8 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.in_turn("lake")
+
 ROWS = 3_000
 
 

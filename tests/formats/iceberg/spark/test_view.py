@@ -17,6 +17,7 @@ from tests.formats.iceberg.catalog_world import address_of, configure
 from tests.formats.iceberg.content_made import equality_of, schema_of
 from tests.formats.iceberg.golden_tables import KEPT, NOT_READ_BY_JAVA, RECIPES, known
 from tests.formats.iceberg.runs import care_for
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.errors import RefusedTable
@@ -112,7 +113,7 @@ def same(judged: Rows, found: Rows) -> None:
     assert (found.columns, found.rows) == (judged.columns, judged.rows)
 
 
-@pytest.mark.parametrize("name", _chosen())
+@pytest.mark.parametrize("name", some_extended(_chosen(), keep=10))
 def test_spark_sees_what_iceberg_sees(
     name: str, known_table: Made, spark: SparkSession, iceberg_java: IcebergJava, request: pytest.FixtureRequest
 ) -> None:

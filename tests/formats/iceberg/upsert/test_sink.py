@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 from tests.formats.iceberg.catalog_world import address_of, configure, loaded
+from tests.support.extended import some_extended
 
 from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.commands.apply_changes import apply_job
@@ -25,6 +26,8 @@ from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode, Dist
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.spark.exchange import SparkExchange
 from nightkeep.spark.session import SparkMapper
+
+pytestmark = pytest.mark.in_turn("version")
 
 COLUMNS: Sequence[Column] = (
     ("id", "long", True),
@@ -290,7 +293,7 @@ def test_several_writers(pair: Pair, distribution: Distribution) -> None:
     assert done.files["data"] == 2
 
 
-@pytest.mark.parametrize("distribution", [Distribution.HASH, Distribution.NONE])
+@pytest.mark.parametrize("distribution", some_extended([Distribution.HASH, Distribution.NONE], keep=1))
 def test_writers_on_spark(pair: Pair, spark: SparkSession, distribution: Distribution) -> None:
     """The same rows as of one writer, whose changes of a key keep their order through Spark's exchange."""
     pair.make(Layout((("id", "bucket[2]"),)))

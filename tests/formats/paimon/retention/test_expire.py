@@ -69,6 +69,7 @@ CASES: Mapping[str, tuple[Mapping[str, str], Prepared]] = {
 }
 
 
+@pytest.mark.in_turn("producer")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_what_is_left_is_what_java_leaves(case: str, producer: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
