@@ -157,6 +157,7 @@ def exchanged(source: HeldRows, clustering: Clustering, target_bytes: int) -> li
     return inputs.writer.files
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None)
 @given(

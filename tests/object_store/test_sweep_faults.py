@@ -167,6 +167,7 @@ def test_a_move_that_fails_is_ended_by_the_next(
     assert table.files() == before
 
 
+@pytest.mark.extended
 @each_kind
 def test_files_that_a_bulk_delete_leaves_are_named_and_go_with_the_next(
     kind: str, table: InStore, faults: S3Faults

@@ -152,7 +152,7 @@ def _opened(format: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 COMMANDS = (("plan",), ("sweep",), ("expire", "--dry-run"))
 
 
-@pytest.mark.parametrize("format", NAMES)
+@pytest.mark.parametrize("format", some_extended(NAMES, keep=1))
 def test_no_command_quotes_it_in_what_it_prints_or_stores(
     format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

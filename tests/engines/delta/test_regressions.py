@@ -95,6 +95,7 @@ def test_rows_that_a_stale_optimize_of_delta_rs_doubles_are_told_by_the_check(
     assert "no row is extra" in {result.name for result in report.results if result.status is CheckStatus.FAILED}
 
 
+@pytest.mark.extended
 def test_numbers_of_an_identity_column_given_away_meanwhile_are_no_conflict(
     delta_spark: DeltaSpark, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ from tests.formats.paimon.keeping import (
     swept,
 )
 from tests.formats.paimon.upgrade import upgrade
+from tests.support.extended import some_extended
 from tests.support.faulty_store import Fuse
 from tests.support.processes import child
 
@@ -277,7 +278,7 @@ RUN = "nightly-2026-11-21"
 POINTS = (2, 5, 9, 14, 18, 21, 24, 27, 29, 31, 33, 36, 38, 40)
 
 
-@pytest.mark.parametrize("at", POINTS)
+@pytest.mark.parametrize("at", some_extended(POINTS, keep=5))
 def test_leftovers_of_a_killed_run_are_found_once_they_are_old(at: int, tmp_path: Path) -> None:
     table = Path(shutil.copytree(SAMPLES / "stock", tmp_path / "stock"))
     there = {*orphans(table)}

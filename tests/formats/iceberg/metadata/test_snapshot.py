@@ -11,6 +11,7 @@ from tests.formats.iceberg.catalog_world import MACHINE, address_of, configure, 
 from tests.formats.iceberg.golden_tables import RECIPES
 from tests.formats.iceberg.recipe_fixtures import Made
 from tests.formats.iceberg.shown import snapshot_of
+from tests.support.extended import some_extended
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.iceberg.metadata.content_files import FileContent
@@ -45,7 +46,7 @@ def place(delete: dict[str, Any]) -> tuple[str, int | None]:
     return (delete["file_path"], delete.get("content_offset"))
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", some_extended(READ, keep=20))
 def test_deletes_hold_for_the_files_that_java_applies_them_to(made: Made, iceberg_java: IcebergJava, name: str) -> None:
     table = made(name)
     snapshot = snapshot_of(table)
